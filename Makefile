@@ -1,0 +1,35 @@
+# `make demo` and `make test` need only python3, venv and make: everything else is installed into .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check bench clean
+
+demo: .venv/installed
+	$(BIN)/isingkit demo
+
+test: .venv/tested
+	$(BIN)/python -m pytest -q
+
+check: .venv/tested
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_layout.py
+
+bench: .venv/tested
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf .venv isingkit-demo
+
+# One venv, installed anew only when pyproject.toml changes. Editable, so that the code of the checkout is what runs.
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+.venv/tested: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+	touch $@ .venv/installed

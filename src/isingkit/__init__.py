@@ -1,0 +1,75 @@
+"""isingkit learns the network of couplings behind binary data, and knows how well it will do."""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from isingkit.estimators.linear import LinearIsing as LinearIsing
+    from isingkit.estimators.ridge import RidgeIsing as RidgeIsing
+    from isingkit.estimators.two_stage import TwoStageIsing as TwoStageIsing
+    from isingkit.gram import Gram as Gram
+    from isingkit.gram import gram as gram
+    from isingkit.metrics import PrecisionRecall as PrecisionRecall
+    from isingkit.metrics import Scores as Scores
+    from isingkit.metrics import precision_recall as precision_recall
+    from isingkit.metrics import score as score
+    from isingkit.model import IsingModel as IsingModel
+    from isingkit.packing import PackedSpins as PackedSpins
+    from isingkit.packing import pack as pack
+    from isingkit.spins import Spins as Spins
+    from isingkit.spins import as_spins as as_spins
+    from isingkit.worlds.graphs import erdos_renyi as erdos_renyi
+    from isingkit.worlds.graphs import random_regular as random_regular
+    from isingkit.worlds.sampling import sample as sample
+
+_HOMES = {
+    "LinearIsing": "estimators.linear",
+    "RidgeIsing": "estimators.ridge",
+    "TwoStageIsing": "estimators.two_stage",
+    "Gram": "gram",
+    "gram": "gram",
+    "PrecisionRecall": "metrics",
+    "Scores": "metrics",
+    "precision_recall": "metrics",
+    "score": "metrics",
+    "IsingModel": "model",
+    "PackedSpins": "packing",
+    "pack": "packing",
+    "Spins": "spins",
+    "as_spins": "spins",
+    "erdos_renyi": "worlds.graphs",
+    "random_regular": "worlds.graphs",
+    "sample": "worlds.sampling",
+}
+__all__ = sorted([*_HOMES, "exceptions"])
+
+
+def __getattr__(name: str) -> object:
+    """Import public names when they are first used, so that `isingkit --help` need not wait for numba and scipy."""
+    if name == "exceptions":
+        return import_module("isingkit.exceptions")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'isingkit' has no attribute '{name}'")
+    value = getattr(import_module(f"isingkit.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class _Package(ModuleType):
+    """Keeps `isingkit.gram` the function when Python binds the module of that name, which it does on importing it."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if isinstance(value, ModuleType) and name in _HOMES:
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

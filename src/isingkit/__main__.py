@@ -1,0 +1,5 @@
+"""python -m isingkit"""
+
+from isingkit.cli import main
+
+main()

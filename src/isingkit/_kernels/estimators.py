@@ -1,0 +1,130 @@
+"""Passes over N x N matrices that numpy would make several of."""
+
+import numpy as np
+from numba import njit
+
+TILE = 64
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def centred(start, stop, sums, spin_sums, n_samples, out):
+    """out = S'S - s s' / M, the sums of products of centred spins, for rows start to stop. Zero means give S'S itself.
+
+    sums: (n_spins, n_spins)     spin_sums: (n_spins,) float64     out: (n_spins, n_spins) float64, overwritten
+    """
+    for i in range(start, stop):
+        factor = spin_sums[i] / n_samples
+        for j in range(len(sums)):
+            out[i, j] = sums[i, j] - factor * spin_sums[j]
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def regressions(start, stop, inverse, diagonal, keep):
+    """inverse[i, j] -> -P_ij / P_ii in place, 0 on the diagonal, where P stands in the lower triangle, for tiles start to stop.
+
+    inverse: (n_spins, n_spins) float64     diagonal: (n_spins,) = P_ii     keep: (n_spins,) bool, rows and columns not zeroed
+    """
+    n_spins = len(inverse)
+    n_tiles = (n_spins + TILE - 1) // TILE
+    for tile in range(start, stop):
+        for other in range(tile, n_tiles):
+            for i in range(other * TILE, min(n_spins, (other + 1) * TILE)):
+                for j in range(tile * TILE, min(i, (tile + 1) * TILE)):
+                    p = inverse[i, j] if keep[i] and keep[j] else 0.0
+                    inverse[i, j] = -p / diagonal[i]
+                    inverse[j, i] = -p / diagonal[j]
+        for i in range(tile * TILE, min(n_spins, (tile + 1) * TILE)):
+            inverse[i, i] = 0.0
+
+
+AVERAGE, AND, OR = 0, 1, 2
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def _is_edge(forth, back, threshold, rule):
+    if rule == AVERAGE:
+        return abs(forth + back) > 2 * threshold
+    if rule == AND:
+        return abs(forth) > threshold and abs(back) > threshold
+    return abs(forth) > threshold or abs(back) > threshold
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def edges(start, stop, estimates, threshold, rule):
+    """Rows, columns and couplings of the edges that two directed estimates agree on, for tiles start to stop, row < column."""
+    n_spins = len(estimates)
+    n_edges = 0
+    rows, columns, couplings = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float64)
+    for fill in range(2):  # count, then write
+        if fill == 1:
+            rows, columns = np.empty(n_edges, np.int64), np.empty(n_edges, np.int64)
+            couplings = np.empty(n_edges, np.float64)
+            n_edges = 0
+        for tile in range(start, stop):
+            for first in range(tile * TILE, n_spins, TILE):
+                for i in range(tile * TILE, min(n_spins, (tile + 1) * TILE)):
+                    for j in range(max(i + 1, first), min(n_spins, first + TILE)):
+                        forth, back = estimates[i, j], estimates[j, i]
+                        if _is_edge(forth, back, threshold, rule):
+                            if fill == 1:
+                                rows[n_edges], columns[n_edges] = i, j
+                                couplings[n_edges] = (forth + back) / 2
+                            n_edges += 1
+    return rows, columns, couplings
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def restricted_regressions(start, stop, normal, candidates, prune, most, sizes, estimates):
+    """Least squares of spin i on the spins j with |candidates[i, j]| > prune, for spins start to stop.
+
+    normal: (n_spins, n_spins) float64, S'S     candidates: (n_spins, n_spins) float64
+    sizes: (n_spins,) int64, candidates of each spin     estimates: (n_spins, n_spins) float64, zero on entry
+    Gives the first spin whose system has more than `most` unknowns or is singular, or -1. The system is solved by
+    Cholesky factors: G[a, a] x = G[a, i], with L L' = G[a, a].
+    """
+    n_spins = len(normal)
+    chosen = np.empty(n_spins, np.int64)
+    factor = np.empty((0, 0))
+    x = np.empty(n_spins)
+    for i in range(start, stop):
+        size = 0
+        for j in range(n_spins):
+            if j != i and abs(candidates[i, j]) > prune:
+                chosen[size] = j
+                size += 1
+        sizes[i] = size
+        if size > most:
+            return i
+        if size > len(factor):
+            factor = np.empty((size + 8, size + 8))
+        for a in range(size):
+            row, mine = factor[a], normal[chosen[a]]
+            for b in range(a + 1):
+                row[b] = mine[chosen[b]]
+            x[a] = mine[i]
+        for a in range(size):
+            row = factor[a]
+            whole = row[a]
+            for b in range(a):
+                other = factor[b]
+                dot = row[b]
+                for k in range(b):
+                    dot -= row[k] * other[k]
+                row[b] = dot / other[b]
+            left = whole
+            for k in range(a):
+                left -= row[k] * row[k]
+            if not left > 1e-10 * whole:  # what the earlier candidates leave unexplained of this one
+                return i
+            row[a] = np.sqrt(left)
+            dot = x[a]
+            for k in range(a):
+                dot -= row[k] * x[k]
+            x[a] = dot / row[a]
+        for a in range(size - 1, -1, -1):
+            dot = x[a]
+            for k in range(a + 1, size):
+                dot -= factor[k, a] * x[k]
+            x[a] = dot / factor[a, a]
+            estimates[i, chosen[a]] = x[a]
+    return -1

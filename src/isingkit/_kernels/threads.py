@@ -1,0 +1,26 @@
+"""Threads for kernels that release the interpreter lock.
+
+Python threads over nogil kernels instead of numba's parallel loops: safe to call from many threads and after a fork, whichever
+threading layer numba finds, and quicker to compile.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numba
+
+
+def n_threads(n_jobs: int | None = None) -> int:
+    """Threads that n_jobs stands for: None or -1 is all that NUMBA_NUM_THREADS or the machine allows."""
+    allowed = int(numba.config.NUMBA_NUM_THREADS)
+    return allowed if n_jobs is None or n_jobs < 0 else max(1, min(n_jobs, allowed))
+
+
+def spread(kernel: Callable[..., Any], n_items: int, *args: Any, chunk: int = 1, n_jobs: int | None = None) -> list[Any]:
+    """Results of kernel(start, stop, *args) over consecutive chunks of range(n_items), in order, on several threads."""
+    spans = [(start, min(start + chunk, n_items)) for start in range(0, n_items, chunk)]
+    if n_threads(n_jobs) == 1 or len(spans) <= 1:
+        return [kernel(start, stop, *args) for start, stop in spans]
+    with ThreadPoolExecutor(n_threads(n_jobs)) as pool:
+        return list(pool.map(lambda span: kernel(*span, *args), spans))

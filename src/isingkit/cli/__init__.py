@@ -1,0 +1,64 @@
+"""The command line: parse, call, print. Commands are imported when they are called, so that --help is instant."""
+
+import sys
+from importlib import import_module
+
+import click
+
+from isingkit import __version__
+from isingkit.exceptions import IsingkitError
+
+COMMANDS = {"demo": "A planted network and a real one, found and drawn in a minute."}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands live in modules of this package, named alike, each with a `command`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"isingkit.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="isingkit")
+def root() -> None:
+    """Learn the network of couplings behind binary data.
+
+    Tables for people; with --json, one JSON object on stdout for programs. Progress and warnings go to stderr.
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; a mistake by the user exits 2 with one line that says what to do."""
+    try:
+        status = root.main(arguments, prog_name="isingkit", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message())
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "isingkit"
+        _stop(f"{error.format_message().rstrip('.')}; see '{where} --help'.")
+    except click.ClickException as error:
+        _stop(error.format_message())
+    except IsingkitError as error:
+        _stop(str(error))
+    except OSError as error:
+        _stop(f"{error.strerror or error}: {error.filename or ''}")
+    except click.Abort:
+        print("isingkit: interrupted", file=sys.stderr)
+        sys.exit(130)
+    else:
+        sys.exit(status or 0)
+
+
+def _stop(message: str) -> None:
+    print(f"isingkit: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(2)

@@ -1,0 +1,115 @@
+"""RidgeIsing: least squares with a quadratic penalty."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
+
+from isingkit.estimators.base import IsingEstimator
+from isingkit.estimators.normal import Matrix, NormalEquations, all_regressions, as_regressions
+from isingkit.exceptions import SettingError
+from isingkit.gram import Gram
+from isingkit.packing import PackedSpins, unpacked
+
+
+class RidgeIsing(IsingEstimator):
+    r"""Couplings by ridge regression of each spin on all others, thresholded. [eq:PL-estimator-L2]
+
+    Row i minimises \sum_\mu (s_i - \sum_j J_ij s_j - H_i)^2 + \lambda N \sum_j J_ij^2, for all i at once from one matrix inverse.
+    Works with fewer samples than spins; the penalty biases absent couplings too (Theorem 2), which TwoStageIsing mends.
+
+    Parameters
+    ----------
+    ridge
+        lambda, exactly the paper's: the penalty is ridge * n_spins * sum J^2.
+    threshold
+        Couplings below it count as absent (the paper's K_th).
+    rule
+        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks both to pass; "or" asks one to.
+    fit_fields
+        Whether to fit fields (intercepts, not penalised); without, spins are taken to be symmetric.
+    binarize
+        Threshold that turns real-valued columns into spins.
+    missing
+        "error", "drop" or "pairwise".
+
+    Attributes
+    ----------
+    estimates_
+        (n_spins, n_spins) array; row i is the directed estimate of J_i before the threshold.
+    intercepts_
+        (n_spins,) array of the regressions' intercepts.
+    model_
+        The IsingModel after threshold and rule.
+    mapping_
+        For each spin the values of the table that became -1 and +1.
+
+    Examples
+    --------
+    >>> import isingkit as ik
+    >>> fit = ik.RidgeIsing(ridge=0.1).fit([["no", "no"], ["yes", "yes"], ["no", "no"], ["yes", "no"]])
+    >>> fit.model_.edges()["coupling"].round(3)
+    array([0.652])
+    """
+
+    def __init__(
+        self,
+        *,
+        ridge: float = 0.1,
+        threshold: float = 0.1,
+        rule: str = "average",
+        fit_fields: bool = True,
+        binarize: float | None = None,
+        missing: str = "error",
+    ) -> None:
+        super().__init__(threshold=threshold, rule=rule, fit_fields=fit_fields, binarize=binarize, missing=missing)
+        self.ridge = ridge
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if not 0 < self.ridge < np.inf:
+            raise SettingError(
+                setting="ridge",
+                value=self.ridge,
+                expected="a finite number > 0 (LinearIsing is ridge 0; TwoStageIsing screens with an infinite one)",
+            )
+
+    def _estimate(
+        self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: NDArray[np.float64] | None
+    ) -> NDArray[np.float64]:
+        return ridge_estimates(normal, self.ridge, packed, weights)
+
+
+def ridge_estimates(
+    normal: NormalEquations, ridge: float, packed: PackedSpins | None, weights: NDArray[np.float64] | None
+) -> Matrix:
+    """Ridge estimates of every row of J, by whichever of two equal ways is quicker and safer.
+
+    The inverse costs N^3 / 2 multiply-adds; the dual, which needs the samples, M^3 / 6 + M^2 N + N^2 M / 2. The dual also keeps its
+    digits when a tiny ridge leaves the N x N matrix almost singular.
+    """
+    if packed is None or packed.present is not None or packed.n_samples >= packed.n_spins:
+        return all_regressions(normal, ridge)
+    tiny = ridge * packed.n_spins < 1e-6 * packed.n_samples
+    if tiny or packed.n_samples < packed.n_spins / 2:
+        return _dual_regressions(normal, ridge, packed, weights)
+    return all_regressions(normal, ridge)
+
+
+def _dual_regressions(
+    normal: NormalEquations, ridge: float, packed: PackedSpins, weights: NDArray[np.float64] | None
+) -> Matrix:
+    r"""The same estimates from an M x M matrix: \lambda N P = I - S' (S S' + \lambda N I)^{-1} S = I - Z'Z, Z = L^{-1} S."""
+    design: Matrix = unpacked(packed.words, packed.n_samples, np.float64)
+    design -= normal.means[:, None]
+    design[~normal.changes] = 0.0
+    if weights is not None:
+        design *= np.sqrt(weights)
+    samples = design.T  # Fortran order (n_samples, n_spins), as LAPACK wants it
+    penalty = ridge * normal.n_spins
+    small = blas.dsyrk(1.0, samples, lower=1)
+    np.einsum("ii->i", small)[:] += penalty
+    factor, _ = lapack.dpotrf(small, lower=1, overwrite_a=1, clean=0)
+    z = blas.dtrsm(1.0, factor, samples, lower=1, overwrite_b=1)
+    inverse: Matrix = blas.dsyrk(-1.0, z, trans=1).T  # C order: P in the lower triangle
+    np.einsum("ii->i", inverse)[:] += 1.0
+    return as_regressions(inverse, normal.changes)

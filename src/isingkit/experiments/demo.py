@@ -1,0 +1,122 @@
+"""The first minute with isingkit: a planted network found with fewer samples than spins, and a network in real images."""
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isingkit.estimators.two_stage import TwoStageIsing
+from isingkit.metrics import Scores, score
+from isingkit.model import IsingModel
+from isingkit.worlds.graphs import random_regular
+from isingkit.worlds.sampling import sample
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Planted worlds as in [fig:two-stage-recall-precision]: random regular graphs, spins and fewer samples."""
+
+    sizes: tuple[tuple[int, int], ...] = ((200, 180), (800, 640))
+    degree: int = 3
+    coupling: float = 0.4
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """A planted network and what was found of it."""
+
+    truth: IsingModel
+    found: IsingModel
+    n_samples: int
+    scores: Scores
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """The network of the pixels of handwritten digits."""
+
+    found: IsingModel
+    n_samples: int
+    touching_share: float  # share of edges between touching pixels, corners included
+    touching_by_chance: float  # the same share among all pairs of pixels
+    seconds: float
+
+
+def measure_planted(config: Config, n_spins: int, n_samples: int) -> Planted:
+    """Plant, sample, find, compare."""
+    truth = random_regular(n_spins=n_spins, degree=config.degree, coupling=config.coupling, random_state=config.seed)
+    samples = sample(truth, n_samples=n_samples, random_state=config.seed + 1)
+    start = time.perf_counter()
+    found = TwoStageIsing(fit_fields=False).fit(samples).model_
+    return Planted(truth, found, n_samples, score(found, truth), time.perf_counter() - start)
+
+
+def measure_digits() -> Digits:
+    """Find the network of the pixels, ink or no ink, that change at all in scikit-learn's digits (8 x 8 pixels)."""
+    from sklearn.datasets import load_digits
+
+    ink = load_digits().data > 0
+    rows, columns = np.divmod(np.flatnonzero(ink.any(axis=0) & ~ink.all(axis=0)), 8)
+    used = ink[:, 8 * rows + columns]
+    start = time.perf_counter()
+    fit = TwoStageIsing(rule="and").fit(used)
+    seconds = time.perf_counter() - start
+    found = IsingModel(fit.model_.couplings, fit.model_.fields, [f"{r},{c}" for r, c in zip(rows, columns, strict=True)])
+    touching = np.maximum(abs(rows[:, None] - rows), abs(columns[:, None] - columns)) == 1
+    edges = found.couplings.nonzero()
+    n_pixels = len(rows)
+    return Digits(
+        found, len(used), float(touching[edges].mean()), float(touching.sum() / (n_pixels * (n_pixels - 1))), seconds
+    )
+
+
+def plot(planted: Planted, digits: Digits) -> "Figure":
+    """Both networks side by side: found edges, wrong and missed ones marked; pixels where they lie in the image."""
+    import networkx
+    from matplotlib.collections import LineCollection
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    graph = planted.truth.to_networkx()
+    places = networkx.spring_layout(graph, seed=1, iterations=200)
+    true = {frozenset(edge) for edge in graph.edges}
+    claimed = {frozenset(edge) for edge in planted.found.to_networkx().edges}
+    for edges, colour, label in (
+        (true & claimed, "#4c72b0", "found"),
+        (true - claimed, "#dd8452", "missed"),
+        (claimed - true, "#c44e52", "wrong"),
+    ):
+        lines = [[places[a], places[b]] for a, b in map(sorted, edges)]
+        left.add_collection(LineCollection(lines, colors=colour, label=f"{label}: {len(lines)}"))
+    left.scatter(*np.array(list(places.values())).T, s=12, color="black", zorder=2)
+    left.set_title(f"Planted network of {planted.truth.n_spins} spins, learnt from {planted.n_samples} samples")
+    left.legend(loc="lower right")
+
+    spots = {name: (int(name.split(",")[1]), -int(name.split(",")[0])) for name in digits.found.names}
+    table = digits.found.edges()
+    strength = np.abs(table["coupling"])
+    right.add_collection(
+        LineCollection(
+            [[spots[str(a)], spots[str(b)]] for a, b in zip(table["source"], table["target"], strict=True)],
+            linewidths=0.5 + 6 * strength / strength.max(),
+            colors=np.where(table["coupling"] > 0, "#4c72b0", "#c44e52").tolist(),
+            alpha=0.7,
+        )
+    )
+    right.scatter(*np.array(list(spots.values())).T, s=40, color="black", zorder=2)
+    right.set_title(
+        f"Pixels of {digits.n_samples} handwritten digits: {digits.touching_share:.0%} of edges join touching pixels\n"
+        "blue: alike, red: opposite"
+    )
+    for axes in (left, right):
+        axes.set_aspect("equal")
+        axes.autoscale()
+        axes.axis("off")
+    return figure

@@ -1,0 +1,120 @@
+"""Gram: the pair sums that every linear estimator needs, exact and mergeable."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isingkit._kernels import gram as kernels
+from isingkit._kernels import nibbles
+from isingkit._kernels.threads import spread
+from isingkit.exceptions import ModelMismatchError
+from isingkit.packing import PackedSpins, Words, pack
+from isingkit.spins import as_weights
+
+_SLAB_BYTES = 1 << 26  # nibbles held at a time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gram:
+    """Sums over samples of all products of two spins. Grams of chunks of the data add up to the Gram of the whole."""
+
+    sums: NDArray[Any]  # (n_spins, n_spins): S'S, int64, or float64 where weights are not whole numbers
+    spin_sums: NDArray[Any]  # (n_spins,)
+    n_samples: float  # rows, or their total weight
+    names: tuple[str, ...]
+    counts: NDArray[Any] | None = None  # (n_spins, n_spins): weight of the rows where both are present; None when all are
+
+    @property
+    def n_spins(self) -> int:
+        return len(self.spin_sums)
+
+    def __add__(self, other: "Gram") -> "Gram":
+        if not isinstance(other, Gram):
+            return NotImplemented
+        if self.names != other.names:
+            raise ModelMismatchError(left=self.n_spins, right=other.n_spins, what="Grams with the same names")
+        counts = None
+        if self.counts is not None or other.counts is not None:
+            mine = self.n_samples if self.counts is None else self.counts
+            counts = mine + (other.n_samples if other.counts is None else other.counts)
+        n_samples = self.n_samples + other.n_samples
+        return Gram(self.sums + other.sums, self.spin_sums + other.spin_sums, n_samples, self.names, counts)
+
+
+def gram(spins: Any, *, sample_weight: Any = None, n_jobs: int | None = None) -> Gram:
+    """Gram of PackedSpins, or of anything `pack` takes: exact integers, the same for any number of threads.
+
+    Parameters
+    ----------
+    spins
+        The samples.
+    sample_weight
+        One weight >= 0 for each sample; whole numbers count repeated rows and keep the sums integers.
+    n_jobs
+        Threads to use; None or -1 is all.
+
+    Examples
+    --------
+    >>> from isingkit import gram
+    >>> gram([[0, 1], [1, 1], [1, 0]]).sums
+    array([[ 3, -1],
+           [-1,  3]])
+    """
+    packed = pack(spins)
+    if sample_weight is not None:
+        return _weighted(packed, as_weights(sample_weight, packed.n_samples))
+    n_spins = packed.n_spins
+    sums, ones = np.empty((n_spins, n_spins), np.int64), np.empty(n_spins, np.int64)
+    rows_a_task = max(1, n_spins // 64)
+    if packed.present is not None:
+        counts = np.empty_like(sums)
+        spread(
+            kernels.masked_pair_sums, n_spins, packed.words, packed.present, sums, counts, chunk=rows_a_task, n_jobs=n_jobs
+        )
+        spread(kernels.masked_spin_sums, n_spins, packed.words, packed.present, ones, chunk=rows_a_task, n_jobs=n_jobs)
+        return Gram(sums, ones, packed.n_samples, packed.names, counts)
+    if nibbles.wins_here():
+        _sums_by_lookup(packed.words, packed.n_samples, sums, n_jobs)
+    else:
+        spread(kernels.pair_sums, n_spins, packed.words, packed.n_samples, sums, chunk=rows_a_task, n_jobs=n_jobs)
+    spread(kernels.spin_sums, n_spins, packed.words, packed.n_samples, ones, chunk=rows_a_task, n_jobs=n_jobs)
+    return Gram(sums, ones, packed.n_samples, packed.names)
+
+
+def _sums_by_lookup(words: Words, n_samples: int, sums: NDArray[np.int64], n_jobs: int | None) -> None:
+    """Pair sums by table look-up, a slab of samples at a time so that its nibbles stay in cache."""
+    n_spins, n_words = words.shape
+    n_blocks, n_strips = -(-n_spins // nibbles.COLUMNS), -(-n_spins // nibbles.STRIP)
+    slab = min(n_words, max(64, _SLAB_BYTES // (32 * nibbles.COLUMNS * n_blocks)))
+    room = [nibbles.strips(n_blocks, slab) for _ in range(2)]
+    sums[:] = n_samples
+    for start in range(0, n_words, slab):
+        piece = words[:, start : start + slab]
+        plain, shifted = (array[:, : 16 * piece.shape[1]] for array in room)
+        spread(nibbles.split, n_blocks, piece, plain, shifted, n_jobs=n_jobs)
+        spread(nibbles.subtract_differences, n_strips, *room, 16 * piece.shape[1], nibbles.LOOKUP, sums, n_jobs=n_jobs)
+    spread(kernels.mirror, n_spins, sums, chunk=64, n_jobs=n_jobs)
+
+
+def _weighted(packed: PackedSpins, weights: NDArray[np.float64]) -> Gram:
+    """Weighted sums by matrix products, a chunk of samples at a time."""
+    n_spins = packed.n_spins
+    sums, counts = np.zeros((n_spins, n_spins)), np.zeros((n_spins, n_spins))
+    ones = np.zeros(n_spins)
+    step = max(64, (1 << 24) // n_spins // 64 * 64)
+    for start in range(0, packed.n_samples, step):
+        values = np.asarray(packed[start : start + step], dtype=np.float64)
+        weight = weights[start : start + step, None]
+        sums += values.T @ (weight * values)
+        ones += (weight * values).sum(axis=0)
+        if packed.present is not None:
+            seen = np.abs(values)
+            counts += seen.T @ (weight * seen)
+    total = float(weights.sum())
+    kept = counts if packed.present is not None else None
+    if (weights == np.rint(weights)).all() and total < 2**53:  # products and sums were exact
+        exact = None if kept is None else kept.astype(np.int64)
+        return Gram(sums.astype(np.int64), ones.astype(np.int64), int(total), packed.names, exact)
+    return Gram((sums + sums.T) / 2, ones, total, packed.names, kept)

@@ -1,0 +1,102 @@
+"""Scores of one IsingModel against another, and curves of directed estimates against a truth."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from isingkit.exceptions import ModelMismatchError
+from isingkit.model import IsingModel
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """How well a network was found. Edges count once; where nothing is claimed, precision is 1."""
+
+    precision: float  # share of the edges found that are true
+    recall: float  # share of the true edges that were found
+    f1: float  # harmonic mean of the two
+    exact: bool  # whether exactly the true edges were found
+    sign_accuracy: float  # share of the true edges found whose sign is right
+    rss: float  # squared error of the couplings of one spin, mean over spins [eq:RSS-def-1]
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrecisionRecall:
+    """Precision and recall of directed estimates at each threshold."""
+
+    thresholds: NDArray[np.float64]  # (n,)
+    precision: NDArray[np.float64]  # (n,): 1 where nothing passes
+    recall: NDArray[np.float64]  # (n,)
+
+
+def score(model: IsingModel, truth: IsingModel) -> Scores:
+    """Scores of `model` against `truth`. Spins are matched by name where both have the same names, else by position.
+
+    Examples
+    --------
+    >>> from isingkit import IsingModel, score
+    >>> chain = IsingModel([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    >>> found = IsingModel([[0, 1, 0], [1, 0, 0], [0, 0, 0]])
+    >>> score(found, chain).recall
+    0.5
+    """
+    if model.n_spins != truth.n_spins:
+        raise ModelMismatchError(left=model.n_spins, right=truth.n_spins, what="the model and the truth")
+    found = model.couplings
+    if model.names != truth.names and set(model.names) == set(truth.names):
+        place = {name: i for i, name in enumerate(model.names)}
+        order = [place[name] for name in truth.names]
+        found = found[order][:, order]
+    both = found.multiply(truth.couplings)
+    true_positives = int(both.nnz) // 2
+    false_positives = model.n_edges - true_positives
+    false_negatives = truth.n_edges - true_positives
+    precision = true_positives / model.n_edges if model.n_edges else 1.0
+    recall = true_positives / truth.n_edges if truth.n_edges else 1.0
+    return Scores(
+        precision=precision,
+        recall=recall,
+        f1=2 * precision * recall / (precision + recall) if precision + recall else 0.0,
+        exact=false_positives == false_negatives == 0,
+        sign_accuracy=float((both.data > 0).mean()) if true_positives else 1.0,
+        rss=float((abs(found - truth.couplings) ** 2).sum()) / truth.n_spins,
+        true_positives=true_positives,
+        false_positives=false_positives,
+        false_negatives=false_negatives,
+    )
+
+
+def precision_recall(estimates: Any, truth: IsingModel, thresholds: Any = None) -> PrecisionRecall:
+    """Precision and recall of the directed couplings |estimates[i, j]| > threshold, i != j. [eq:Precision-Recall]
+
+    Parameters
+    ----------
+    estimates
+        (n_spins, n_spins), dense or sparse: row i the estimate of J_i, such as `estimates_` of an estimator.
+    truth
+        The planted model.
+    thresholds
+        Where to look; by default 0 and every value at which something changes.
+    """
+    if estimates.shape != truth.couplings.shape:
+        raise ModelMismatchError(left=estimates.shape[0], right=truth.n_spins, what="the estimates and the truth")
+    there = truth.couplings.astype(bool)
+    if scipy.sparse.issparse(estimates):
+        sizes, of_truth = np.abs(estimates.tocsr().data), np.abs(estimates.multiply(there).data)
+    else:
+        sizes = np.abs(estimates[~np.eye(len(estimates), dtype=bool)])
+        of_truth = np.abs(estimates[there.nonzero()])
+    if thresholds is None:
+        thresholds = np.unique(np.concatenate([[0.0], sizes]))
+    thresholds = np.asarray(thresholds, dtype=np.float64)
+    claimed = len(sizes) - np.searchsorted(np.sort(sizes), thresholds, side="right")
+    true = len(of_truth) - np.searchsorted(np.sort(of_truth), thresholds, side="right")
+    precision = np.where(claimed > 0, true / np.maximum(claimed, 1), 1.0)
+    recall = true / there.nnz if there.nnz else np.ones_like(precision)
+    return PrecisionRecall(thresholds, precision, recall)

@@ -1,0 +1,153 @@
+"""IsingModel: couplings, fields and names; what every estimator returns and every world starts from."""
+
+import csv
+import os
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from isingkit.atomic import replacing
+from isingkit.exceptions import ColumnNamesError, FileFormatError, ModelError
+
+if TYPE_CHECKING:
+    import networkx
+
+FORMAT = "isingkit model 1"
+EDGE_COLUMNS = ("source", "target", "coupling", "std_error", "z", "p_value", "q_value")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IsingModel:
+    """P(s) ~ exp(sum_{i<j} J_ij s_i s_j + sum_i H_i s_i), s_i = -1 or +1. [eq:BotzmanDistr-def]
+
+    Parameters
+    ----------
+    couplings
+        J, dense or scipy.sparse: symmetric, finite, zero diagonal. Kept as CSR.
+    fields
+        H; zero by default.
+    names
+        One for each spin; x0, x1, ... by default.
+
+    Examples
+    --------
+    >>> from isingkit import IsingModel
+    >>> IsingModel([[0, 0.5], [0.5, 0]], names=["Ann", "Bob"]).edges()["coupling"]
+    array([0.5])
+    """
+
+    couplings: Any  # (n_spins, n_spins) scipy.sparse.csr_array, float64, explicit zeros removed
+    fields: NDArray[np.float64] = None  # type: ignore[assignment]  # (n_spins,)
+    names: tuple[str, ...] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        couplings = _checked_couplings(self.couplings)
+        n_spins = couplings.shape[0]
+        fields = np.zeros(n_spins) if self.fields is None else np.array(self.fields, dtype=np.float64)
+        if fields.shape != (n_spins,) or not np.isfinite(fields).all():
+            raise ModelError(problem=f"fields of shape {fields.shape} came where {n_spins} finite numbers were expected")
+        names = tuple(f"x{i}" for i in range(n_spins)) if self.names is None else tuple(str(name) for name in self.names)
+        if len(set(names)) != n_spins or len(names) != n_spins:
+            raise ColumnNamesError(names=names, n_spins=n_spins)
+        for attribute, value in (("couplings", couplings), ("fields", fields), ("names", names)):
+            object.__setattr__(self, attribute, value)
+
+    @property
+    def n_spins(self) -> int:
+        return len(self.names)
+
+    @property
+    def n_edges(self) -> int:
+        return int(self.couplings.nnz) // 2
+
+    def __repr__(self) -> str:
+        return f"IsingModel({self.n_spins} spins, {self.n_edges} edges)"
+
+    def edges(self) -> NDArray[Any]:
+        """A table of edges, strongest first: the columns source, target, coupling of a structured array."""
+        upper = scipy.sparse.triu(self.couplings, k=1).tocoo()
+        order = np.lexsort((upper.col, upper.row, -np.abs(upper.data)))
+        names = np.array(self.names, dtype=np.str_)
+        table = np.empty(len(order), dtype=[("source", names.dtype), ("target", names.dtype), ("coupling", np.float64)])
+        table["source"], table["target"] = names[upper.row[order]], names[upper.col[order]]
+        table["coupling"] = upper.data[order]
+        return table
+
+    def to_networkx(self) -> "networkx.Graph":
+        """A networkx graph: nodes are names with a `field`, edges have a `coupling`, all plain Python numbers."""
+        import networkx
+
+        graph = networkx.Graph()
+        graph.add_nodes_from((name, {"field": float(field)}) for name, field in zip(self.names, self.fields, strict=True))
+        graph.add_edges_from((str(a), str(b), {"coupling": float(coupling)}) for a, b, coupling in self.edges())
+        return graph
+
+    def to_graphml(self, path: str | os.PathLike[str]) -> None:
+        """Write the graph as GraphML, for Gephi, Cytoscape, igraph, yEd."""
+        import networkx
+
+        with replacing(path) as temporary:
+            networkx.write_graphml(self.to_networkx(), temporary)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the table of edges as CSV; columns this model knows nothing about stay empty."""
+        with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(EDGE_COLUMNS)
+            for source, target, coupling in self.edges():
+                writer.writerow([str(source), str(target), repr(float(coupling)), "", "", "", ""])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as .npz, whole or not at all."""
+        with replacing(path) as temporary, open(temporary, "wb") as file:
+            np.savez_compressed(
+                file,
+                format=np.str_(FORMAT),
+                data=self.couplings.data,
+                indices=self.couplings.indices,
+                indptr=self.couplings.indptr,
+                fields=self.fields,
+                names=np.array(self.names, dtype=np.str_),
+            )
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "IsingModel":
+        """Read a model that `save` has written. Never unpickles."""
+        kind = "an isingkit model"
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                if not isinstance(file, np.lib.npyio.NpzFile) or str(file["format"]) != FORMAT:
+                    raise FileFormatError(path=Path(path), kind=kind, problem=f"it is not marked '{FORMAT}'")
+                n_spins = len(file["names"])
+                couplings = scipy.sparse.csr_array((file["data"], file["indices"], file["indptr"]), shape=(n_spins, n_spins))
+                return IsingModel(couplings, file["fields"], tuple(file["names"].tolist()))
+        except FileFormatError:
+            raise
+        except (ValueError, KeyError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+            raise FileFormatError(path=Path(path), kind=kind, problem="its contents cannot be read as one") from error
+
+
+def _checked_couplings(couplings: Any) -> scipy.sparse.csr_array:
+    if not scipy.sparse.issparse(couplings):
+        couplings = np.asarray(couplings, dtype=np.float64)
+    if couplings.ndim != 2 or couplings.shape[0] != couplings.shape[1]:
+        raise ModelError(problem=f"its shape is {couplings.shape}")
+    matrix = scipy.sparse.csr_array(couplings, dtype=np.float64, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    if not np.isfinite(matrix.data).all():
+        raise ModelError(problem="it holds NaN or infinity")
+    on_diagonal = np.flatnonzero(matrix.diagonal())
+    if len(on_diagonal):
+        raise ModelError(problem=f"entry ({on_diagonal[0]}, {on_diagonal[0]}) is {matrix.diagonal()[on_diagonal[0]]:g}")
+    odd = abs(matrix - matrix.T).tocoo()
+    odd.eliminate_zeros()
+    if odd.nnz:
+        i, j = int(odd.row[0]), int(odd.col[0])
+        raise ModelError(problem=f"entry ({i}, {j}) is {matrix[i, j]:g} and entry ({j}, {i}) is {matrix[j, i]:g}")
+    return matrix

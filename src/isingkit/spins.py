@@ -1,0 +1,349 @@
+"""Spins: any table of two-valued columns as int8 -1/+1. The only place that validates data."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from isingkit.exceptions import (
+    ColumnNamesError,
+    ColumnTypeError,
+    ConstantColumnWarning,
+    EmptyTableError,
+    InfiniteValueError,
+    MissingValuesError,
+    NoValuesError,
+    SampleWeightError,
+    SettingError,
+    SpinValueError,
+    TableShapeError,
+    TableTooSmallError,
+)
+
+Coding = tuple[object, object]  # the value that becomes -1, the value that becomes +1
+NUMERIC_CODINGS: tuple[tuple[float, float], ...] = ((0, 1), (-1, 1), (1, 2))
+NEGATIVE_WORDS = frozenset(
+    "no n false f absent off nay negative never low down dead inactive disagree fail 0 -1".split()
+)  # of two texts, the one found here becomes -1; otherwise the first in alphabetical order
+_CHUNK = 1 << 22  # values looked at in one go, so that no temporary copy of a large table is made
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spins:
+    """A validated table of spins."""
+
+    values: NDArray[np.int8]  # (n_samples, n_spins): -1 or +1, and 0 where missing
+    names: tuple[str, ...]
+    mapping: tuple[Coding, ...]  # for each spin the values of the table that became -1 and +1
+    rows: NDArray[np.intp] | None  # rows of the table that were kept; None when all were
+    has_missing: bool
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.values.shape[0])
+
+    @property
+    def n_spins(self) -> int:
+        return int(self.values.shape[1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Neighbouring columns of one kind: a matrix of numbers (dense or sparse), or one column of texts."""
+
+    names: tuple[str, ...]
+    array: Any  # (n_samples, n_columns)
+
+    def chunks(self) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Ranges of rows, dense."""
+        step = max(1, _CHUNK // self.array.shape[1])
+        for start in range(0, self.array.shape[0], step):
+            chunk = self.array[start : start + step]
+            yield start, chunk.toarray() if scipy.sparse.issparse(chunk) else chunk
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """What is known of one column before it is turned into spins."""
+
+    name: str
+    low: Any
+    high: Any
+    n_missing: int
+    distinct: tuple[Any, ...] | None  # the first values, listed only where there are more than two
+
+
+def as_spins(
+    table: Any,
+    *,
+    binarize: float | None = None,
+    missing: str = "error",
+    mapping: Sequence[Coding] | None = None,
+) -> Spins:
+    """Spins of any table of two-valued columns: numpy, scipy.sparse, pandas, polars or pyarrow.
+
+    Columns may hold bool, 0/1, -1/+1, 1/2 or two texts such as no/yes; `mapping` of the result says which value became which spin.
+
+    Parameters
+    ----------
+    table
+        One row a sample, one column a spin.
+    binarize
+        Threshold for real-valued columns: larger values become +1, the others -1. By default such columns are refused.
+    missing
+        What to do about missing values: "error" refuses them, "drop" keeps complete rows, "pairwise" keeps all rows and marks them.
+    mapping
+        For each column the pair of values that become -1 and +1; by default it is found from the data.
+
+    Examples
+    --------
+    >>> from isingkit import as_spins
+    >>> as_spins([["no", "yes"], ["yes", "yes"], ["yes", "no"]]).values
+    array([[-1,  1],
+           [ 1,  1],
+           [ 1, -1]], dtype=int8)
+    """
+    if missing not in ("error", "drop", "pairwise"):
+        raise SettingError(setting="missing", value=missing, expected="'error', 'drop' or 'pairwise'")
+    names, n_samples, blocks = _blocks(table)
+    columns = [column for block in blocks for column in _survey(block, binarize)]
+    _check_missing(columns, missing, n_samples)
+    codings = _codings(columns, binarize) if mapping is None else list(mapping)
+    if len(codings) != len(names):
+        raise ColumnNamesError(names=[str(coding) for coding in codings], n_spins=len(names))
+    values = _encoded(blocks, codings, binarize, n_samples)
+    has_missing = any(column.n_missing for column in columns)
+    rows = None
+    if has_missing and missing == "drop":
+        rows = np.flatnonzero(values.all(axis=1))
+        values, has_missing = values[rows], False
+        if len(rows) == 0:
+            raise EmptyTableError(n_samples=0, n_spins=len(names), dropped=n_samples)
+    constant = constant_columns(values) if rows is not None or binarize is not None else [c.low == c.high for c in columns]
+    if any(constant):
+        columns_named = [name for name, never_changes in zip(names, constant, strict=True) if never_changes]
+        warnings.warn(ConstantColumnWarning(columns=columns_named), stacklevel=2)
+    return Spins(values, names, tuple(codings), rows, has_missing)
+
+
+def require_network(n_samples: float, n_spins: int) -> None:
+    """Refuse fewer than two samples or two spins."""
+    if n_samples < 2 or n_spins < 2:
+        raise TableTooSmallError(n_samples=int(n_samples), n_spins=n_spins)
+
+
+def as_weights(sample_weight: Any, n_samples: int, rows: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
+    """One weight for each kept row, float64 (n_samples,)."""
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_samples, float(weights))
+    if weights.ndim == 1 and rows is not None and rows.max() < len(weights):
+        weights = weights[rows]
+    if weights.shape != (n_samples,):
+        raise SampleWeightError(problem=f"its shape is {weights.shape} for {n_samples} rows")
+    if not np.isfinite(weights).all():
+        raise SampleWeightError(problem="it holds NaN or infinity")
+    if (weights < 0).any():
+        raise SampleWeightError(problem=f"it holds {weights.min():g}")
+    if not weights.any():
+        raise SampleWeightError(problem="all are zero")
+    return weights
+
+
+# From any table to blocks
+
+
+def _blocks(table: Any) -> tuple[tuple[str, ...], int, list[_Block]]:
+    named = _named_columns(table)
+    if named is not None:
+        names, columns = named
+        n_samples = len(columns[0]) if columns else 0
+        blocks = [_Block((name,), _plain(column, name).reshape(-1, 1)) for name, column in zip(names, columns, strict=True)]
+    else:
+        array = table.tocsr() if scipy.sparse.issparse(table) else np.asarray(table)
+        if array.ndim != 2:
+            raise TableShapeError(shape=array.shape)
+        names, n_samples = tuple(f"x{j}" for j in range(array.shape[1])), array.shape[0]
+        if array.dtype.kind in "biuf":
+            blocks = [_Block(names, array)]
+        else:
+            blocks = [_Block((name,), _plain(array[:, j], name).reshape(-1, 1)) for j, name in enumerate(names)]
+    if n_samples == 0 or len(names) == 0:
+        raise EmptyTableError(n_samples=n_samples, n_spins=len(names))
+    if len(set(names)) < len(names):
+        raise ColumnNamesError(names=names, n_spins=len(names))
+    return names, n_samples, blocks
+
+
+def _named_columns(table: Any) -> tuple[tuple[str, ...], list[NDArray[Any]]] | None:
+    """Names and columns of a pandas, polars or pyarrow table, none of which we import."""
+    if hasattr(table, "column_names") and hasattr(table, "itercolumns"):  # pyarrow
+        return tuple(table.column_names), [column.to_numpy() for column in table.itercolumns()]
+    if hasattr(table, "iloc") and hasattr(table, "columns"):  # pandas
+        return tuple(str(name) for name in table.columns), [table.iloc[:, j].to_numpy() for j in range(table.shape[1])]
+    if hasattr(table, "get_columns"):  # polars
+        return tuple(table.columns), [column.to_numpy() for column in table.get_columns()]
+    return None
+
+
+def _plain(column: NDArray[Any], name: str) -> NDArray[Any]:
+    """A column as numbers, NaN where missing, or as texts, None where missing."""
+    kind = column.dtype.kind
+    if kind in "biuf":
+        return column
+    if kind == "c":
+        raise ColumnTypeError(column=name, kind="complex")
+    if kind not in "OUST":
+        raise ColumnTypeError(column=name, kind=f"values of type {column.dtype}")
+    values = [None if _is_missing(value) else value for value in column.tolist()]
+    kinds = {type(value) for value in values if value is not None}
+    if all(issubclass(kind, (bool, int, float, np.number, np.bool_)) for kind in kinds):
+        return np.array([np.nan if value is None else float(value) for value in values])
+    if all(issubclass(kind, str) for kind in kinds):
+        return np.array(values, dtype=object)
+    if complex in kinds:
+        raise ColumnTypeError(column=name, kind="complex")
+    raise ColumnTypeError(column=name, kind=" and ".join(sorted(f"values of type {kind.__name__}" for kind in kinds)))
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+
+
+# What each column holds
+
+
+def _survey(block: _Block, binarize: float | None) -> list[_Column]:
+    if block.array.dtype.kind == "O":
+        return [_survey_texts(block)]
+    n_samples, n_columns = block.array.shape
+    low, high = np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
+    n_missing = np.zeros(n_columns, dtype=np.int64)
+    for _, chunk in block.chunks():
+        low = np.fmin(low, np.fmin.reduce(chunk, axis=0))
+        high = np.fmax(high, np.fmax.reduce(chunk, axis=0))
+        if chunk.dtype.kind == "f":
+            n_missing += np.isnan(chunk).sum(axis=0)
+    infinite = (n_missing < n_samples) & ~(np.isfinite(low) & np.isfinite(high))
+    if infinite.any():
+        raise InfiniteValueError(columns=[block.names[j] for j in np.flatnonzero(infinite)])
+    crowded = np.zeros(n_columns, dtype=bool) if binarize is not None else _has_values_between(block, low, high)
+    return [
+        _Column(block.names[j], low[j], high[j], int(n_missing[j]), _distinct(block, j) if crowded[j] else None)
+        for j in range(n_columns)
+    ]
+
+
+def _has_values_between(block: _Block, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.bool_]:
+    found = np.zeros(len(low), dtype=bool)
+    whole = block.array.dtype.kind in "biu"
+    if whole and (high - low <= 1).all():
+        return found
+    for _, chunk in block.chunks():
+        if whole and (low == -1).all() and (high == 1).all():  # only zero lies between: one quick pass over a common coding
+            if np.count_nonzero(chunk) < chunk.size:
+                found |= (chunk == 0).any(axis=0)
+        else:
+            found |= ((chunk > low) & (chunk < high)).any(axis=0)  # false for NaN
+    return found
+
+
+def _distinct(block: _Block, column: int) -> tuple[Any, ...]:
+    values: NDArray[Any] = np.unique(np.concatenate([np.unique(chunk[:, column]) for _, chunk in block.chunks()]))
+    return tuple(values[~np.isnan(values)][:20].tolist())
+
+
+def _survey_texts(block: _Block) -> _Column:
+    texts = block.array[:, 0]
+    distinct = sorted({text for text in texts if text is not None})
+    n_missing = sum(text is None for text in texts)
+    negative_first = sorted(distinct, key=lambda text: text.strip().casefold() not in NEGATIVE_WORDS)
+    low, high = (negative_first[0], negative_first[-1]) if distinct else (None, None)
+    return _Column(block.names[0], low, high, n_missing, tuple(distinct[:20]) if len(distinct) > 2 else None)
+
+
+def _check_missing(columns: Sequence[_Column], missing: str, n_samples: int) -> None:
+    counts = {column.name: column.n_missing for column in columns if column.n_missing}
+    if counts and missing == "error":
+        raise MissingValuesError(counts=counts, n_samples=n_samples)
+    empty = [name for name, count in counts.items() if count == n_samples]
+    if empty:
+        raise NoValuesError(columns=empty)
+
+
+# From values to -1 and +1
+
+
+def _codings(columns: Sequence[_Column], binarize: float | None) -> list[Coding]:
+    """For each column the values that become -1 and +1. A constant column follows the columns that change."""
+    if binarize is not None:
+        numeric: Coding = (f"<= {binarize:g}", f"> {binarize:g}")
+        return [(column.low, column.high) if isinstance(column.low, str) else numeric for column in columns]
+    wrong = [column for column in columns if column.distinct is not None or not _is_coded(column)]
+    if wrong:
+        values = wrong[0].distinct or tuple(sorted({wrong[0].low, wrong[0].high}))
+        raise SpinValueError(column=wrong[0].name, values=values, n_columns=len(wrong))
+    changing = {(column.low, column.high) for column in columns if column.low != column.high}
+    return [
+        (column.low, column.high) if column.low != column.high else _constant_coding(column.low, changing)
+        for column in columns
+    ]
+
+
+def _is_coded(column: _Column) -> bool:
+    if isinstance(column.low, str):
+        return True
+    return (column.low, column.high) in NUMERIC_CODINGS or (column.low == column.high and column.low in (-1, 0, 1, 2))
+
+
+def _constant_coding(value: Any, changing: set[Coding]) -> Coding:
+    shared = [coding for coding in changing if value in coding]
+    if len(shared) == 1:
+        return shared[0]
+    if isinstance(value, str):
+        return (value, "") if value.strip().casefold() in NEGATIVE_WORDS else ("", value)
+    return next(coding for coding in NUMERIC_CODINGS if value in coding)
+
+
+def _encoded(blocks: Sequence[_Block], codings: Sequence[Coding], binarize: float | None, n_samples: int) -> NDArray[np.int8]:
+    """-1 for the low value of each column, +1 for the high one, 0 where missing."""
+    only = blocks[0].array
+    if len(blocks) == 1 and isinstance(only, np.ndarray) and only.dtype == np.int8 and binarize is None:
+        if all(coding == (-1, 1) for coding in codings):
+            return only
+    values = np.empty((n_samples, len(codings)), dtype=np.int8)
+    first = 0
+    for block in blocks:
+        here = slice(first, first + len(block.names))
+        first = here.stop
+        for start, chunk in block.chunks():
+            out = values[start : start + len(chunk), here]
+            if chunk.dtype.kind == "O" or binarize is None:
+                _encode_pairs(chunk, codings[here], block.names, out)
+            else:
+                out[:] = np.where(chunk > binarize, 1, np.where(np.isnan(chunk), 0, -1))
+    return values
+
+
+def _encode_pairs(chunk: NDArray[Any], codings: Sequence[Coding], names: Sequence[str], out: NDArray[np.int8]) -> None:
+    if chunk.dtype.kind == "O":
+        low, high = np.array(codings, dtype=object).T
+    else:
+        low, high = np.array(codings, dtype=np.float64).T.astype(chunk.dtype if chunk.dtype.kind in "if" else np.int16)
+    is_low, is_high = chunk == low, chunk == high
+    np.subtract(is_high, is_low, out=out, dtype=np.int8, casting="unsafe")
+    is_missing = np.equal(chunk, None) if chunk.dtype.kind == "O" else np.isnan(chunk) if chunk.dtype.kind == "f" else False
+    strange = ~(is_low | is_high | is_missing)
+    if strange.any():  # only a given mapping can leave values out
+        row, column = np.argwhere(strange)[0]
+        expected = " or ".join(str(value) for value in codings[column])
+        raise SpinValueError(column=names[column], values=(chunk[row, column],), expected=expected)
+
+
+def constant_columns(values: NDArray[np.int8]) -> NDArray[np.bool_]:
+    """Which columns of spins never change (zeros, which are missing values, set aside)."""
+    return np.asarray((values >= 0).all(axis=0) | (values <= 0).all(axis=0))
