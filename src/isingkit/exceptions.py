@@ -97,7 +97,8 @@ class ColumnTypeError(IsingkitError):
         self.column, self.kind = column, kind
         if kind == "complex":
             super().__init__(
-                f"Complex data not supported: column '{column}' holds complex numbers. Binarise it first, e.g. X['{column}'].real > 0."
+                f"Complex data not supported: column '{column}' holds complex numbers. "
+                f"Binarise it first, e.g. X['{column}'].real > 0."
             )
         else:
             super().__init__(
@@ -178,7 +179,7 @@ class UnderdeterminedError(IsingkitError):
     def __init__(self, *, n_samples: float, n_spins: int) -> None:
         self.n_samples, self.n_spins = n_samples, n_spins
         super().__init__(
-            f"n_samples={n_samples:g} rows of {n_spins} spins leave least squares underdetermined (it needs more than {n_spins} rows). "
+            f"n_samples={n_samples:g} rows of {n_spins} spins leave least squares underdetermined (it needs more rows than spins). "
             "Use RidgeIsing(ridge=0.1) or TwoStageIsing(), which work with fewer samples than spins."
         )
 
@@ -197,21 +198,14 @@ class DuplicateColumnsError(IsingkitError):
 
 
 class SingularSystemError(IsingkitError):
-    """The normal equations are singular or, with pairwise missing data, not positive definite."""
+    """The normal equations of least squares are singular."""
 
-    def __init__(self, *, spin: str, pairwise: bool, ridge: float) -> None:
-        self.spin, self.pairwise, self.ridge = spin, pairwise, ridge
-        if pairwise:
-            message = (
-                f"pair sums over different rows (missing='pairwise') do not form a positive definite matrix at spin '{spin}'. "
-                f"Use a larger ridge than {ridge:g} (RidgeIsing or TwoStageIsing), missing='drop', or leave out the emptiest columns."
-            )
-        else:
-            message = (
-                f"column '{spin}' is a linear combination of other columns, so the regression with ridge={ridge:g} is singular. "
-                "Leave the column out, or use RidgeIsing(ridge=0.1)."
-            )
-        super().__init__(message)
+    def __init__(self, *, spin: str, ridge: float) -> None:
+        self.spin, self.ridge = spin, ridge
+        super().__init__(
+            f"column '{spin}' is a linear combination of other columns, so the regression with ridge={ridge:g} is singular. "
+            "Leave the column out, or use RidgeIsing(ridge=0.1)."
+        )
 
 
 class StageTwoError(IsingkitError):
@@ -268,3 +262,15 @@ class UnobservedPairWarning(IsingkitWarning):
         self.pairs = tuple(pairs)
         listed = _listed([f"'{a}' - '{b}'" for a, b in pairs])
         super().__init__(f"never present in the same row: {listed}. Their coupling is taken as zero, for the data cannot tell.")
+
+
+class ContradictoryPairsWarning(IsingkitWarning):
+    """Pair sums over different rows are those of no complete table."""
+
+    def __init__(self, *, smallest: float) -> None:
+        self.smallest = smallest
+        super().__init__(
+            f"with missing='pairwise' the pair sums come from different rows and contradict each other (smallest eigenvalue "
+            f"{smallest:.2g} of the mean one): the nearest consistent ones were taken. "
+            "Leave out the emptiest columns, or use a larger ridge."
+        )

@@ -17,6 +17,17 @@ _SLAB_BYTES = 1 << 26  # nibbles held at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Joint:
+    """What pair sums need beside them where values are missing: over the rows in which spins i and j are both present ..."""
+
+    counts: NDArray[Any]  # (n_spins, n_spins): ... their number, or total weight
+    spin_sums: NDArray[Any]  # (n_spins, n_spins): ... the sum of spin i
+
+    def __add__(self, other: "Joint") -> "Joint":
+        return Joint(self.counts + other.counts, self.spin_sums + other.spin_sums)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Gram:
     """Sums over samples of all products of two spins. Grams of chunks of the data add up to the Gram of the whole."""
 
@@ -24,7 +35,7 @@ class Gram:
     spin_sums: NDArray[Any]  # (n_spins,)
     n_samples: float  # rows, or their total weight
     names: tuple[str, ...]
-    counts: NDArray[Any] | None = None  # (n_spins, n_spins): weight of the rows where both are present; None when all are
+    joint: Joint | None = None  # None where no value is missing
 
     @property
     def n_spins(self) -> int:
@@ -35,12 +46,18 @@ class Gram:
             return NotImplemented
         if self.names != other.names:
             raise ModelMismatchError(left=self.n_spins, right=other.n_spins, what="Grams with the same names")
-        counts = None
-        if self.counts is not None or other.counts is not None:
-            mine = self.n_samples if self.counts is None else self.counts
-            counts = mine + (other.n_samples if other.counts is None else other.counts)
+        joint = None
+        if self.joint is not None or other.joint is not None:
+            joint = _joint(self) + _joint(other)
         n_samples = self.n_samples + other.n_samples
-        return Gram(self.sums + other.sums, self.spin_sums + other.spin_sums, n_samples, self.names, counts)
+        return Gram(self.sums + other.sums, self.spin_sums + other.spin_sums, n_samples, self.names, joint)
+
+
+def _joint(stat: Gram) -> Joint:
+    if stat.joint is not None:
+        return stat.joint
+    shape = (stat.n_spins, stat.n_spins)
+    return Joint(np.full(shape, stat.n_samples), np.broadcast_to(stat.spin_sums[:, None], shape))
 
 
 def gram(spins: Any, *, sample_weight: Any = None, n_jobs: int | None = None) -> Gram:
@@ -66,19 +83,18 @@ def gram(spins: Any, *, sample_weight: Any = None, n_jobs: int | None = None) ->
     if sample_weight is not None:
         return _weighted(packed, as_weights(sample_weight, packed.n_samples))
     n_spins = packed.n_spins
-    sums, ones = np.empty((n_spins, n_spins), np.int64), np.empty(n_spins, np.int64)
-    rows_a_task = max(1, n_spins // 64)
+    shape, rows_a_task = (n_spins, n_spins), max(1, n_spins // 64)
+    sums = np.empty(shape, np.int64)
     if packed.present is not None:
-        counts = np.empty_like(sums)
-        spread(
-            kernels.masked_pair_sums, n_spins, packed.words, packed.present, sums, counts, chunk=rows_a_task, n_jobs=n_jobs
-        )
-        spread(kernels.masked_spin_sums, n_spins, packed.words, packed.present, ones, chunk=rows_a_task, n_jobs=n_jobs)
-        return Gram(sums, ones, packed.n_samples, packed.names, counts)
+        joint = Joint(np.empty(shape, np.int64), np.empty(shape, np.int64))
+        arrays = (packed.words, packed.present, sums, joint.counts, joint.spin_sums)
+        spread(kernels.masked_pair_sums, n_spins, *arrays, chunk=rows_a_task, n_jobs=n_jobs)
+        return Gram(sums, np.diagonal(joint.spin_sums).copy(), packed.n_samples, packed.names, joint)
     if nibbles.wins_here():
         _sums_by_lookup(packed.words, packed.n_samples, sums, n_jobs)
     else:
         spread(kernels.pair_sums, n_spins, packed.words, packed.n_samples, sums, chunk=rows_a_task, n_jobs=n_jobs)
+    ones = np.empty(n_spins, np.int64)
     spread(kernels.spin_sums, n_spins, packed.words, packed.n_samples, ones, chunk=rows_a_task, n_jobs=n_jobs)
     return Gram(sums, ones, packed.n_samples, packed.names)
 
@@ -101,20 +117,22 @@ def _sums_by_lookup(words: Words, n_samples: int, sums: NDArray[np.int64], n_job
 def _weighted(packed: PackedSpins, weights: NDArray[np.float64]) -> Gram:
     """Weighted sums by matrix products, a chunk of samples at a time."""
     n_spins = packed.n_spins
-    sums, counts = np.zeros((n_spins, n_spins)), np.zeros((n_spins, n_spins))
+    sums, counts, joint_sums = (np.zeros((n_spins, n_spins)) for _ in range(3))
     ones = np.zeros(n_spins)
     step = max(64, (1 << 24) // n_spins // 64 * 64)
     for start in range(0, packed.n_samples, step):
         values = np.asarray(packed[start : start + step], dtype=np.float64)
-        weight = weights[start : start + step, None]
-        sums += values.T @ (weight * values)
-        ones += (weight * values).sum(axis=0)
+        weighted = weights[start : start + step, None] * values
+        sums += values.T @ weighted
+        ones += weighted.sum(axis=0)
         if packed.present is not None:
-            seen = np.abs(values)
-            counts += seen.T @ (weight * seen)
+            counts += np.abs(weighted).T @ np.abs(values)
+            joint_sums += weighted.T @ np.abs(values)
     total = float(weights.sum())
-    kept = counts if packed.present is not None else None
-    if (weights == np.rint(weights)).all() and total < 2**53:  # products and sums were exact
-        exact = None if kept is None else kept.astype(np.int64)
-        return Gram(sums.astype(np.int64), ones.astype(np.int64), int(total), packed.names, exact)
-    return Gram((sums + sums.T) / 2, ones, total, packed.names, kept)
+    exact = bool((weights == np.rint(weights)).all()) and total < 2**53  # then products and sums were, too
+
+    def kept(array: NDArray[np.float64]) -> NDArray[Any]:
+        return array.astype(np.int64) if exact else array
+
+    joint = None if packed.present is None else Joint(kept(counts), kept(joint_sums))
+    return Gram(kept((sums + sums.T) / 2), kept(ones), int(total) if exact else total, packed.names, joint)

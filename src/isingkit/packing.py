@@ -1,9 +1,13 @@
 """PackedSpins: 64 samples a word, one row of words a spin.
 
-The file format (`save`, `load`, `map`), version 1, little-endian: 8 bytes `ISINGPK1`; 8 bytes, the length of the header; the header,
-JSON in UTF-8 padded with spaces so that the data starts at a multiple of 64 bytes: `n_samples`, `n_spins`, `names`, `mapping`,
-`has_missing`, `crc32` (of the data); the data: `n_spins` rows of ceil(n_samples / 64) uint64 words, bit b of word w being sample
-64 w + b (1 for +1), then, if `has_missing`, as many words whose bits say which values are present.
+The file format (`save`, `load`, `map`), version 1, little-endian:
+
+    8 bytes     ISINGPK1
+    8 bytes     length of the header
+    header      JSON in UTF-8, padded with spaces so that the data starts at a multiple of 64 bytes:
+                n_samples, n_spins, names, mapping, has_missing, crc32 (of the data)
+    data        n_spins rows of ceil(n_samples / 64) uint64 words; bit b of word w is sample 64 w + b, 1 for +1
+    data        only if has_missing: as many words, whose bits say which values are present
 """
 
 import json
@@ -98,7 +102,7 @@ class PackedSpins:
             arrays.append(np.ascontiguousarray(self.present, dtype="<u8"))
         checksum = 0
         for array in arrays:
-            checksum = zlib.crc32(array.reshape(-1).view(np.uint8), checksum)
+            checksum = zlib.crc32(array.data, checksum)
         header = json.dumps(
             {
                 "n_samples": self.n_samples,
@@ -126,9 +130,9 @@ class PackedSpins:
         mapped, checksum = _from_file(Path(path))
         words = np.array(mapped.words)
         present = None if mapped.present is None else np.array(mapped.present)
-        found = zlib.crc32(words.reshape(-1).view(np.uint8))
+        found = zlib.crc32(words.data)
         if present is not None:
-            found = zlib.crc32(present.reshape(-1).view(np.uint8), found)
+            found = zlib.crc32(present.data, found)
         if found != checksum:
             raise FileFormatError(path=Path(path), kind="a sound file of packed spins", problem="its checksum differs")
         return PackedSpins(words, mapped.n_samples, mapped.names, present, mapped.mapping)
@@ -158,9 +162,7 @@ def unpacked(words: Words, n_samples: int, dtype: Any) -> NDArray[Any]:
     return values
 
 
-def _packed(
-    values: NDArray[np.int8], names: tuple[str, ...], mapping: tuple[Coding, ...] | None, has_missing: bool
-) -> PackedSpins:
+def _packed(values: NDArray[np.int8], names: tuple[str, ...], mapping: tuple[Coding, ...] | None, has_missing: bool) -> PackedSpins:
     n_samples, n_spins = values.shape
     words: Words = np.empty((n_spins, -(-n_samples // 64)), dtype=np.uint64)
     chunk = max(1, (1 << 14) // max(1, n_spins))

@@ -27,7 +27,25 @@ from isingkit.exceptions import (
 Coding = tuple[object, object]  # the value that becomes -1, the value that becomes +1
 NUMERIC_CODINGS: tuple[tuple[float, float], ...] = ((0, 1), (-1, 1), (1, 2))
 NEGATIVE_WORDS = frozenset(
-    "no n false f absent off nay negative never low down dead inactive disagree fail 0 -1".split()
+    [
+        "no",
+        "n",
+        "false",
+        "f",
+        "absent",
+        "off",
+        "nay",
+        "negative",
+        "never",
+        "low",
+        "down",
+        "dead",
+        "inactive",
+        "disagree",
+        "fail",
+        "0",
+        "-1",
+    ]
 )  # of two texts, the one found here becomes -1; otherwise the first in alphabetical order
 _CHUNK = 1 << 22  # values looked at in one go, so that no temporary copy of a large table is made
 
@@ -114,7 +132,7 @@ def as_spins(
     _check_missing(columns, missing, n_samples)
     codings = _codings(columns, binarize) if mapping is None else list(mapping)
     if len(codings) != len(names):
-        raise ColumnNamesError(names=[str(coding) for coding in codings], n_spins=len(names))
+        raise SettingError(setting="mapping", value=codings, expected=f"{len(names)} pairs of values, one for each column")
     values = _encoded(blocks, codings, binarize, n_samples)
     has_missing = any(column.n_missing for column in columns)
     rows = None
@@ -123,10 +141,11 @@ def as_spins(
         values, has_missing = values[rows], False
         if len(rows) == 0:
             raise EmptyTableError(n_samples=0, n_spins=len(names), dropped=n_samples)
-    constant = constant_columns(values) if rows is not None or binarize is not None else [c.low == c.high for c in columns]
-    if any(constant):
-        columns_named = [name for name, never_changes in zip(names, constant, strict=True) if never_changes]
-        warnings.warn(ConstantColumnWarning(columns=columns_named), stacklevel=2)
+    if mapping is None:  # a table that is read like an earlier one is not there to learn from
+        constant = constant_columns(values) if rows is not None or binarize is not None else [c.low == c.high for c in columns]
+        if any(constant):
+            never_changing = [name for name, never_changes in zip(names, constant, strict=True) if never_changes]
+            warnings.warn(ConstantColumnWarning(columns=never_changing), stacklevel=2)
     return Spins(values, names, tuple(codings), rows, has_missing)
 
 
@@ -289,8 +308,7 @@ def _codings(columns: Sequence[_Column], binarize: float | None) -> list[Coding]
         raise SpinValueError(column=wrong[0].name, values=values, n_columns=len(wrong))
     changing = {(column.low, column.high) for column in columns if column.low != column.high}
     return [
-        (column.low, column.high) if column.low != column.high else _constant_coding(column.low, changing)
-        for column in columns
+        (column.low, column.high) if column.low != column.high else _constant_coding(column.low, changing) for column in columns
     ]
 
 
@@ -312,9 +330,9 @@ def _constant_coding(value: Any, changing: set[Coding]) -> Coding:
 def _encoded(blocks: Sequence[_Block], codings: Sequence[Coding], binarize: float | None, n_samples: int) -> NDArray[np.int8]:
     """-1 for the low value of each column, +1 for the high one, 0 where missing."""
     only = blocks[0].array
-    if len(blocks) == 1 and isinstance(only, np.ndarray) and only.dtype == np.int8 and binarize is None:
-        if all(coding == (-1, 1) for coding in codings):
-            return only
+    is_int8 = len(blocks) == 1 and isinstance(only, np.ndarray) and only.dtype == np.int8
+    if is_int8 and binarize is None and all(coding == (-1, 1) for coding in codings):
+        return only
     values = np.empty((n_samples, len(codings)), dtype=np.int8)
     first = 0
     for block in blocks:
@@ -336,7 +354,7 @@ def _encode_pairs(chunk: NDArray[Any], codings: Sequence[Coding], names: Sequenc
         low, high = np.array(codings, dtype=np.float64).T.astype(chunk.dtype if chunk.dtype.kind in "if" else np.int16)
     is_low, is_high = chunk == low, chunk == high
     np.subtract(is_high, is_low, out=out, dtype=np.int8, casting="unsafe")
-    is_missing = np.equal(chunk, None) if chunk.dtype.kind == "O" else np.isnan(chunk) if chunk.dtype.kind == "f" else False
+    is_missing = chunk == np.array(None) if chunk.dtype.kind == "O" else np.isnan(chunk) if chunk.dtype.kind == "f" else False
     strange = ~(is_low | is_high | is_missing)
     if strange.any():  # only a given mapping can leave values out
         row, column = np.argwhere(strange)[0]

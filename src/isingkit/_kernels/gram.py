@@ -34,22 +34,26 @@ def pair_sums(start, stop, words, n_samples, sums):
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def masked_pair_sums(start, stop, words, present, sums, counts):
-    """Pair sums over the samples in which both spins are present, and the number of those, for rows start to stop and j >= i.
+def masked_pair_sums(start, stop, words, present, sums, counts, joint_sums):
+    """Pair sums over the samples in which both spins are present, their number, and spin i's own sum over them (joint_sums[i, j]).
 
-    words, present: (n_spins, n_words) uint64     sums, counts: (n_spins, n_spins) int64, overwritten
+    For rows start to stop and j >= i; the entries [j, i] come along.
+    words, present: (n_spins, n_words) uint64     sums, counts, joint_sums: (n_spins, n_spins) int64, overwritten
     """
     n_spins, n_words = words.shape
     for i in range(start, stop):
         for j in range(i, n_spins):
-            both = np.uint64(0)
-            differ = np.uint64(0)
+            both, differ, up_i, up_j = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
             for w in range(n_words):
                 seen = present[i, w] & present[j, w]
                 both += popcount(seen)
                 differ += popcount((words[i, w] ^ words[j, w]) & seen)
+                up_i += popcount(words[i, w] & seen)
+                up_j += popcount(words[j, w] & seen)
             counts[i, j] = counts[j, i] = np.int64(both)
             sums[i, j] = sums[j, i] = np.int64(both) - 2 * np.int64(differ)
+            joint_sums[i, j] = 2 * np.int64(up_i) - np.int64(both)
+            joint_sums[j, i] = 2 * np.int64(up_j) - np.int64(both)
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -64,21 +68,6 @@ def spin_sums(start, stop, words, n_samples, sums):
         for w in range(len(mine)):
             up += popcount(mine[w])
         sums[j] = 2 * np.int64(up) - n_samples
-
-
-@njit(cache=True, nogil=True, fastmath=False)
-def masked_spin_sums(start, stop, words, present, sums):
-    """sums[j] = sum of spin j over the samples in which it is present, for rows start to stop.
-
-    words, present: (n_spins, n_words) uint64     sums: (n_spins,) int64, overwritten
-    """
-    for j in range(start, stop):
-        up = np.uint64(0)
-        seen = np.uint64(0)
-        for w in range(words.shape[1]):
-            up += popcount(words[j, w] & present[j, w])
-            seen += popcount(present[j, w])
-        sums[j] = 2 * np.int64(up) - np.int64(seen)
 
 
 @njit(cache=True, nogil=True, fastmath=False)

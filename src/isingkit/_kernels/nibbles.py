@@ -11,6 +11,7 @@ from llvmlite import binding, ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 LANES = 32  # spins in one vector of bytes
 PARTS = 4  # vectors side by side
@@ -39,8 +40,8 @@ def wins_here() -> bool:
     return "+avx2" in enabled and "+avx512vpopcntdq" not in enabled
 
 
-def strips(n_blocks, n_words):
-    """An empty (n_blocks, 16 * n_words, COLUMNS) uint8 array at a multiple of 64 bytes: no vector of it straddles two cache lines."""
+def strips(n_blocks: int, n_words: int) -> NDArray[np.uint8]:
+    """An empty (n_blocks, 16 * n_words, COLUMNS) array at a multiple of 64 bytes: no vector of it straddles two cache lines."""
     shape = (n_blocks, 16 * n_words, COLUMNS)
     room = np.empty(np.prod(shape) + 64, np.uint8)
     start = -room.ctypes.data % 64
@@ -65,18 +66,14 @@ def _count_tile(typing, lookup, shifted, i, nibbles, j, stride, n_steps, out, at
 
         size = ir.IntType(64)
         tables, row_bytes, column_bytes, counts = data(0), data(1), data(3), data(7)
-        shuffle = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(_BYTES, [_BYTES, _BYTES]), "llvm.x86.avx2.pshuf.b"
-        )
+        shuffle = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_BYTES, [_BYTES, _BYTES]), "llvm.x86.avx2.pshuf.b")
         both_halves = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [lane % 16 for lane in range(LANES)])
         zero = ir.Constant(_BYTES, [0] * LANES)
         sums = [[cgutils.alloca_once_value(builder, zero) for _ in range(PARTS)] for _ in range(ROWS)]
         with cgutils.for_range(builder, args[6]) as loop:
             start = builder.mul(loop.index, args[5])
             columns = [
-                builder.load(
-                    vector(address(column_bytes, start, args[4], ir.Constant(size, part * LANES)), _BYTES), align=1
-                )
+                builder.load(vector(address(column_bytes, start, args[4], ir.Constant(size, part * LANES)), _BYTES), align=1)
                 for part in range(PARTS)
             ]
             for row in range(ROWS):

@@ -43,6 +43,7 @@ def main(arguments: list[str] | None = None) -> None:
         status = root.main(arguments, prog_name="isingkit", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         print(error.format_message())
+        sys.exit(0)
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx else "isingkit"
         _stop(f"{error.format_message().rstrip('.')}; see '{where} --help'.")

@@ -74,8 +74,8 @@ def command(output: Path, seed: int, as_json: bool) -> None:
     click.echo(
         f"""
 Real data: {digits.n_samples} handwritten digits; a spin is a pixel, with or without ink.
-{digits.found.n_edges} edges among {digits.found.n_spins} pixels in {digits.seconds:.2f} seconds: {digits.touching_share:.0%} of them join touching \
-pixels ({digits.touching_by_chance:.0%} of all pairs touch).
+{digits.found.n_edges} edges among {digits.found.n_spins} pixels in {digits.seconds:.2f} seconds.
+{digits.touching_share:.0%} of them join touching pixels ({digits.touching_by_chance:.0%} of all pairs touch).
 The estimator never knew where the pixels are: it found the image's grid.
 
 Both networks are drawn in {picture}; their edges are in the .csv files beside it."""

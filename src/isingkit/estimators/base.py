@@ -102,13 +102,16 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
 
     def _read(self, X: Any, sample_weight: Any, reset: bool) -> tuple[PackedSpins, NDArray[np.float64] | None]:
         rows = None
+        if not reset:
+            validate_data(self, X, reset=False, skip_check_array=True)  # the same spins as in fit
         if isinstance(X, PackedSpins):
             packed = X
         else:
-            mapping = None if reset or self.binarize is not None else self.mapping_
+            mapping = None if reset else self.mapping_
             spins = as_spins(X, binarize=self.binarize, missing=self.missing, mapping=mapping)
             packed, rows = pack(spins), spins.rows
-        validate_data(self, X, reset=reset, skip_check_array=True)  # n_features_in_, feature_names_in_
+        if reset:
+            validate_data(self, X, reset=True, skip_check_array=True)  # sets n_features_in_ and feature_names_in_
         weights = None if sample_weight is None else as_weights(sample_weight, packed.n_samples, rows)
         return packed, weights
 

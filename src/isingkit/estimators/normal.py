@@ -2,7 +2,6 @@
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +9,13 @@ from scipy.linalg import lapack
 
 from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import spread
-from isingkit.exceptions import ConstantColumnWarning, DuplicateColumnsError, SingularSystemError, UnobservedPairWarning
+from isingkit.exceptions import (
+    ConstantColumnWarning,
+    ContradictoryPairsWarning,
+    DuplicateColumnsError,
+    SingularSystemError,
+    UnobservedPairWarning,
+)
 from isingkit.gram import Gram
 
 Matrix = NDArray[np.float64]
@@ -26,7 +31,6 @@ class NormalEquations:
     unobserved: NDArray[np.intp]  # (n_pairs, 2): pairs never present together
     n_samples: float
     names: tuple[str, ...]
-    pairwise: bool  # whether pair sums are over different rows
 
     @property
     def n_spins(self) -> int:
@@ -36,22 +40,56 @@ class NormalEquations:
 def normal_equations(stat: Gram, fit_fields: bool) -> NormalEquations:
     """Normal equations of all N regressions at once, from the Gram alone.
 
-    With missing values each pair sum is scaled from the rows where both are present to all rows.
+    With missing values, covariances are over the rows where both are present (their means, too), scaled to all rows.
     """
     n_spins = stat.n_spins
     matrix: Matrix = np.empty((n_spins, n_spins))
-    spin_counts = stat.n_samples if stat.counts is None else np.diagonal(stat.counts)
-    means = stat.spin_sums / spin_counts
+    spin_counts = stat.n_samples if stat.joint is None else np.diagonal(stat.joint.counts)
+    means = stat.spin_sums / spin_counts if fit_fields else np.zeros(n_spins)
     unobserved = np.empty((0, 2), dtype=np.intp)
-    sums: Any = stat.sums
-    if stat.counts is not None:
-        sums = stat.sums * (stat.n_samples / np.maximum(stat.counts, np.finfo(float).tiny))
-        unobserved = np.argwhere(np.triu(stat.counts == 0, k=1))
-        np.copyto(sums, stat.n_samples * np.outer(means, means), where=stat.counts == 0)
-    used = means if fit_fields else np.zeros(n_spins)
-    spread(kernels.centred, n_spins, sums, used * stat.n_samples, float(stat.n_samples), matrix, chunk=256)
+    if stat.joint is None:
+        spread(kernels.centred, n_spins, stat.sums, means * stat.n_samples, float(stat.n_samples), matrix, chunk=256)
+    else:
+        never = stat.joint.counts == 0
+        counts = np.where(never, 1, stat.joint.counts)
+        matrix = stat.sums / counts
+        if fit_fields:
+            matrix -= (stat.joint.spin_sums / counts) * (stat.joint.spin_sums / counts).T
+        matrix *= stat.n_samples
+        unobserved = np.argwhere(np.triu(never, k=1))
+        _bridge(matrix, unobserved)
+        matrix = _reconciled(matrix)
     changes = np.abs(stat.spin_sums) < spin_counts * (1 - 1e-12)
-    return NormalEquations(matrix, used, changes, unobserved, stat.n_samples, stat.names, stat.counts is not None)
+    return NormalEquations(matrix, means, changes, unobserved, stat.n_samples, stat.names)
+
+
+def _bridge(matrix: Matrix, unobserved: NDArray[np.intp]) -> None:
+    """Give pairs never seen together, in place, the covariance that their best common neighbour k implies: C_ik C_kj / C_kk.
+
+    A first guess near enough to a positive definite matrix; `_complete` makes the pair's partial correlation zero afterwards.
+    """
+    diagonal = np.maximum(np.diagonal(matrix), np.finfo(float).tiny)
+    for i, j in unobserved:
+        through = matrix[i] * matrix[j] / diagonal
+        through[[i, j]] = 0.0
+        matrix[i, j] = matrix[j, i] = through[np.argmax(np.abs(through))]
+
+
+def _reconciled(matrix: Matrix) -> Matrix:
+    """The nearest positive semidefinite matrix, rescaled to the same diagonal, where pair sums over different rows contradict.
+
+    Negative eigenvalues are the sign of that; they are set to zero, with a warning. A ridge large enough to hide them instead would
+    leave the contradictions to dominate the estimates.
+    """
+    if lapack.dpotrf(matrix.T, clean=0)[1] == 0:
+        return matrix
+    values, vectors = np.linalg.eigh(matrix)
+    if values[0] >= -1e-10 * values[-1]:  # singular, not contradictory
+        return matrix
+    warnings.warn(ContradictoryPairsWarning(smallest=float(values[0] / values.mean())), stacklevel=4)
+    nearest = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    scale = np.sqrt(np.diagonal(matrix) / np.maximum(np.diagonal(nearest), np.finfo(float).tiny))
+    return np.asarray(nearest * np.outer(scale, scale))
 
 
 def warn_of_constants(normal: NormalEquations) -> None:
@@ -63,20 +101,18 @@ def warn_of_constants(normal: NormalEquations) -> None:
 
 def refuse_duplicates(stat: Gram, normal: NormalEquations) -> None:
     """Refuse spins that are equal or opposite in every sample: their pair sum is plus or minus the number of samples."""
-    total = stat.n_samples if stat.counts is None else np.maximum(stat.counts, 1)
+    total = stat.n_samples if stat.joint is None else np.maximum(stat.joint.counts, 1)
     same = np.triu(np.abs(stat.sums) >= total * (1 - 1e-12), k=1) & np.outer(normal.changes, normal.changes)
     pairs = np.argwhere(same)
     if len(pairs):
         i, j = pairs[0]
-        raise DuplicateColumnsError(
-            pair=(stat.names[i], stat.names[j]), opposite=bool(stat.sums[i, j] < 0), n_pairs=len(pairs)
-        )
+        raise DuplicateColumnsError(pair=(stat.names[i], stat.names[j]), opposite=bool(stat.sums[i, j] < 0), n_pairs=len(pairs))
 
 
 def all_regressions(normal: NormalEquations, ridge: float) -> Matrix:
     r"""Ridge estimates of every row of J, from one matrix inverse. Row i: spin i on all others. [eq:PL-estimator-L2]
 
-    With A = G + \lambda N I and P = A^{-1}, the block inverse gives \hat J_ij = -P_ij / P_ii: N regressions for one Cholesky inverse.
+    With A = G + \lambda N I and P = A^{-1}, the block inverse gives \hat J_ij = -P_ij / P_ii: N regressions for one inverse.
     """
     matrix = normal.matrix.copy()
     diagonal = np.einsum("ii->i", matrix)
@@ -88,7 +124,7 @@ def all_regressions(normal: NormalEquations, ridge: float) -> Matrix:
     left = np.einsum("ii->i", factor) ** 2 / before  # what the spins before it leave unexplained of each spin
     if trouble > 0 or (ridge == 0 and left.min() < 1e-10):
         spin = normal.names[trouble - 1 if trouble > 0 else int(left.argmin())]
-        raise SingularSystemError(spin=spin, pairwise=normal.pairwise, ridge=ridge)
+        raise SingularSystemError(spin=spin, ridge=ridge)
     inverse, _ = lapack.dpotri(factor, lower=0, overwrite_c=1)
     estimates: Matrix = inverse.T  # C order: P in the lower triangle
     if len(normal.unobserved):
@@ -107,22 +143,22 @@ def as_regressions(inverse: Matrix, changes: NDArray[np.bool_]) -> Matrix:
 def _complete(inverse: Matrix, normal: NormalEquations) -> None:
     """Change P in place to what it is when unobserved pairs are given the pair sums that make their P_ij zero.
 
-    That is the completion of largest determinant: the data say nothing of these pairs, so neither does the estimate. Choosing one pair
-    sum after the other (each a change of P of rank two) converges, as iterative proportional fitting does.
+    That is the completion of largest determinant: the data say nothing of these pairs, so neither does the estimate. Choosing one
+    pair sum after the other (each a change of P of rank two) converges, as iterative proportional fitting does.
     """
-    pairs = [(names[0], names[1]) for names in (tuple(normal.names[k] for k in pair) for pair in normal.unobserved)]
+    pairs = [(normal.names[i], normal.names[j]) for i, j in normal.unobserved]
     warnings.warn(UnobservedPairWarning(pairs=pairs), stacklevel=4)
     full = np.tril(inverse) + np.tril(inverse, -1).T
     for _ in range(100):
         largest = 0.0
         for i, j in normal.unobserved:
             block = full[np.ix_([i, j], [i, j])]
-            correlation = abs(block[0, 1]) / np.sqrt(block[0, 0] * block[1, 1])
-            largest = max(largest, correlation)
-            change = block[0, 1] / np.linalg.det(block)
+            if block[0, 1] == 0:
+                continue
+            largest = max(largest, abs(block[0, 1]) / np.sqrt(block[0, 0] * block[1, 1]))
+            turn = np.linalg.det(block) / block[0, 1]  # 1 / the change of the pair sum
             columns = full[:, [i, j]]
-            small = np.linalg.inv(np.array([[0.0, 1 / change], [1 / change, 0.0]]) + block) if change else np.zeros((2, 2))
-            full -= columns @ small @ columns.T
+            full -= columns @ np.linalg.inv(block + turn * np.eye(2)[::-1]) @ columns.T
         if largest < 1e-12:
             break
     inverse[:] = full

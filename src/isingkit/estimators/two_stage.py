@@ -108,9 +108,7 @@ def correlations(normal: NormalEquations) -> Matrix:
     return matrix
 
 
-def restricted_estimates(
-    normal: NormalEquations, candidates: Matrix, prune: float, most: int
-) -> tuple[Matrix, NDArray[np.int64]]:
+def restricted_estimates(normal: NormalEquations, candidates: Matrix, prune: float, most: int) -> tuple[Matrix, NDArray[np.int64]]:
     """Least squares of each spin on its candidates |candidates[i, j]| > prune, and how many these are. Needs only the Gram.
 
     A spin with more than `most` candidates is refused: its regression would be underdetermined.
@@ -118,9 +116,7 @@ def restricted_estimates(
     n_spins = normal.n_spins
     estimates = np.zeros((n_spins, n_spins))
     sizes = np.zeros(n_spins, dtype=np.int64)
-    failed = spread(
-        kernels.restricted_regressions, n_spins, normal.matrix, candidates, prune, most, sizes, estimates, chunk=16
-    )
+    failed = spread(kernels.restricted_regressions, n_spins, normal.matrix, candidates, prune, most, sizes, estimates, chunk=16)
     for spin in failed:
         if spin >= 0:
             raise StageTwoError(spin=normal.names[spin], n_unknowns=int(sizes[spin]), n_samples=normal.n_samples)

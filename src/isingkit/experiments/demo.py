@@ -67,13 +67,12 @@ def measure_digits() -> Digits:
     start = time.perf_counter()
     fit = TwoStageIsing(rule="and").fit(used)
     seconds = time.perf_counter() - start
-    found = IsingModel(fit.model_.couplings, fit.model_.fields, [f"{r},{c}" for r, c in zip(rows, columns, strict=True)])
+    names = tuple(f"{row},{column}" for row, column in zip(rows, columns, strict=True))
+    found = IsingModel(fit.model_.couplings, fit.model_.fields, names)
     touching = np.maximum(abs(rows[:, None] - rows), abs(columns[:, None] - columns)) == 1
     edges = found.couplings.nonzero()
     n_pixels = len(rows)
-    return Digits(
-        found, len(used), float(touching[edges].mean()), float(touching.sum() / (n_pixels * (n_pixels - 1))), seconds
-    )
+    return Digits(found, len(used), float(touching[edges].mean()), float(touching.sum() / (n_pixels * (n_pixels - 1))), seconds)
 
 
 def plot(planted: Planted, digits: Digits) -> "Figure":

@@ -1,0 +1,327 @@
+import functools
+import operator
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+import isingkit as ik
+import reference
+from isingkit import exceptions as ex
+
+ESTIMATORS = [ik.LinearIsing(), ik.RidgeIsing(), ik.TwoStageIsing()]
+
+
+def worlds(n_spins, n_samples):
+    truth = ik.random_regular(n_spins=n_spins, degree=3, coupling=0.4, random_state=n_samples)
+    return ik.sample(truth, n_samples=n_samples, warm_up=30, random_state=n_samples + 1)
+
+
+@pytest.mark.parametrize("fit_fields", [True, False])
+@pytest.mark.parametrize("ridge", [1e-9, 0.1, 10.0])
+@pytest.mark.parametrize("n_samples", [12, 20, 30, 39, 40, 41, 80])
+def test_ridge_equals_scikit_learn_spin_by_spin(n_samples, ridge, fit_fields):
+    """M > N, M = N, M < N by the inverse and by the dual."""
+    samples = worlds(40, n_samples)
+    fit = ik.RidgeIsing(ridge=ridge, fit_fields=fit_fields).fit(samples)
+    rows, intercepts = reference.regressions(np.asarray(samples, dtype=float), ridge * 40, fit_fields)
+    np.testing.assert_allclose(fit.estimates_, rows, rtol=1e-8, atol=1e-8 * np.abs(rows).max())
+    np.testing.assert_allclose(fit.intercepts_, intercepts, atol=1e-8)
+
+
+@pytest.mark.parametrize("fit_fields", [True, False])
+@pytest.mark.parametrize("n_samples", [41, 60, 400])
+def test_linear_equals_scikit_learn_spin_by_spin(n_samples, fit_fields):
+    samples = worlds(40, n_samples)
+    fit = ik.LinearIsing(fit_fields=fit_fields).fit(samples)
+    rows, intercepts = reference.regressions(np.asarray(samples, dtype=float), 0, fit_fields)
+    np.testing.assert_allclose(fit.estimates_, rows, rtol=1e-8, atol=1e-8 * np.abs(rows).max())
+    np.testing.assert_allclose(fit.intercepts_, intercepts, atol=1e-8)
+
+
+@pytest.mark.parametrize("fit_fields", [True, False])
+@pytest.mark.parametrize(("n_samples", "ridge", "prune"), [(30, 0.1, 0.2), (40, 0.1, 0.15), (200, 1.0, 0.05), (200, 1.0, 9.0)])
+def test_two_stage_equals_the_plain_reference(n_samples, ridge, prune, fit_fields):
+    samples = worlds(40, n_samples)
+    fit = ik.TwoStageIsing(ridge=ridge, prune=prune, fit_fields=fit_fields).fit(samples)
+    one, two = reference.two_stage(np.asarray(samples, dtype=float), ridge, prune, fit_fields)
+    np.testing.assert_allclose(fit.stage_one_estimates_, one, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(fit.estimates_, two, rtol=1e-8, atol=1e-10)
+    np.testing.assert_array_equal(fit.support_sizes_, (two != 0).sum(axis=1))
+
+
+def test_an_infinite_ridge_screens_on_sample_correlations(spins):
+    fit = ik.TwoStageIsing(ridge=np.inf, prune=0.15).fit(spins)
+    correlations = np.corrcoef(spins.T) - np.eye(12)
+    np.testing.assert_allclose(fit.stage_one_estimates_, correlations, atol=1e-14)
+    np.testing.assert_array_equal(fit.support_sizes_, (np.abs(correlations) > 0.15).sum(axis=1))
+
+
+def test_a_large_ridge_ranks_candidates_as_an_infinite_one_does(spins):
+    """Without fields: estimates -> (alpha / lambda) times the correlations."""
+    finite = ik.TwoStageIsing(ridge=1e9, prune=0.0, fit_fields=False).fit(spins).stage_one_estimates_
+    infinite = ik.TwoStageIsing(ridge=np.inf, fit_fields=False).fit(spins).stage_one_estimates_
+    np.testing.assert_allclose(finite * 1e9 * 12 / 300, infinite, atol=1e-6)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_every_coding_gives_the_same_network_to_the_bit(estimator, spins):
+    fits = [
+        clone(estimator).fit(table)
+        for table in (
+            spins,
+            (spins + 1) // 2,
+            (spins + 3) // 2,
+            spins > 0,
+            np.where(spins > 0, "yes", "no"),
+            spins.astype(np.float32),
+            pd.DataFrame(spins),
+            ik.pack(spins),
+        )
+    ]
+    for fit in fits[1:]:
+        np.testing.assert_array_equal(fit.estimates_, fits[0].estimates_)
+        np.testing.assert_array_equal(fit.model_.couplings.toarray(), fits[0].model_.couplings.toarray())
+        np.testing.assert_array_equal(fit.model_.fields, fits[0].model_.fields)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_fitting_a_gram_of_chunks_equals_fitting_the_data_to_the_bit(estimator, spins):
+    stat = functools.reduce(operator.add, [ik.gram(spins[a : a + 70]) for a in range(0, 300, 70)])
+    np.testing.assert_array_equal(clone(estimator).fit_gram(stat).estimates_, clone(estimator).fit(spins).estimates_)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_one_and_two_threads_give_the_same_answer_to_the_bit(estimator, monkeypatch):
+    from numba import config
+
+    samples = worlds(150, 400)
+    fits = []
+    for n_threads in (1, 2):
+        monkeypatch.setattr(config, "NUMBA_NUM_THREADS", n_threads)
+        fits.append(clone(estimator).fit(samples))
+    np.testing.assert_array_equal(fits[0].estimates_, fits[1].estimates_)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_weights_equal_repeated_rows(estimator, spins, rng):
+    weights = rng.integers(0, 4, 300)
+    weighted = clone(estimator).fit(spins, sample_weight=weights)
+    repeated = clone(estimator).fit(np.repeat(spins, weights, axis=0))
+    np.testing.assert_allclose(weighted.estimates_, repeated.estimates_, atol=1e-12)
+    assert weighted.score(spins, sample_weight=weights) == pytest.approx(repeated.score(np.repeat(spins, weights, axis=0)))
+
+
+def test_weights_equal_repeated_rows_in_the_dual(rng):
+    values, weights = rng.choice([-1, 1], (20, 60)), rng.integers(1, 4, 20)
+    weighted = ik.RidgeIsing().fit(values, sample_weight=weights)
+    repeated = ik.RidgeIsing().fit(np.repeat(values, weights, axis=0))
+    np.testing.assert_allclose(weighted.estimates_, repeated.estimates_, atol=1e-12)
+
+
+@pytest.mark.parametrize("rule", ["average", "and", "or"])
+def test_the_model_follows_from_the_estimates_by_threshold_and_rule(rule, spins):
+    fit = ik.RidgeIsing(threshold=0.07, rule=rule).fit(spins)
+    forth, back = fit.estimates_, fit.estimates_.T
+    passes = {
+        "average": np.abs(forth + back) / 2 > 0.07,
+        "and": (np.abs(forth) > 0.07) & (np.abs(back) > 0.07),
+        "or": (np.abs(forth) > 0.07) | (np.abs(back) > 0.07),
+    }[rule]
+    expected = np.where(passes, (forth + back) / 2, 0)
+    np.testing.assert_array_equal(fit.model_.couplings.toarray(), expected)
+    means = spins.mean(axis=0)
+    np.testing.assert_allclose(fit.model_.fields, means - expected @ means, atol=1e-14)
+    assert 0 < passes.sum() < 12 * 11
+
+
+def test_without_fields_the_model_has_none(spins):
+    assert not ik.RidgeIsing(fit_fields=False).fit(spins).model_.fields.any()
+
+
+def test_names_travel_from_the_table_to_the_edges(spins):
+    names = [f"item {j}" for j in range(12)]
+    fit = ik.RidgeIsing().fit(pd.DataFrame(spins, columns=names))
+    assert fit.model_.names == tuple(names)
+    assert list(fit.feature_names_in_) == names
+    assert fit.mapping_ == ((-1, 1),) * 12
+    strongest = fit.model_.edges()[0]
+    assert abs(names.index(strongest["source"]) - names.index(strongest["target"])) == 1
+
+
+def test_score_is_the_mean_log_pseudolikelihood(spins):
+    fit = ik.RidgeIsing().fit(spins)
+    couplings, fields = fit.model_.couplings.toarray(), fit.model_.fields
+    expected = np.mean([
+        sum(np.log(1 / (1 + np.exp(-2 * s[i] * (couplings[i] @ s + fields[i])))) for i in range(12)) for s in spins[:50]
+    ])  # fmt: skip
+    assert fit.score(spins[:50]) == pytest.approx(expected, rel=1e-12)
+    assert fit.score(ik.pack(spins[:50])) == pytest.approx(expected, rel=1e-12)
+
+
+def test_scoring_reads_a_table_as_the_fit_did(spins):
+    fit = ik.RidgeIsing().fit(np.where(spins > 0, "up", "down"))
+    assert fit.mapping_[0] == ("down", "up")
+    assert fit.score(np.full((3, 12), "up")) == pytest.approx(ik.RidgeIsing().fit(spins).score(np.ones((3, 12))))
+    with pytest.raises(ex.SpinValueError, match="down or up was expected"):
+        fit.score(np.full((3, 12), "sideways"))
+
+
+def test_least_squares_refuses_too_few_samples_and_offers_ridge(rng):
+    values = rng.choice([-1, 1], (12, 12))
+    with pytest.raises(ex.UnderdeterminedError, match=r"underdetermined.*RidgeIsing\(ridge=0.1\)") as caught:
+        ik.LinearIsing().fit(values)
+    assert (caught.value.n_samples, caught.value.n_spins) == (12, 12)
+    ik.RidgeIsing(ridge=0.1).fit(values)  # its advice
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_least_squares_names_identical_and_opposite_columns(spins, sign):
+    table = pd.DataFrame(spins, columns=list("abcdefghijkl"))
+    table["h"] = sign * table["c"]
+    with pytest.raises(ex.DuplicateColumnsError, match="'c' and 'h' are " + ("identical" if sign > 0 else "opposite")) as caught:
+        ik.LinearIsing().fit(table)
+    assert caught.value.pair == ("c", "h")
+    ik.RidgeIsing(ridge=0.1).fit(table)  # its advice
+
+
+def test_least_squares_names_a_column_that_depends_on_others(rng):
+    """Of one-hot columns the last follows from the others, given the intercept."""
+    kind = rng.integers(0, 3, 200)
+    values = 2 * np.eye(3, dtype=int)[kind] - 1
+    with pytest.raises(ex.SingularSystemError, match="'x2' is a linear combination.*RidgeIsing"):
+        ik.LinearIsing().fit(values)
+    ik.RidgeIsing(ridge=0.1).fit(values)
+
+
+def test_stage_two_with_more_unknowns_than_samples_says_so(rng):
+    values = rng.choice([-1, 1], (20, 60))
+    with pytest.raises(ex.StageTwoError, match="59 unknowns and 20 samples.*Raise prune") as caught:
+        ik.TwoStageIsing(prune=0.0).fit(values)
+    assert caught.value.n_unknowns == 59
+    ik.TwoStageIsing(prune=0.3).fit(values)  # its advice
+
+
+def test_stage_two_that_is_singular_says_so(spins):
+    table = spins.copy()
+    table[:, 7] = table[:, 2]
+    with pytest.raises(ex.StageTwoError, match="columns that depend on each other"):
+        ik.TwoStageIsing(prune=0.0).fit(table)
+
+
+@pytest.mark.parametrize("fit_fields", [True, False])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_constant_column_is_an_isolated_spin_and_changes_nothing_else(estimator, spins, fit_fields):
+    """But for the penalty, which counts it among the n_spins."""
+    table = np.insert(spins, 4, 1, axis=1)
+    estimator = clone(estimator).set_params(fit_fields=fit_fields)
+    with pytest.warns(ex.ConstantColumnWarning, match="'x4'"):
+        fit = clone(estimator).fit(table)
+    with pytest.warns(ex.ConstantColumnWarning, match="'x4'"):
+        np.testing.assert_array_equal(
+            clone(estimator).fit_gram(ik.gram(ik.as_spins(table, mapping=[(-1, 1)] * 13))).estimates_, fit.estimates_
+        )
+    assert not fit.estimates_[4].any()
+    assert not fit.estimates_[:, 4].any()
+    if "ridge" in estimator.get_params():
+        estimator.set_params(ridge=estimator.ridge * 13 / 12)
+    rest = estimator.fit(spins).estimates_
+    np.testing.assert_allclose(np.delete(np.delete(fit.estimates_, 4, 0), 4, 1), rest, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "says"),
+    [
+        (ik.RidgeIsing(ridge=-1), "ridge must be a finite number > 0"),
+        (ik.RidgeIsing(ridge=np.inf), "TwoStageIsing screens"),
+        (ik.TwoStageIsing(ridge=0), "ridge must be"),
+        (ik.TwoStageIsing(prune=-0.1), "prune must be"),
+        (ik.LinearIsing(threshold=-1), "threshold must be"),
+        (ik.LinearIsing(threshold=np.nan), "threshold must be"),
+        (ik.LinearIsing(rule="both"), "'average', 'and' or 'or'"),
+    ],
+)
+def test_settings_out_of_range_are_refused(estimator, says, spins):
+    with pytest.raises(ex.SettingError, match=says):
+        estimator.fit(spins)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("table", [[[0, 1, 1]], [[0], [1], [1]]], ids=["one row", "one column"])
+def test_one_row_or_one_column_is_refused(estimator, table):
+    with pytest.raises(ex.TableTooSmallError, match="at least 2 samples of at least 2 spins"):
+        clone(estimator).fit(ik.pack(ik.as_spins(table, mapping=[(0, 1)] * len(table[0]))))
+
+
+def test_missing_values_dropped_equal_the_complete_rows(spins, rng):
+    table = spins.astype(float)
+    table[rng.random(table.shape) < 0.03] = np.nan
+    complete = ~np.isnan(table).any(axis=1)
+    weights = rng.random(300)
+    dropped = ik.RidgeIsing(missing="drop").fit(table, sample_weight=weights)
+    kept = ik.RidgeIsing().fit(table[complete], sample_weight=weights[complete])
+    np.testing.assert_array_equal(dropped.estimates_, kept.estimates_)
+
+
+def test_pairwise_missing_equals_regression_on_pairwise_covariances(spins, rng):
+    table = spins.astype(float)
+    table[rng.random(table.shape) < 0.1] = np.nan
+    fit = ik.RidgeIsing(ridge=0.1, missing="pairwise").fit(table)
+    seen, values = (~np.isnan(table)).astype(float), np.nan_to_num(table)
+    counts = seen.T @ seen
+    covariance = values.T @ values / counts - (values.T @ seen / counts) * (seen.T @ values / counts)
+    inverse = np.linalg.inv(300 * covariance + 0.1 * 12 * np.eye(12))
+    expected = -inverse / np.diagonal(inverse)[:, None] * (1 - np.eye(12))
+    np.testing.assert_allclose(fit.estimates_, expected, atol=1e-12)
+
+
+def test_pairs_never_seen_together_get_no_coupling_and_do_not_disturb_the_others(spins):
+    table = spins.astype(float)
+    table[:150, 3], table[150:, 4], table[150:, 9] = np.nan, np.nan, np.nan
+    with pytest.warns(ex.UnobservedPairWarning, match="'x3' - 'x4', 'x3' - 'x9'") as caught:
+        fit = ik.RidgeIsing(ridge=1.0, missing="pairwise").fit(table)
+    assert caught[0].message.pairs == (("x3", "x4"), ("x3", "x9"))
+    seen, values = (~np.isnan(table)).astype(float), np.nan_to_num(table)
+    counts = np.maximum(seen.T @ seen, 1)
+    covariance = values.T @ values / counts - (values.T @ seen / counts) * (seen.T @ values / counts)
+    inverse = reference.completed_inverse(300 * covariance + 12 * np.eye(12), [(3, 4), (3, 9)])
+    expected = -inverse / np.diagonal(inverse)[:, None] * (1 - np.eye(12))
+    np.testing.assert_allclose(fit.estimates_, expected, atol=1e-9)
+    assert abs(fit.estimates_[3, 4]) < 1e-9
+
+
+def test_contradictory_pair_sums_are_reconciled_with_a_warning():
+    """Three columns, each pair seen apart: a = b, b = c, a = -c. No table has these pair sums; in the nearest, all are alike."""
+    a, nan = np.tile([0.0, 1.0], 20), np.full(40, np.nan)
+    table = np.concatenate([np.c_[a, a, nan], np.c_[nan, a, a], np.c_[a, nan, 1 - a]])
+    with pytest.warns(ex.ContradictoryPairsWarning, match="contradict each other") as caught:
+        estimates = ik.RidgeIsing(missing="pairwise").fit(table).estimates_
+    assert caught[0].message.smallest == pytest.approx(-1)  # eigenvalues 2, 2, -1 of a mean of 1
+    sizes = np.abs(estimates[~np.eye(3, dtype=bool)])
+    np.testing.assert_allclose(sizes, sizes[0])
+    assert np.sign(estimates[0]).tolist() == [0, 1, -1]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_clone_pickle_threads_processes_and_grid_search_work(estimator, spins):
+    fit = clone(estimator).fit(spins)
+    copy = pickle.loads(pickle.dumps(fit))
+    assert copy.score(spins) == fit.score(spins)
+    with ThreadPoolExecutor(4) as pool:
+        for other in pool.map(lambda _: clone(estimator).fit(spins), range(8)):
+            np.testing.assert_array_equal(other.estimates_, fit.estimates_)
+    for other in Parallel(n_jobs=2)(delayed(clone(estimator).fit)(spins) for _ in range(2)):
+        np.testing.assert_array_equal(other.estimates_, fit.estimates_)
+    for data in (spins, ik.pack(spins)):
+        search = GridSearchCV(clone(estimator), {"threshold": [0.05, 0.1, 5.0]}, cv=3, error_score="raise").fit(data)
+        assert search.best_params_["threshold"] < 5
+
+
+def test_errors_cross_process_borders(rng):
+    with pytest.raises(ex.UnderdeterminedError, match="underdetermined"):
+        Parallel(n_jobs=2)(delayed(ik.LinearIsing().fit)(rng.choice([-1, 1], (5, 8))) for _ in range(2))

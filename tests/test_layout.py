@@ -1,0 +1,120 @@
+"""Mechanical promises about the code: import order, docstrings that tell the truth, options that are read, no drawers."""
+
+import ast
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import isingkit as ik
+
+SOURCE = Path(ik.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+RANKS = [
+    {"_kernels", "exceptions", "atomic"}, {"spins"}, {"packing"}, {"gram"}, {"model", "theory"}, {"worlds"}, {"estimators"},
+    {"metrics", "dask"}, {"report"}, {"experiments"}, {"cli", "__main__"},
+]  # fmt: skip
+PUBLIC = [name for name in ik.__all__ if name != "exceptions"]
+
+
+def rank(part):
+    return next(k for k, names in enumerate(RANKS) if part in names)
+
+
+def modules_imported(path):
+    """Parts of isingkit that a file imports, wherever in the file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "isingkit":
+            parts = node.module.split(".")[1:]
+            yield from [parts[0]] if parts else [alias.name for alias in node.names]
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("isingkit."))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_file_imports_only_from_its_own_rank_or_lower(path):
+    own = path.relative_to(SOURCE).with_suffix("").parts[0]
+    if own == "__init__":
+        return
+    for part in modules_imported(path):
+        if not part.startswith("__"):
+            assert rank(part) <= rank(own), f"{own} imports {part}"
+
+
+def test_numba_and_dask_are_imported_in_one_place_each():
+    for path in FILES:
+        imported = {
+            name.split(".")[0]
+            for node in ast.walk(ast.parse(path.read_text()))
+            for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in getattr(node, "names", [])])
+            if isinstance(node, (ast.Import, ast.ImportFrom))
+        }
+        if imported & {"numba", "llvmlite"}:
+            assert path.parent.name == "_kernels", path
+        if imported & {"dask", "distributed"}:
+            assert path.name == "dask.py", path
+
+
+def test_there_are_no_drawers():
+    assert not [path for path in FILES if path.stem in {"utils", "core", "misc", "common", "helpers"}]
+
+
+def documented(docstring):
+    """Names in the Parameters section of a docstring."""
+    section = re.search(r"Parameters\n-+\n(.*?)(\n\n[A-Z]\w+\n-+\n|\Z)", inspect.cleandoc(docstring or ""), re.S)
+    return re.findall(r"^(\w+)$", section.group(1), re.M) if section else []
+
+
+def callables():
+    for name in PUBLIC:
+        thing = getattr(ik, name)
+        yield name, thing
+        if inspect.isclass(thing):
+            yield from ((f"{name}.{method}", f) for method, f in vars(thing).items() if inspect.isfunction(f) and method[0] != "_")
+
+
+@pytest.mark.parametrize(("name", "thing"), list(callables()), ids=lambda value: value if isinstance(value, str) else "")
+def test_documented_arguments_are_the_accepted_ones(name, thing):
+    if not documented(thing.__doc__):
+        return
+    accepted = [p for p in inspect.signature(thing).parameters if p != "self"]
+    assert documented(thing.__doc__) == accepted
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_has_a_docstring_and_a_test(name):
+    assert inspect.getdoc(getattr(ik, name))
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py") if path.name != "test_layout.py")
+    assert re.search(rf"\bik\.{name}\b", tests)
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if name.endswith("Ising")])
+def test_every_option_of_an_estimator_is_read(name):
+    source = "".join(path.read_text() for path in (SOURCE / "estimators").glob("*.py"))
+    for option in inspect.signature(getattr(ik, name)).parameters:
+        assert re.search(rf"self\.{option}\b(?! = )", source), option
+
+
+def test_every_error_class_is_raised_and_tested():
+    source = "".join(path.read_text() for path in FILES if path.name != "exceptions.py")
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    for name in vars(importlib.import_module("isingkit.exceptions")):
+        if name.endswith(("Error", "Warning")) and name not in ("IsingkitError", "IsingkitWarning"):
+            assert f"{name}(" in source, name
+            assert f"ex.{name}" in tests, name
+
+
+def test_importing_isingkit_is_light_and_lists_its_names():
+    code = (
+        "import sys, isingkit.cli; print(sorted({'numpy', 'numba', 'scipy', 'sklearn', 'matplotlib'} & set(sys.modules)));"
+        "import isingkit.gram; print(callable(isingkit.gram), 'RidgeIsing' in dir(isingkit))"
+    )
+    import subprocess
+    import sys
+
+    lines = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split("\n")
+    assert lines[:2] == ["[]", "True True"]
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = ik.nothing

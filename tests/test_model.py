@@ -1,0 +1,134 @@
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import networkx
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+import isingkit as ik
+from isingkit import exceptions as ex
+
+COUPLINGS = np.array([[0, 0.5, 0, -1.25], [0.5, 0, 0.125, 0], [0, 0.125, 0, 0], [-1.25, 0, 0, 0]])
+FIELDS = [0.1, 0, -0.2, 0]
+NAMES = ("Ann", "Bob", "Zoë", "x,y")
+
+
+@pytest.fixture
+def model():
+    return ik.IsingModel(COUPLINGS, FIELDS, NAMES)
+
+
+def test_dense_and_sparse_couplings_make_the_same_model(model):
+    other = ik.IsingModel(scipy.sparse.coo_array(COUPLINGS), fields=FIELDS, names=list(NAMES))
+    np.testing.assert_array_equal(other.couplings.toarray(), COUPLINGS)
+    assert (model.n_spins, model.n_edges, other.names) == (4, 3, NAMES)
+    assert repr(model) == "IsingModel(4 spins, 3 edges)"
+    assert ik.IsingModel(COUPLINGS).names == ("x0", "x1", "x2", "x3")
+
+
+@pytest.mark.parametrize(
+    ("couplings", "says"),
+    [
+        ([[0, 1], [2, 0]], r"entry \(0, 1\) is 1 and entry \(1, 0\) is 2"),
+        ([[3, 1], [1, 0]], r"entry \(0, 0\) is 3"),
+        ([[0, np.nan], [np.nan, 0]], "NaN or infinity"),
+        ([[0, 1, 0], [1, 0, 0]], r"shape is \(2, 3\)"),
+        ([0, 1], r"shape is \(2,\)"),
+    ],
+)
+def test_what_is_no_model_is_refused(couplings, says):
+    with pytest.raises(ex.ModelError, match=says):
+        ik.IsingModel(couplings)
+    if np.ndim(couplings) == 2:
+        with pytest.raises(ex.ModelError, match=says):
+            ik.IsingModel(scipy.sparse.csr_array(np.array(couplings)))
+
+
+def test_fields_and_names_must_fit():
+    with pytest.raises(ex.ModelError, match="fields of shape"):
+        ik.IsingModel(COUPLINGS, fields=[1, 2])
+    with pytest.raises(ex.ColumnNamesError, match="'a' repeated"):
+        ik.IsingModel(COUPLINGS, names=["a", "a", "b", "c"])
+    with pytest.raises(ex.ColumnNamesError, match="3 names"):
+        ik.IsingModel(COUPLINGS, names=["a", "b", "c"])
+
+
+def test_the_model_is_its_own_copy():
+    couplings = COUPLINGS.copy()
+    model = ik.IsingModel(couplings)
+    couplings[0, 1] = 7
+    assert model.couplings[0, 1] == 0.5
+
+
+def test_edges_are_a_table_with_names_strongest_first(model):
+    table = model.edges()
+    assert table.dtype.names == ("source", "target", "coupling")
+    assert table.tolist() == [("Ann", "x,y", -1.25), ("Ann", "Bob", 0.5), ("Bob", "Zoë", 0.125)]
+    assert list(pd.DataFrame(table)["coupling"]) == [-1.25, 0.5, 0.125]
+    assert len(ik.IsingModel(np.zeros((3, 3))).edges()) == 0
+
+
+def test_networkx_gets_plain_python_types(model):
+    graph = model.to_networkx()
+    assert list(graph.nodes(data=True)) == [(name, {"field": field}) for name, field in zip(NAMES, FIELDS, strict=True)]
+    assert graph["Ann"]["Bob"] == {"coupling": 0.5}
+    assert {type(x) for x in (*graph.nodes, graph["Ann"]["Bob"]["coupling"], graph.nodes["Ann"]["field"])} == {str, float}
+
+
+def test_graphml_and_csv_are_read_back(model, tmp_path):
+    model.to_graphml(tmp_path / "model.graphml")
+    graph = networkx.read_graphml(tmp_path / "model.graphml")
+    assert graph["Bob"]["Zoë"]["coupling"] == 0.125
+    model.to_csv(tmp_path / "edges.csv")
+    with open(tmp_path / "edges.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["source", "target", "coupling", "std_error", "z", "p_value", "q_value"]
+    assert [(row["source"], row["target"], float(row["coupling"])) for row in rows] == model.edges().tolist()
+    assert rows[0]["q_value"] == ""
+
+
+def test_a_file_gives_back_the_model(model, tmp_path):
+    model.save(tmp_path / "model.npz")
+    back = ik.IsingModel.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(back.couplings.toarray(), COUPLINGS)
+    np.testing.assert_array_equal(back.fields, FIELDS)
+    assert back.names == NAMES
+
+
+def test_files_of_others_are_refused_with_a_sentence_and_never_unpickled(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "sprung"),)
+
+    np.savez(tmp_path / "trap.npz", format=np.array([Trap()], dtype=object))
+    np.save(tmp_path / "array.npy", np.eye(3))
+    np.savez(tmp_path / "other.npz", data=np.eye(3))
+    (tmp_path / "text.npz").write_text("hello")
+    (tmp_path / "empty.npz").write_bytes(b"")
+    for path in tmp_path.glob("*.np*"):
+        with pytest.raises(ex.FileFormatError, match="is not an isingkit model.*Give a file that isingkit has saved"):
+            ik.IsingModel.load(path)
+    assert not (tmp_path / "sprung").exists()
+    with pytest.raises(FileNotFoundError):
+        ik.IsingModel.load(tmp_path / "nowhere.npz")
+
+
+def test_a_killed_process_never_leaves_half_a_file(tmp_path):
+    """Saving over and over, killed at some moment: the file is always whole."""
+    program = (
+        "import numpy as np, isingkit as ik\n"
+        "j = np.random.default_rng(0).normal(size=(300, 300)); model = ik.IsingModel((j + j.T) * (1 - np.eye(300)))\n"
+        "while True: model.save('model.npz'); print(flush=True)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE) as process:
+        for _ in range(3):
+            process.stdout.readline()
+        time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+    assert ik.IsingModel.load(tmp_path / "model.npz").n_spins == 300

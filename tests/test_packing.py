@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import isingkit as ik
+from isingkit import exceptions as ex
+
+LENGTHS = [1, 2, 63, 64, 65, 127, 128, 129, 200]
+
+
+def random_spins(seed, n_samples, n_spins, missing=False):
+    rng = np.random.default_rng(seed)
+    values = rng.choice(np.array([-1, 1], np.int8), (n_samples, n_spins))
+    if missing:
+        values[rng.random(values.shape) < 0.2] = 0
+    names = tuple(f"x{j}" for j in range(n_spins))
+    return values, ik.pack(ik.Spins(values, names, (((-1, 1),) * n_spins), None, missing))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("n_samples", LENGTHS)
+def test_unpacking_gives_back_what_was_packed(n_samples, missing):
+    values, packed = random_spins(0, n_samples, 7, missing)
+    assert packed.shape == values.shape == (packed.n_samples, packed.n_spins)
+    assert len(packed) == n_samples
+    np.testing.assert_array_equal(np.asarray(packed), values)
+    np.testing.assert_array_equal(np.asarray(packed, dtype=float), values)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 300), st.integers(0, 300), st.integers(0, 300), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_slices_are_those_of_the_array_and_concatenate_back(seed, n_samples, start, stop, missing):
+    values, packed = random_spins(seed, n_samples, 3, missing)
+    np.testing.assert_array_equal(np.asarray(packed[start:stop]), values[start:stop])
+    start, stop = sorted((min(start, n_samples), min(stop, n_samples)))
+    parts = [packed[:start], packed[start:stop], packed[stop:]]
+    whole = ik.PackedSpins.concatenate(parts)
+    np.testing.assert_array_equal(whole.words, packed.words)
+    np.testing.assert_array_equal(np.asarray(whole), values)
+
+
+def test_rows_and_columns_are_chosen_as_in_an_array():
+    values, packed = random_spins(1, 150, 9)
+    for key in (np.array([3, 1, 149]), values[:, 0] > 0, slice(10, 140, 3), slice(None, None, -1)):
+        np.testing.assert_array_equal(np.asarray(packed[key]), values[key])
+    np.testing.assert_array_equal(np.asarray(packed[5:77, [2, 8]]), values[5:77, [2, 8]])
+    assert packed[:, [2, 8]].names == ("x2", "x8")
+    np.testing.assert_array_equal(np.asarray(packed[:, 2:4]), values[:, 2:4])
+    np.testing.assert_array_equal(np.asarray(packed[7]), values[7:8])
+
+
+def test_parts_over_other_spins_do_not_concatenate():
+    with pytest.raises(ex.ModelMismatchError, match="same names"):
+        ik.PackedSpins.concatenate([random_spins(0, 5, 2)[1], random_spins(0, 5, 3)[1]])
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("read", [ik.PackedSpins.load, ik.PackedSpins.map])
+def test_a_file_gives_back_what_was_saved(tmp_path, read, missing):
+    values, packed = random_spins(2, 130, 5, missing)
+    packed.save(tmp_path / "data.spins")
+    back = read(tmp_path / "data.spins")
+    np.testing.assert_array_equal(np.asarray(back), values)
+    assert (back.names, back.n_samples, back.mapping) == (packed.names, packed.n_samples, packed.mapping)
+    np.testing.assert_array_equal(ik.gram(back).sums, ik.gram(packed).sums)
+
+
+def test_mapped_spins_stay_on_disk(tmp_path):
+    random_spins(2, 130, 5)[1].save(tmp_path / "data.spins")
+    assert isinstance(ik.PackedSpins.map(tmp_path / "data.spins").words, np.memmap)
+
+
+def test_other_and_damaged_files_are_refused(tmp_path):
+    path = tmp_path / "data.spins"
+    path.write_bytes(b"hello")
+    with pytest.raises(ex.FileFormatError, match="does not start with ISINGPK1"):
+        ik.PackedSpins.map(path)
+    random_spins(2, 130, 5)[1].save(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-8])
+    with pytest.raises(ex.FileFormatError, match="bytes of"):
+        ik.PackedSpins.map(path)
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(ex.FileFormatError, match="checksum"):
+        ik.PackedSpins.load(path)
+    path.write_bytes(whole[:16] + b"{" * (len(whole) - 16))
+    with pytest.raises(ex.FileFormatError, match="header"):
+        ik.PackedSpins.load(path)
+
+
+def test_saving_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    _, packed = random_spins(2, 130, 5)
+    packed.save(tmp_path / "data.spins")
+    before = (tmp_path / "data.spins").read_bytes()
+    monkeypatch.setattr("os.fsync", lambda handle: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        packed[:10].save(tmp_path / "data.spins")
+    assert [path.name for path in tmp_path.iterdir()] == ["data.spins"]
+    assert (tmp_path / "data.spins").read_bytes() == before

@@ -1,0 +1,75 @@
+"""Real tables, with what others know of them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import isingkit as ik
+from isingkit import exceptions as ex
+
+
+def test_court_couplings_order_as_the_exact_maximum_likelihood_ones_do(shared_data):
+    """Nine justices: linear estimates are no couplings, but rank as the exact ones (Spearman above 0.9; shuffled, below 0.5)."""
+    import json
+
+    from scipy.stats import spearmanr
+
+    table = pd.read_csv(shared_data / "scotus_rehnquist2_895x9.csv")
+    exact = json.loads((shared_data / "reference" / "exact_mle_scotus.json").read_text())
+    couplings = np.array(next(value for key, value in exact.items() if np.shape(value) == (9, 9)))
+    fit = ik.LinearIsing(threshold=0).fit(table)
+    mean = (fit.estimates_ + fit.estimates_.T) / 2
+    above = np.triu_indices(9, 1)
+    assert spearmanr(mean[above], couplings[above]).statistic > 0.9
+    assert fit.model_.names == tuple(table.columns)
+
+
+def test_senators_who_never_sat_together_get_no_edge(shared_data):
+    table = pd.read_csv(shared_data / "senate109_645x102.csv").drop(columns="rollcall")
+    with pytest.raises(ex.MissingValuesError, match="2933 missing values"):
+        ik.RidgeIsing().fit(table)
+    with pytest.warns(ex.ContradictoryPairsWarning), pytest.warns(ex.UnobservedPairWarning) as caught:
+        fit = ik.RidgeIsing(ridge=2.0, threshold=0.02, missing="pairwise").fit(table)
+    corzine, menendez = (next(name for name in table if name.startswith(who)) for who in ("CORZINE", "MENENDEZ"))
+    pairs = next(w.message.pairs for w in caught if isinstance(w.message, ex.UnobservedPairWarning))
+    assert {frozenset(pair) for pair in pairs} == {frozenset((corzine, menendez))}
+    graph = fit.model_.to_networkx()
+    assert not graph.has_edge(corzine, menendez)
+
+    def party(name):
+        return name.split("(")[1][0]
+
+    strongest = fit.model_.edges()[:100]
+    alike = [party(a) == party(b) for a, b in zip(strongest["source"], strongest["target"], strict=True)]
+    assert np.mean(alike) > 0.9
+
+
+def test_symptoms_of_one_kind_cluster(shared_data):
+    """ADHD: nine items of inattention, nine of hyperactivity; most strong edges lie within a kind."""
+    table = pd.read_csv(shared_data / "adhd_symptoms_355x19.csv").drop(columns="group")
+    edges = ik.TwoStageIsing().fit(table).model_.edges()[:20]
+    inattention = set(table.columns[:9])
+    within = [(a in inattention) == (b in inattention) for a, b in zip(edges["source"], edges["target"], strict=True)]
+    assert np.mean(within) > 0.7
+
+
+def test_histograms_are_read_through_weights(shared_data):
+    """A million samples as counted states: equal to couplings of the weighted moments, by numpy."""
+    table = pd.read_csv(shared_data / "interaction_screening" / "a_samples.csv", header=None).to_numpy()
+    counts, values = table[:, 0], table[:, 1:]
+    fit = ik.LinearIsing().fit(values, sample_weight=counts)
+    inverse = np.linalg.inv(np.cov(values.T, fweights=counts))
+    expected = -inverse / np.diagonal(inverse)[:, None] * (1 - np.eye(values.shape[1]))
+    np.testing.assert_allclose(fit.estimates_, expected, atol=1e-10)
+
+
+def test_neurons_of_head_direction_couple_by_their_directions(shared_data):
+    table = pd.read_csv(shared_data / "hd_spikes_25ms_21174x15.csv.gz")
+    units = pd.read_csv(shared_data / "hd_spikes_units.csv").set_index("unit")
+    fit = ik.LinearIsing(threshold=0).fit(table[list(units.index)])
+    mean = (fit.estimates_ + fit.estimates_.T) / 2
+    heads = np.flatnonzero(units["region"] == "adn")
+    direction = units["preferred_dir_rad"].to_numpy()[heads]
+    above = np.triu_indices(len(heads), 1)
+    cosines = np.cos(direction[:, None] - direction)[above]
+    assert np.corrcoef(cosines, mean[np.ix_(heads, heads)][above])[0, 1] > 0.5

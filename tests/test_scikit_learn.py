@@ -1,0 +1,19 @@
+"""scikit-learn's own checks of its contract. They feed real numbers, which binarize=0.0 turns into spins."""
+
+import warnings
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import isingkit as ik
+from isingkit.exceptions import ConstantColumnWarning
+
+ESTIMATORS = [kind(binarize=0.0) for kind in (ik.LinearIsing, ik.RidgeIsing, ik.TwoStageIsing)]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_contract(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantColumnWarning)
+        check(estimator)

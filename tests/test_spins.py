@@ -1,0 +1,197 @@
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse
+
+import isingkit as ik
+from isingkit import exceptions as ex
+
+PLUS_MINUS = np.array([[-1, 1, 1], [1, 1, -1], [1, -1, 1], [-1, -1, 1]])
+NAMES = ["a", "b", "c"]
+
+CODINGS = {
+    "-1/+1": PLUS_MINUS,
+    "0/1": (PLUS_MINUS + 1) // 2,
+    "1/2": (PLUS_MINUS + 3) // 2,
+    "bool": PLUS_MINUS > 0,
+    "float": PLUS_MINUS.astype(float),
+    "float32": PLUS_MINUS.astype(np.float32),
+    "int8": PLUS_MINUS.astype(np.int8),
+    "uint8": ((PLUS_MINUS + 1) // 2).astype(np.uint8),
+    "no/yes": np.where(PLUS_MINUS > 0, "yes", "no"),
+    "Absent/Present": np.where(PLUS_MINUS > 0, "Present", "Absent").astype(object),
+    "nay/aye": np.where(PLUS_MINUS > 0, "aye", "nay"),
+    "object numbers": ((PLUS_MINUS + 1) // 2).astype(object),
+    "lists": PLUS_MINUS.tolist(),
+}
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+def test_every_coding_gives_the_same_spins(coding):
+    spins = ik.as_spins(CODINGS[coding])
+    assert spins.values.dtype == np.int8
+    np.testing.assert_array_equal(spins.values, PLUS_MINUS)
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda frame: frame,
+        pl.from_pandas,
+        lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+        lambda frame: frame.convert_dtypes(),
+        lambda frame: frame.astype("category"),
+    ],
+    ids=["pandas", "polars", "pyarrow", "pandas nullable", "pandas categorical"],
+)
+def test_every_kind_of_table_gives_the_same_spins_and_names(coding, make):
+    spins = ik.as_spins(make(pd.DataFrame(CODINGS[coding], columns=NAMES)))
+    np.testing.assert_array_equal(spins.values, PLUS_MINUS)
+    assert spins.names == tuple(NAMES)
+
+
+@pytest.mark.parametrize("make", [scipy.sparse.csr_matrix, scipy.sparse.csc_array, scipy.sparse.coo_array])
+def test_sparse_zeros_and_ones_are_read(make):
+    np.testing.assert_array_equal(ik.as_spins(make(CODINGS["0/1"])).values, PLUS_MINUS)
+
+
+def test_memory_mapped_input_is_read(tmp_path):
+    np.save(tmp_path / "x.npy", CODINGS["float"])
+    np.testing.assert_array_equal(ik.as_spins(np.load(tmp_path / "x.npy", mmap_mode="r")).values, PLUS_MINUS)
+
+
+def test_the_mapping_that_was_used_is_reported():
+    frame = pd.DataFrame({"smokes": ["no", "yes", "no"], "sex": ["m", "f", "f"], "ill": [0, 1, 1], "item": [1, 2, 2]})
+    assert ik.as_spins(frame).mapping == (("no", "yes"), ("f", "m"), (0, 1), (1, 2))
+
+
+def test_a_given_mapping_is_followed_and_values_outside_it_are_refused():
+    np.testing.assert_array_equal(ik.as_spins([["x", "y"], ["y", "y"]], mapping=[("y", "x"), ("x", "y")]).values, [[1, 1], [-1, 1]])
+    with pytest.raises(ex.SpinValueError, match=r"holds 2, but 0 or 1 was expected") as caught:
+        ik.as_spins([[1, 2], [1, 1]], mapping=[(0, 1), (0, 1)])
+    assert caught.value.column == "x1"
+    with pytest.raises(ex.SettingError, match="2 pairs of values"):
+        ik.as_spins([[0, 1], [1, 0]], mapping=[(0, 1)])
+
+
+def test_a_constant_column_follows_the_coding_of_the_others_and_is_named_in_a_warning():
+    with pytest.warns(ex.ConstantColumnWarning, match="'x1'") as caught:
+        spins = ik.as_spins([[1, 1], [2, 1], [1, 1]])
+    assert caught[0].message.columns == ("x1",)
+    np.testing.assert_array_equal(spins.values[:, 1], [-1, -1, -1])
+    with pytest.warns(ex.ConstantColumnWarning):
+        np.testing.assert_array_equal(ik.as_spins([[0, 1], [1, 1]]).values[:, 1], [1, 1])
+    with pytest.warns(ex.ConstantColumnWarning):
+        np.testing.assert_array_equal(ik.as_spins([["no", "no"], ["yes", "no"]]).values[:, 1], [-1, -1])
+
+
+def test_binarize_turns_real_values_into_spins():
+    np.testing.assert_array_equal(ik.as_spins([[0.3, 2.0], [7.0, 0.5]], binarize=0.5).values, [[-1, 1], [1, -1]])
+    with pytest.warns(ex.ConstantColumnWarning, match="x1"):
+        ik.as_spins([[0.3, -2.0], [7.0, 0.0]], binarize=0.5)
+
+
+@pytest.mark.parametrize(
+    ("table", "error", "says"),
+    [
+        ([[0, 0], [1, 1], [2, 0]], ex.SpinValueError, r"'x0' holds 3 values \(0, 1, 2\).*X\['x0'\] >= 1"),
+        ([[0.0, 0], [0.5, 1], [1, 0]], ex.SpinValueError, "0, 0.5, 1"),
+        ([[3, 0], [7, 1]], ex.SpinValueError, r"3, 7.*binarize=threshold"),
+        ([["a", "x"], ["b", "y"], ["c", "x"]], ex.SpinValueError, r"X\['x0'\] == 'c'"),
+        ([[0, np.inf], [1, 1]], ex.InfiniteValueError, "'x1'"),
+        ([[0, -np.inf], [1, 1]], ex.InfiniteValueError, "'x1'"),
+        ([[0, np.nan], [1, 1]], ex.MissingValuesError, r"'x1': 1.*missing='drop'.*missing='pairwise'"),
+        ([["no", None], ["yes", "no"]], ex.MissingValuesError, "'x1': 1"),
+        (np.empty((0, 3)), ex.EmptyTableError, r"0 sample\(s\)"),
+        (np.empty((3, 0)), ex.EmptyTableError, r"0 feature\(s\)"),
+        (pd.DataFrame(), ex.EmptyTableError, "minimum of 1"),
+        ([0, 1, 1], ex.TableShapeError, "Reshape your data"),
+        (np.zeros((2, 2, 2)), ex.TableShapeError, "3D"),
+        (np.array([[1j, 0], [0, 1j]]), ex.ColumnTypeError, "Complex data not supported"),
+        (np.array([[0, "no"], [1, 1]], dtype=object), ex.ColumnTypeError, "int and values of type str"),
+        (np.array([[{}, 0], [{}, 1]], dtype=object), ex.ColumnTypeError, "dict"),
+        (pd.DataFrame({"day": pd.to_datetime(["2020-01-01", "2020-01-02"])}), ex.ColumnTypeError, "'day'.*datetime"),
+        (pd.DataFrame([[0, 1], [1, 0]], columns=["q", "q"]), ex.ColumnNamesError, "'q' repeated"),
+    ],
+)  # fmt: skip
+def test_bad_input_gets_its_own_error_that_says_what_to_do(table, error, says):
+    with pytest.raises(error, match=says) as caught:
+        ik.as_spins(table)
+    assert isinstance(caught.value, ValueError)
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert str(copy) == str(caught.value)
+    assert vars(copy).keys() == vars(caught.value).keys()
+
+
+def test_the_advice_for_three_values_works():
+    frame = pd.DataFrame({"q17": [0, 1, 2, 0], "q18": [0, 1, 0, 1]})
+    with pytest.raises(ex.SpinValueError) as caught:
+        ik.as_spins(frame)
+    assert caught.value.column == "q17"
+    assert caught.value.values == (0, 1, 2)
+    frame["q17"] = frame["q17"] >= 1
+    ik.as_spins(frame)
+
+
+def test_missing_values_are_counted_by_column_dropped_or_marked():
+    table = np.array([[0, 1, np.nan], [1, 0, 1], [0, np.nan, np.nan], [0, 1, 0]])
+    with pytest.raises(ex.MissingValuesError) as caught:
+        ik.as_spins(table)
+    assert caught.value.counts == {"x1": 1, "x2": 2}
+    dropped = ik.as_spins(table, missing="drop")
+    np.testing.assert_array_equal(dropped.rows, [1, 3])
+    assert not dropped.has_missing
+    marked = ik.as_spins(table, missing="pairwise")
+    np.testing.assert_array_equal(marked.values == 0, np.isnan(table))
+    assert marked.has_missing
+
+
+@pytest.mark.parametrize("make", [pl.from_pandas, lambda frame: pa.Table.from_pandas(frame), lambda frame: frame.convert_dtypes()])
+def test_missing_values_of_every_kind_of_table_are_seen(make):
+    frame = pd.DataFrame({"n": [0.0, 1, np.nan, 1], "t": ["no", None, "yes", "no"], "b": [True, False, None, True]})
+    expected = [[-1, -1, 1], [1, 0, -1], [0, 1, 0], [1, -1, 1]]
+    np.testing.assert_array_equal(ik.as_spins(make(frame), missing="pairwise").values, expected)
+
+
+def test_nothing_left_after_dropping_says_so():
+    with pytest.raises(ex.EmptyTableError, match="removed all 2 rows"):
+        ik.as_spins([[0, np.nan], [np.nan, 1]], missing="drop")
+
+
+def test_a_column_without_any_value_is_refused():
+    with pytest.raises(ex.NoValuesError, match="'x1'"):
+        ik.as_spins([[0, np.nan], [1, np.nan]], missing="pairwise")
+
+
+def test_an_unknown_way_with_missing_values_is_refused():
+    with pytest.raises(ex.SettingError, match="'error', 'drop' or 'pairwise'"):
+        ik.as_spins([[0, 1]], missing="ignore")
+
+
+def test_int8_spins_are_not_copied():
+    values = PLUS_MINUS.astype(np.int8)
+    assert ik.as_spins(values).values is values
+
+
+def test_large_tables_are_read_in_chunks_with_the_same_result(monkeypatch, rng):
+    import isingkit.spins as module
+
+    table = rng.choice([0.0, 1.0, np.nan], (50, 7), p=[0.4, 0.4, 0.2])
+    whole = ik.as_spins(table, missing="pairwise")
+    monkeypatch.setattr(module, "_CHUNK", 21)
+    np.testing.assert_array_equal(ik.as_spins(table, missing="pairwise").values, whole.values)
+    table[40, 3] = 5
+    with pytest.raises(ex.SpinValueError, match="'x3'"):
+        ik.as_spins(table, missing="pairwise")
+
+
+def test_clean_input_gives_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ik.as_spins(PLUS_MINUS)
