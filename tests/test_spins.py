@@ -195,3 +195,22 @@ def test_clean_input_gives_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ik.as_spins(PLUS_MINUS)
+
+
+@pytest.mark.parametrize(
+    "values", [(-1, 1), (0, 1), (1, 2), (-1, 0, 1), (0, 1, 2), (3, 7), (-128, 127), (1,), (0,), (-1,), (2,), (-1, 0)]
+)
+def test_the_quick_look_at_int8_tells_what_the_long_one_does(values, rng):
+    """Columns of small integers as int8, by a kernel, and as int64, by numpy: the same spins or the same error."""
+    table = np.c_[rng.choice([0, 1], 40), rng.choice(values, 40)]
+
+    def outcome(table):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                spins = ik.as_spins(table)
+            except ValueError as error:
+                return str(error)
+        return spins.values.tolist(), spins.mapping, [str(warning.message) for warning in caught]
+
+    assert outcome(table.astype(np.int8)) == outcome(table)

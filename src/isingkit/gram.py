@@ -13,7 +13,7 @@ from isingkit.exceptions import ModelMismatchError
 from isingkit.packing import PackedSpins, Words, pack
 from isingkit.spins import as_weights
 
-_SLAB_BYTES = 1 << 26  # nibbles held at a time
+_SLAB_BYTES = 1 << 25  # nibbles held at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,27 +90,30 @@ def gram(spins: Any, *, sample_weight: Any = None, n_jobs: int | None = None) ->
         arrays = (packed.words, packed.present, sums, joint.counts, joint.spin_sums)
         spread(kernels.masked_pair_sums, n_spins, *arrays, chunk=rows_a_task, n_jobs=n_jobs)
         return Gram(sums, np.diagonal(joint.spin_sums).copy(), packed.n_samples, packed.names, joint)
+    ones = np.empty(n_spins, np.int64)
     if nibbles.wins_here():
-        _sums_by_lookup(packed.words, packed.n_samples, sums, n_jobs)
+        _sums_by_lookup(packed.words, packed.n_samples, sums, ones, n_jobs)
     else:
         spread(kernels.pair_sums, n_spins, packed.words, packed.n_samples, sums, chunk=rows_a_task, n_jobs=n_jobs)
-    ones = np.empty(n_spins, np.int64)
-    spread(kernels.spin_sums, n_spins, packed.words, packed.n_samples, ones, chunk=rows_a_task, n_jobs=n_jobs)
+        spread(kernels.spin_sums, n_spins, packed.words, packed.n_samples, ones, chunk=rows_a_task, n_jobs=n_jobs)
     return Gram(sums, ones, packed.n_samples, packed.names)
 
 
-def _sums_by_lookup(words: Words, n_samples: int, sums: NDArray[np.int64], n_jobs: int | None) -> None:
-    """Pair sums by table look-up, a slab of samples at a time so that its nibbles stay in cache."""
+def _sums_by_lookup(
+    words: Words, n_samples: int, sums: NDArray[np.int64], spin_sums: NDArray[np.int64], n_jobs: int | None
+) -> None:
+    """Pair and spin sums by table look-up, a slab of samples at a time so that its nibbles take little memory."""
     n_spins, n_words = words.shape
     n_blocks, n_strips = -(-n_spins // nibbles.COLUMNS), -(-n_spins // nibbles.STRIP)
     slab = min(n_words, max(64, _SLAB_BYTES // (32 * nibbles.COLUMNS * n_blocks)))
-    room = [nibbles.strips(n_blocks, slab) for _ in range(2)]
-    sums[:] = n_samples
+    room, pairs = nibbles.strips(n_blocks, slab), nibbles.strips(n_blocks, slab).view(np.uint16)
+    spin_sums[:] = -n_samples
     for start in range(0, n_words, slab):
         piece = words[:, start : start + slab]
-        plain, shifted = (array[:, : 16 * piece.shape[1]] for array in room)
-        spread(nibbles.split, n_blocks, piece, plain, shifted, n_jobs=n_jobs)
-        spread(nibbles.subtract_differences, n_strips, *room, 16 * piece.shape[1], nibbles.LOOKUP, sums, n_jobs=n_jobs)
+        n_steps = nibbles.steps_of(piece.shape[1])
+        spread(nibbles.split, n_blocks, piece, n_steps, room, pairs, spin_sums, n_jobs=n_jobs)
+        counted = (room, pairs, n_steps, nibbles.TABLES, n_samples if start == 0 else -1, sums)
+        spread(nibbles.subtract_differences, n_strips, *counted, n_jobs=n_jobs)
     spread(kernels.mirror, n_spins, sums, chunk=64, n_jobs=n_jobs)
 
 

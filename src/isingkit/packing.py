@@ -163,16 +163,16 @@ def unpacked(words: Words, n_samples: int, dtype: Any) -> NDArray[Any]:
 
 
 def _packed(values: NDArray[np.int8], names: tuple[str, ...], mapping: tuple[Coding, ...] | None, has_missing: bool) -> PackedSpins:
+    words = _bits(values)
+    present = _bits((values != 0).view(np.int8)) if has_missing else None
+    return PackedSpins(words, len(values), names, present, mapping)
+
+
+def _bits(values: NDArray[np.int8]) -> Words:
     n_samples, n_spins = values.shape
     words: Words = np.empty((n_spins, -(-n_samples // 64)), dtype=np.uint64)
-    chunk = max(1, (1 << 14) // max(1, n_spins))
-    values = np.ascontiguousarray(values)
-    spread(pack_words, words.shape[1], values, words, 1, chunk=chunk)
-    present = None
-    if has_missing:
-        present = np.empty_like(words)
-        spread(pack_words, words.shape[1], values, present, 0, chunk=chunk)
-    return PackedSpins(words, n_samples, names, present, mapping)
+    spread(pack_words, words.shape[1], np.ascontiguousarray(values), words, chunk=max(1, (1 << 14) // max(1, n_spins)))
+    return words
 
 
 # Bits that do not start at a word's edge

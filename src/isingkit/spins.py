@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from isingkit._kernels import spins as kernels
+from isingkit._kernels.threads import spread
 from isingkit.exceptions import (
     ColumnNamesError,
     ColumnTypeError,
@@ -240,6 +242,12 @@ def _survey(block: _Block, binarize: float | None) -> list[_Column]:
     if block.array.dtype.kind == "O":
         return [_survey_texts(block)]
     n_samples, n_columns = block.array.shape
+    if block.array.dtype == np.int8 and isinstance(block.array, np.ndarray):
+        seen = np.bitwise_or.reduce(spread(kernels.values_seen, n_samples, block.array, chunk=max(1, _CHUNK // n_columns)))
+        if (seen < kernels.MINUS | kernels.ZERO | kernels.PLUS).all():  # at most two of -1, 0, +1: nothing more to learn
+            low = np.select([seen & kernels.MINUS > 0, seen & kernels.ZERO > 0], [-1, 0], 1)
+            high = np.select([seen & kernels.PLUS > 0, seen & kernels.ZERO > 0], [1, 0], -1)
+            return [_Column(name, low[j], high[j], 0, None) for j, name in enumerate(block.names)]
     low, high = np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
     n_missing = np.zeros(n_columns, dtype=np.int64)
     for _, chunk in block.chunks():
@@ -263,11 +271,7 @@ def _has_values_between(block: _Block, low: NDArray[np.float64], high: NDArray[n
     if whole and (high - low <= 1).all():
         return found
     for _, chunk in block.chunks():
-        if whole and (low == -1).all() and (high == 1).all():  # only zero lies between: one quick pass over a common coding
-            if np.count_nonzero(chunk) < chunk.size:
-                found |= (chunk == 0).any(axis=0)
-        else:
-            found |= ((chunk > low) & (chunk < high)).any(axis=0)  # false for NaN
+        found |= ((chunk > low) & (chunk < high)).any(axis=0)  # false for NaN
     return found
 
 

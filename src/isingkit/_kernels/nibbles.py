@@ -1,8 +1,9 @@
-"""Pair counts by table look-up: 128 spin pairs a vector instruction, on processors with AVX2 but no vector popcount.
+"""Pair counts by table look-up in vector registers, for processors with AVX2 but no vector popcount.
 
-A row of 4 samples of one spin is a nibble x. For a fixed nibble y of spin i the table T_y[x] = popcount(x ^ y) has 16 bytes, one
-register; one byte shuffle looks up 32 spins j at once and one byte addition counts them. That is 4 instructions where XOR +
-popcount spends about 9, and there is no horizontal sum at all.
+Four samples of one spin are a nibble x. For two spins with nibbles y and y' the 16-byte table
+T[x] = popcount(x ^ y) + 16 popcount(x ^ y') is one register, and one byte shuffle looks up 32 spins j at once: 256 pairs of values.
+Three look-ups add up before half a byte could overflow, then the halves are counted apart. XOR + popcount takes about three times
+the instructions.
 """
 
 import numba
@@ -13,20 +14,20 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from isingkit._kernels.gram import popcount
+
 LANES = 32  # spins in one vector of bytes
 PARTS = 4  # vectors side by side
-COLUMNS = PARTS * LANES  # spins j of one tile
-ROWS = 2  # spins i of one tile: 2 x 4 accumulators, 4 strips and 2 tables fit the 16 registers
+COLUMNS = PARTS * LANES  # spins j of one tile; its spins i are two, whose 8 vectors of counts stay in registers
 STRIP = 64  # spins i counted against one block in one go; their counts stay in cache
-STEPS = 63  # nibbles before a byte counter could overflow: 63 * 4 < 2**8
-SLAB = 256 * STEPS  # nibbles before a 16-bit counter could overflow: 256 * 63 * 4 < 2**16
+TRIPLE = 3  # look-ups before half a byte could overflow: 3 * 4 < 2**4
+STEPS = 21 * TRIPLE  # nibbles before a byte could: 63 * 4 < 2**8
+SLAB = 256 * STEPS  # nibbles before a 16-bit count could: 256 * 63 * 4 < 2**16
 
-_BYTES = ir.VectorType(ir.IntType(8), LANES)
-_COUNTS = ir.VectorType(ir.IntType(16), LANES)
-_TABLE = ir.VectorType(ir.IntType(8), 16)
-
-# LOOKUP[16 * y + x] = popcount(x ^ y)
-LOOKUP = np.array([(x ^ y).bit_count() for y in range(16) for x in range(16)], dtype=np.uint8)
+# TABLES[16 * (y + 16 * y') + x] = popcount(x ^ y) + 16 * popcount(x ^ y')
+TABLES = np.array(
+    [(x ^ (pair & 15)).bit_count() + 16 * (x ^ (pair >> 4)).bit_count() for pair in range(256) for x in range(16)], dtype=np.uint8
+)
 
 
 def wins_here() -> bool:
@@ -40,67 +41,25 @@ def wins_here() -> bool:
     return "+avx2" in enabled and "+avx512vpopcntdq" not in enabled
 
 
+def steps_of(n_words: int) -> int:
+    """Nibbles in n_words words, rounded up to whole triples."""
+    return -(-16 * n_words // TRIPLE) * TRIPLE
+
+
 def strips(n_blocks: int, n_words: int) -> NDArray[np.uint8]:
-    """An empty (n_blocks, 16 * n_words, COLUMNS) array at a multiple of 64 bytes: no vector of it straddles two cache lines."""
-    shape = (n_blocks, 16 * n_words, COLUMNS)
+    """An empty (n_blocks, n_steps, COLUMNS) array at a multiple of 64 bytes: no vector of it straddles two cache lines."""
+    shape = (n_blocks, steps_of(n_words), COLUMNS)
     room = np.empty(np.prod(shape) + 64, np.uint8)
     start = -room.ctypes.data % 64
     return room[start : start + np.prod(shape)].reshape(shape)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _count_tile(typing, lookup, shifted, i, nibbles, j, stride, n_steps, out, at, out_stride):  # type: ignore[no-untyped-def]
-    """out[at + r * out_stride + l] += sum_k LOOKUP[shifted[k, i + r] + nibbles[k, j + l]], r < ROWS, l < COLUMNS, k < n_steps."""
-
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        def data(position):  # type: ignore[no-untyped-def]
-            return cgutils.create_struct_proxy(signature.args[position])(context, builder, args[position]).data
-
-        def address(pointer, *offsets):  # type: ignore[no-untyped-def]
-            for offset in offsets:
-                pointer = builder.gep(pointer, [offset])
-            return pointer
-
-        def vector(pointer, kind):  # type: ignore[no-untyped-def]
-            return builder.bitcast(pointer, kind.as_pointer())
-
-        size = ir.IntType(64)
-        tables, row_bytes, column_bytes, counts = data(0), data(1), data(3), data(7)
-        shuffle = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_BYTES, [_BYTES, _BYTES]), "llvm.x86.avx2.pshuf.b")
-        both_halves = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [lane % 16 for lane in range(LANES)])
-        zero = ir.Constant(_BYTES, [0] * LANES)
-        sums = [[cgutils.alloca_once_value(builder, zero) for _ in range(PARTS)] for _ in range(ROWS)]
-        with cgutils.for_range(builder, args[6]) as loop:
-            start = builder.mul(loop.index, args[5])
-            columns = [
-                builder.load(vector(address(column_bytes, start, args[4], ir.Constant(size, part * LANES)), _BYTES), align=1)
-                for part in range(PARTS)
-            ]
-            for row in range(ROWS):
-                which = builder.zext(builder.load(address(row_bytes, start, args[2], ir.Constant(size, row))), size)
-                table = builder.load(vector(address(tables, which), _TABLE), align=1)
-                table = builder.shuffle_vector(table, ir.Constant(_TABLE, ir.Undefined), both_halves)
-                for part in range(PARTS):
-                    found = builder.call(shuffle, [table, columns[part]])
-                    builder.store(builder.add(builder.load(sums[row][part]), found), sums[row][part])
-        for row in range(ROWS):
-            for part in range(PARTS):
-                place = builder.add(
-                    builder.add(args[8], builder.mul(args[9], ir.Constant(size, row))), ir.Constant(size, part * LANES)
-                )
-                target = vector(address(counts, place), _COUNTS)
-                total = builder.add(builder.load(target, align=2), builder.zext(builder.load(sums[row][part]), _COUNTS))
-                builder.store(total, target, align=2)
-        return context.get_dummy_value()
-
-    return types.void(lookup, shifted, i, nibbles, j, stride, n_steps, out, at, out_stride), generate
-
-
 @njit(cache=True, nogil=True, fastmath=False)
-def split(start, stop, words, nibbles, shifted):
-    """nibbles[b, k, j] = k-th group of 4 samples of spin j of block b, shifted = 16 * nibbles, for blocks start to stop.
+def split(start, stop, words, n_steps, nibbles, pairs, spin_sums):
+    """nibbles[b, k, j] = k-th group of 4 samples of spin j of block b, and pairs[b, k, j] = where TABLES has spins 2j and 2j + 1.
 
-    words: (n_spins, n_words) uint64     nibbles, shifted: (n_blocks, 16 * n_words, COLUMNS) uint8, overwritten
+    For blocks start to stop; zero past the last spin and past the last word. On the way spin_sums[j] += 2 * (set bits of spin j).
+    words: (n_spins, n_words) uint64     nibbles: (n_blocks, >= n_steps, COLUMNS) uint8     pairs: (..., COLUMNS // 2) uint16
     """
     n_spins, n_words = words.shape
     column = np.zeros(COLUMNS, np.uint64)
@@ -111,24 +70,75 @@ def split(start, stop, words, nibbles, shifted):
         for w in range(n_words):
             for j in range(width):
                 column[j] = words[first + j, w]
+                spin_sums[first + j] += 2 * np.int64(popcount(column[j]))
             for t in range(16):
-                plain, high = nibbles[block, 16 * w + t], shifted[block, 16 * w + t]
+                row, tables = nibbles[block, 16 * w + t], pairs[block, 16 * w + t]
                 for j in range(COLUMNS):
-                    plain[j] = column[j] & np.uint64(15)
-                    high[j] = (column[j] & np.uint64(15)) << np.uint64(4)
+                    row[j] = column[j] & np.uint64(15)
                     column[j] >>= np.uint64(4)
+                for j in range(COLUMNS // 2):
+                    tables[j] = (np.uint16(row[2 * j]) << np.uint16(4)) | (np.uint16(row[2 * j + 1]) << np.uint16(8))
+        nibbles[block, 16 * n_words : n_steps] = 0
+        pairs[block, 16 * n_words : n_steps] = 0
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _count_tile(typing, tables, pairs, pair, nibbles, column, n_triples, counts, at):  # type: ignore[no-untyped-def]
+    """counts[at + r * COLUMNS + l] += samples in which row r of the pair and column l differ; all arrays are flat."""
+    bytes_, words = ir.VectorType(ir.IntType(8), LANES), ir.VectorType(ir.IntType(16), LANES)
+    quarter, half = ir.VectorType(ir.IntType(8), 16), ir.VectorType(ir.IntType(16), LANES // 2)
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        def data(position):  # type: ignore[no-untyped-def]
+            return cgutils.create_struct_proxy(signature.args[position])(context, builder, args[position]).data
+
+        def load(array, at, kind):  # type: ignore[no-untyped-def]
+            return builder.load(builder.bitcast(builder.gep(array, [at]), kind.as_pointer()), align=1)
+
+        def size(number):  # type: ignore[no-untyped-def]
+            return ir.Constant(ir.IntType(64), number)
+
+        all_tables, all_pairs, all_nibbles, all_counts = (data(position) for position in (0, 1, 3, 6))
+        shuffle = cgutils.get_or_insert_function(builder.module, ir.FunctionType(bytes_, [bytes_, bytes_]), "llvm.x86.avx2.pshuf.b")
+        twice = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [lane % 16 for lane in range(LANES)])
+        low_halves, four = ir.Constant(bytes_, [15] * LANES), ir.Constant(half, [4] * (LANES // 2))
+        sums = [[cgutils.alloca_once_value(builder, ir.Constant(bytes_, [0] * LANES)) for _ in range(PARTS)] for _ in range(2)]
+        with cgutils.for_range(builder, args[5]) as loop:
+            found = [None] * PARTS
+            for look_up in range(TRIPLE):
+                step = builder.add(builder.mul(loop.index, size(TRIPLE)), size(look_up))
+                place = builder.add(builder.mul(step, size(COLUMNS // 2)), args[2])
+                which = builder.zext(builder.load(builder.gep(all_pairs, [place])), ir.IntType(64))
+                table = load(all_tables, which, quarter)
+                table = builder.shuffle_vector(table, ir.Constant(quarter, ir.Undefined), twice)
+                for part in range(PARTS):
+                    place = builder.add(builder.mul(step, size(COLUMNS)), builder.add(args[4], size(part * LANES)))
+                    differ = builder.call(shuffle, [table, load(all_nibbles, place, bytes_)])
+                    found[part] = differ if look_up == 0 else builder.add(found[part], differ)
+            for part in range(PARTS):
+                shifted = builder.bitcast(builder.lshr(builder.bitcast(found[part], half), four), bytes_)
+                for total, more in ((sums[0][part], found[part]), (sums[1][part], shifted)):
+                    builder.store(builder.add(builder.load(total), builder.and_(more, low_halves)), total)
+        for row in range(2):
+            for part in range(PARTS):
+                place = builder.gep(all_counts, [builder.add(args[7], size(row * COLUMNS + part * LANES))])
+                target = builder.bitcast(place, words.as_pointer())
+                more = builder.zext(builder.load(sums[row][part]), words)
+                builder.store(builder.add(builder.load(target, align=2), more), target, align=2)
+        return context.get_dummy_value()
+
+    return types.void(tables, pairs, pair, nibbles, column, n_triples, counts, at), generate
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def subtract_differences(start, stop, nibbles, shifted, n_steps, lookup, sums):
-    """sums[i, j] -= 2 * (samples in which spins i and j differ), for i in strips start to stop
-    (STRIP spins each) and j >= i.
+def subtract_differences(start, stop, nibbles, pairs, n_steps, tables, n_samples, sums):
+    """sums[i, j] -= 2 * (samples in which spins i and j differ), for i in strips start to stop (STRIP spins each) and j >= i.
 
-    nibbles, shifted: (n_blocks, >= n_steps, COLUMNS) uint8     sums: (n_spins, n_spins) int64
+    nibbles, pairs: as from `split`     sums: (n_spins, n_spins) int64, overwritten by n_samples - 2 * ... where n_samples >= 0
     One writer per entry and integer sums: the result does not depend on the number of threads.
     """
     n_blocks, room, _ = nibbles.shape
-    flat_nibbles, flat_shifted = nibbles.ravel(), shifted.ravel()
+    flat_nibbles, flat_pairs = nibbles.ravel(), pairs.ravel()
     tile = np.empty((STRIP, COLUMNS), np.uint16)
     flat_tile = tile.ravel()
     for strip in range(start, stop):
@@ -138,14 +148,12 @@ def subtract_differences(start, stop, nibbles, shifted, n_steps, lookup, sums):
             for slab in range(0, n_steps, SLAB):
                 tile[:] = 0
                 for k in range(slab, min(slab + SLAB, n_steps), STEPS):
-                    steps = min(STEPS, n_steps - k)
-                    row_at, column_at = (block * room + k) * COLUMNS + offset, (other * room + k) * COLUMNS
-                    for row in range(0, STRIP, ROWS):
-                        _count_tile(
-                            lookup, flat_shifted, row_at + row, flat_nibbles, column_at, COLUMNS, steps,
-                            flat_tile, row * COLUMNS, COLUMNS,
-                        )  # fmt: skip
+                    n_triples = min(STEPS, n_steps - k) // TRIPLE
+                    pair, column = ((block * room + k) * COLUMNS + offset) // 2, (other * room + k) * COLUMNS
+                    for row in range(0, STRIP, 2):
+                        _count_tile(tables, flat_pairs, pair + row // 2, flat_nibbles, column, n_triples, flat_tile, row * COLUMNS)
                 for r in range(min(STRIP, len(sums) - first_row)):
                     i = first_row + r
-                    for c in range(max(0, i - first_column), min(COLUMNS, len(sums) - first_column)):
-                        sums[i, first_column + c] -= 2 * np.int64(tile[r, c])
+                    row = sums[i, first_column:]
+                    for c in range(max(0, i - first_column), min(COLUMNS, len(row))):
+                        row[c] = (n_samples if n_samples >= 0 and slab == 0 else row[c]) - 2 * np.int64(tile[r, c])

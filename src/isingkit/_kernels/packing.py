@@ -5,31 +5,51 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def pack_words(start, stop, values, words, of):
-    """Bit b of words[j, w] is set where values[64 w + b, j] == of (of = 1), or where it is not 0 (of = 0), for words start to stop.
+def pack_words(start, stop, values, words):
+    """Bit b of words[j, w] is set where values[64 w + b, j] > 0, for words start to stop.
 
     values: (n_samples, n_spins) int8     words: (n_spins, n_words) uint64, overwritten
     """
     n_samples, n_spins = values.shape
     block = np.empty((8, n_spins), np.uint8)  # eight samples of every spin make one byte each
+    piece = np.empty((n_spins, stop - start), np.uint64)  # rows of words lie pages apart: gather several before visiting each
     for w in range(start, stop):
         for byte in range(8):
             first = 64 * w + 8 * byte
-            row = block[byte]
-            row[:] = 0
-            for bit in range(max(0, min(8, n_samples - first))):
-                sample = values[first + bit]
-                if of == 1:
-                    for j in range(n_spins):
-                        row[j] |= np.uint8(sample[j] > 0) << np.uint8(bit)
-                else:
-                    for j in range(n_spins):
-                        row[j] |= np.uint8(sample[j] != 0) << np.uint8(bit)
-        for j in range(n_spins):
-            word = np.uint64(0)
-            for byte in range(8):
-                word |= np.uint64(block[byte, j]) << np.uint64(8 * byte)
-            words[j, w] = word
+            if first + 8 <= n_samples:
+                _pack_eight(values[first : first + 8], block[byte])
+            else:
+                _pack_fewer(values[min(first, n_samples) :], block[byte])
+        _join_bytes(block, piece[:, w - start])
+    for j in range(n_spins):
+        for w in range(start, stop):
+            words[j, w] = piece[j, w - start]
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def _pack_eight(rows, out):
+    a, b, c, d, e, f, g, h = rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7]
+    for j in range(len(out)):
+        low = (a[j] > 0) | ((b[j] > 0) << 1) | ((c[j] > 0) << 2) | ((d[j] > 0) << 3)
+        high = (e[j] > 0) | ((f[j] > 0) << 1) | ((g[j] > 0) << 2) | ((h[j] > 0) << 3)
+        out[j] = low | (high << 4)
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def _join_bytes(block, out):
+    for j in range(len(out)):
+        word = np.uint64(0)
+        for byte in range(8):
+            word |= np.uint64(block[byte, j]) << np.uint64(8 * byte)
+        out[j] = word
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def _pack_fewer(rows, out):
+    out[:] = 0
+    for bit in range(len(rows)):
+        for j in range(len(out)):
+            out[j] |= (rows[bit, j] > 0) << bit
 
 
 @njit(cache=True, nogil=True, fastmath=False)
