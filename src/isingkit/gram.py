@@ -13,7 +13,7 @@ from isingkit.exceptions import ModelMismatchError
 from isingkit.packing import PackedSpins, Words, pack
 from isingkit.spins import as_weights
 
-_SLAB_BYTES = 1 << 25  # nibbles held at a time
+_SLAB_BYTES = 1 << 24  # nibbles held at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)

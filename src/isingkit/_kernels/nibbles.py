@@ -19,6 +19,7 @@ from isingkit._kernels.gram import popcount
 LANES = 32  # spins in one vector of bytes
 PARTS = 4  # vectors side by side
 COLUMNS = PARTS * LANES  # spins j of one tile; its spins i are two, whose 8 vectors of counts stay in registers
+AHEAD = 32  # words read of one spin before the next: rows of words lie pages apart
 STRIP = 64  # spins i counted against one block in one go; their counts stay in cache
 TRIPLE = 3  # look-ups before half a byte could overflow: 3 * 4 < 2**4
 STEPS = 21 * TRIPLE  # nibbles before a byte could: 63 * 4 < 2**8
@@ -62,15 +63,21 @@ def split(start, stop, words, n_steps, nibbles, pairs, spin_sums):
     words: (n_spins, n_words) uint64     nibbles: (n_blocks, >= n_steps, COLUMNS) uint8     pairs: (..., COLUMNS // 2) uint16
     """
     n_spins, n_words = words.shape
-    column = np.zeros(COLUMNS, np.uint64)
+    column = np.empty(COLUMNS, np.uint64)
+    ahead = np.zeros((AHEAD, COLUMNS), np.uint64)
     for block in range(start, stop):
         first = block * COLUMNS
         width = min(COLUMNS, n_spins - first)
-        column[width:] = 0
+        ahead[:, width:] = 0
         for w in range(n_words):
-            for j in range(width):
-                column[j] = words[first + j, w]
-                spin_sums[first + j] += 2 * np.int64(popcount(column[j]))
+            if w % AHEAD == 0:
+                for j in range(width):
+                    up = np.uint64(0)
+                    for k in range(min(AHEAD, n_words - w)):
+                        ahead[k, j] = words[first + j, w + k]
+                        up += popcount(words[first + j, w + k])
+                    spin_sums[first + j] += 2 * np.int64(up)
+            column[:] = ahead[w % AHEAD]
             for t in range(16):
                 row, tables = nibbles[block, 16 * w + t], pairs[block, 16 * w + t]
                 for j in range(COLUMNS):
