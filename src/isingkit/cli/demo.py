@@ -18,9 +18,12 @@ def command(output: Path, seed: int, as_json: bool) -> None:
     """Find a planted network from fewer samples than spins, and the network of pixels in handwritten digits."""
     from tqdm import tqdm
 
-    with tqdm(total=4, desc="planting and finding networks", leave=False) as progress:
+    with tqdm(total=5, desc="compiling, the first time", leave=False) as progress:
         from isingkit.experiments import demo
 
+        demo.compile_kernels()
+        progress.update()
+        progress.set_description("planting and finding networks")
         config = demo.Config(seed=seed)
         worlds = []
         for n_spins, n_samples in config.sizes:

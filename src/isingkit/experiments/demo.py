@@ -48,6 +48,12 @@ class Digits:
     seconds: float
 
 
+def compile_kernels() -> None:
+    """Fit something small, so that the seconds of what follows are those of fitting, not of compiling."""
+    truth = random_regular(n_spins=10, degree=3, coupling=0.4, random_state=0)
+    TwoStageIsing().fit(np.asarray(sample(truth, n_samples=100, random_state=0)))
+
+
 def measure_planted(config: Config, n_spins: int, n_samples: int) -> Planted:
     """Plant, sample, find, compare."""
     truth = random_regular(n_spins=n_spins, degree=config.degree, coupling=config.coupling, random_state=config.seed)
