@@ -27,9 +27,11 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/installed: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@echo "installing isingkit and what it needs into .venv (about half a minute)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
 .venv/tested: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+	@echo "installing isingkit and what its tests need into .venv (about a minute)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
 	touch $@ .venv/installed

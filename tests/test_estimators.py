@@ -1,6 +1,7 @@
 import functools
 import operator
 import pickle
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -194,24 +195,36 @@ def test_least_squares_names_a_column_that_depends_on_others(rng):
     """Of one-hot columns the last follows from the others, given the intercept."""
     kind = rng.integers(0, 3, 200)
     values = 2 * np.eye(3, dtype=int)[kind] - 1
-    with pytest.raises(ex.SingularSystemError, match="'x2' is a linear combination.*RidgeIsing"):
+    with pytest.raises(ex.SingularSystemError, match="200 rows of 3 spins column 'x2' is a linear combination.*RidgeIsing"):
         ik.LinearIsing().fit(values)
     ik.RidgeIsing(ridge=0.1).fit(values)
 
 
 def test_stage_two_with_more_unknowns_than_samples_says_so(rng):
     values = rng.choice([-1, 1], (20, 60))
-    with pytest.raises(ex.StageTwoError, match="59 unknowns and 20 samples.*Raise prune") as caught:
+    with pytest.raises(ex.StageTwoError, match="59 candidates, but the rows allow 18 at the most.*Raise prune") as caught:
         ik.TwoStageIsing(prune=0.0).fit(values)
-    assert caught.value.n_unknowns == 59
+    assert (caught.value.n_unknowns, caught.value.most) == (59, 18)
+    values = rng.choice([-1, 1], (20, 20))
+    with pytest.raises(ex.StageTwoError, match="19 candidates, but the rows allow 18"):
+        ik.TwoStageIsing(prune=0.0).fit(values)
+    ik.TwoStageIsing(prune=0.0, fit_fields=False).fit(values)
+    values = rng.choice([-1, 1], (20, 60))
     ik.TwoStageIsing(prune=0.3).fit(values)  # its advice
 
 
-def test_stage_two_that_is_singular_says_so(spins):
+def test_stage_two_names_identical_columns(spins):
     table = spins.copy()
     table[:, 7] = table[:, 2]
-    with pytest.raises(ex.StageTwoError, match="columns that depend on each other"):
+    with pytest.raises(ex.DuplicateColumnsError, match="'x2' and 'x7' are identical"):
         ik.TwoStageIsing(prune=0.0).fit(table)
+
+
+def test_stage_two_that_is_singular_says_so(rng):
+    """One-hot columns depend on each other without any two being equal."""
+    values = np.c_[2 * np.eye(3, dtype=int)[rng.integers(0, 3, 200)] - 1, rng.choice([-1, 1], 200)]
+    with pytest.raises(ex.StageTwoError, match="some follow from others.*leave out columns"):
+        ik.TwoStageIsing(prune=0.0).fit(values)
 
 
 @pytest.mark.parametrize("fit_fields", [True, False])
@@ -238,7 +251,9 @@ def test_a_constant_column_is_an_isolated_spin_and_changes_nothing_else(estimato
     ("estimator", "says"),
     [
         (ik.RidgeIsing(ridge=-1), "ridge must be a finite number > 0"),
-        (ik.RidgeIsing(ridge=np.inf), "TwoStageIsing screens"),
+        (ik.RidgeIsing(ridge=np.inf), "ridge must be a finite number > 0"),
+        (ik.RidgeIsing(ridge="0.1"), "ridge must be a finite number > 0, but got '0.1'"),
+        (ik.RidgeIsing(fit_fields="no"), "fit_fields must be True or False"),
         (ik.TwoStageIsing(ridge=0), "ridge must be"),
         (ik.TwoStageIsing(prune=-0.1), "prune must be"),
         (ik.LinearIsing(threshold=-1), "threshold must be"),
@@ -256,6 +271,90 @@ def test_settings_out_of_range_are_refused(estimator, says, spins):
 def test_one_row_or_one_column_is_refused(estimator, table):
     with pytest.raises(ex.TableTooSmallError, match="at least 2 samples of at least 2 spins"):
         clone(estimator).fit(ik.pack(ik.as_spins(table, mapping=[(0, 1)] * len(table[0]))))
+
+
+def test_packed_spins_with_missing_values_obey_missing(spins, rng):
+    table = spins.astype(float)
+    table[rng.random(table.shape) < 0.03] = np.nan
+    packed = ik.pack(ik.as_spins(table, missing="pairwise"))
+    with pytest.raises(ex.MissingValuesError, match="missing='drop'"):
+        ik.RidgeIsing().fit(packed)
+    for missing in ("drop", "pairwise"):
+        weights = rng.random(300)
+        one, other = (ik.RidgeIsing(missing=missing).fit(data, sample_weight=weights) for data in (table, packed))
+        np.testing.assert_array_equal(one.estimates_, other.estimates_)
+        assert one.score(table) == other.score(packed)
+    with pytest.raises(ex.SampleWeightError, match="for 300 rows"):
+        ik.RidgeIsing(missing="drop").fit(table, sample_weight=np.ones(5000))
+
+
+def test_score_leaves_missing_values_out(spins):
+    fit = ik.RidgeIsing(missing="pairwise", fit_fields=False).fit(spins)
+    table = spins[:1].astype(float)
+    table[0, 0] = np.nan
+    couplings = fit.model_.couplings.toarray()
+    known = np.where(np.isnan(table[0]), 0, table[0])
+    expected = sum(-np.log1p(np.exp(-2 * known[i] * (couplings[i] @ known))) for i in range(1, 12))
+    assert fit.score(table) == pytest.approx(expected, rel=1e-12)
+
+
+def test_weights_that_add_up_to_one_are_as_good_as_any(spins):
+    for estimator in (ik.LinearIsing(), ik.TwoStageIsing(ridge=np.inf)):
+        one = clone(estimator).fit(spins)
+        other = clone(estimator).fit(spins, sample_weight=np.full(300, 1 / 300))
+        np.testing.assert_allclose(one.estimates_, other.estimates_, atol=1e-12)
+        assert (one.n_samples_, other.n_samples_) == (300, pytest.approx(1))
+
+
+def test_spins_are_told_apart_by_their_names(spins):
+    names = [f"item {j}" for j in range(12)]
+    table = pd.DataFrame(spins, columns=names)
+    packed = ik.pack(table)
+    for fit in (ik.RidgeIsing().fit(packed), ik.RidgeIsing().fit_gram(ik.gram(packed)), ik.RidgeIsing().fit(ik.as_spins(table))):
+        assert list(fit.feature_names_in_) == names
+        assert fit.score(table) == fit.score(packed)
+        with pytest.raises(ex.ModelMismatchError, match="'item 0' in one and 'item 11' in the other"):
+            fit.score(packed[:, ::-1])
+        with pytest.raises(ValueError, match="feature names"):
+            fit.score(table[names[::-1]])
+    again = fit.fit(spins)
+    assert not hasattr(again, "feature_names_in_")
+    with pytest.raises(ex.EmptyTableError):
+        again.score(ik.pack(spins)[:0])
+    with pytest.raises(ex.SettingError, match="stat must be a Gram"):
+        again.fit_gram(table)
+
+
+def test_an_infinite_ridge_leaves_constant_and_unobserved_pairs_out(spins):
+    table = np.insert(spins, 4, 1, axis=1).astype(float)
+    table[:150, 0], table[150:, 1] = np.nan, np.nan
+    with pytest.warns(ex.ConstantColumnWarning), pytest.warns(ex.UnobservedPairWarning):
+        fit = ik.TwoStageIsing(ridge=np.inf, prune=0.0, threshold=0.0, missing="pairwise", fit_fields=False).fit(table)
+    assert not fit.stage_one_estimates_[4].any()
+    assert fit.estimates_[0, 1] == fit.estimates_[1, 0] == 0
+    assert np.isfinite(fit.estimates_).all()
+
+
+def test_constant_spins_that_come_packed_are_named(spins):
+    packed = ik.pack(ik.as_spins(np.insert(spins, 4, 1, axis=1), mapping=[(-1, 1)] * 13))
+    with pytest.warns(ex.ConstantColumnWarning, match="'x4'"):
+        ik.RidgeIsing().fit(packed)
+
+
+def test_a_column_without_values_in_the_rows_at_hand_is_named(spins):
+    table = spins.astype(float)
+    table[:150, 3] = np.nan
+    packed = ik.pack(ik.as_spins(table, missing="pairwise"))
+    with pytest.raises(ex.NoValuesError, match="'x3'"):
+        ik.RidgeIsing(missing="pairwise").fit(packed[:150])
+
+
+@pytest.mark.parametrize("shape", [(20, 60), (100, 10)])
+def test_a_ridge_too_small_to_matter_is_refused(rng, shape):
+    values = rng.choice([-1, 1], shape)
+    values[:, 1] = values[:, 0]
+    with pytest.raises(ValueError, match="ridge must be large enough|is a linear combination of others"):
+        ik.RidgeIsing(ridge=1e-18).fit(values)
 
 
 def test_missing_values_dropped_equal_the_complete_rows(spins, rng):
@@ -280,6 +379,40 @@ def test_pairwise_missing_equals_regression_on_pairwise_covariances(spins, rng):
     np.testing.assert_allclose(fit.estimates_, expected, atol=1e-12)
 
 
+def test_identical_columns_are_named_where_values_are_missing(spins):
+    table = spins.astype(float)
+    table[:, 7] = table[:, 2]
+    table[:20, 7], table[30:50, 3] = np.nan, np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ex.ContradictoryPairsWarning)
+        with pytest.raises(ex.DuplicateColumnsError, match="'x2' and 'x7'"):
+            ik.LinearIsing(missing="pairwise").fit(table)
+
+
+def test_pairwise_without_fields_uses_raw_sums(spins, rng):
+    table = spins.astype(float)
+    table[rng.random(table.shape) < 0.1] = np.nan
+    fit = ik.RidgeIsing(ridge=0.1, missing="pairwise", fit_fields=False).fit(table)
+    seen, values = (~np.isnan(table)).astype(float), np.nan_to_num(table)
+    inverse = np.linalg.inv(300 * (values.T @ values) / (seen.T @ seen) + 0.1 * 12 * np.eye(12))
+    expected = -inverse / np.diagonal(inverse)[:, None] * (1 - np.eye(12))
+    np.testing.assert_allclose(fit.estimates_, expected, atol=1e-12)
+
+
+def test_two_booklets_that_share_items_are_completed_without_contradiction(rng):
+    """One factor behind 30 items; of 20 items each half of the people see ten: the couplings are those of the complete table."""
+    factor = rng.random((6000, 1)) < 0.5
+    values = np.where(rng.random((6000, 30)) < 0.85, factor, ~factor) * 2.0 - 1
+    booklets = values.copy()
+    booklets[:3000, 10:20], booklets[3000:, 20:] = np.nan, np.nan
+    with pytest.warns(ex.UnobservedPairWarning) as caught:
+        fit = ik.RidgeIsing(ridge=1.0, missing="pairwise").fit(booklets)
+    assert len(caught) == 1
+    complete = ik.RidgeIsing(ridge=1.0).fit(values)
+    np.testing.assert_allclose(fit.estimates_[:10, :10], complete.estimates_[:10, :10], atol=0.06)
+    assert not fit.estimates_[10:20, 20:].any()
+
+
 def test_pairs_never_seen_together_get_no_coupling_and_do_not_disturb_the_others(spins):
     table = spins.astype(float)
     table[:150, 3], table[150:, 4], table[150:, 9] = np.nan, np.nan, np.nan
@@ -292,7 +425,15 @@ def test_pairs_never_seen_together_get_no_coupling_and_do_not_disturb_the_others
     inverse = reference.completed_inverse(300 * covariance + 12 * np.eye(12), [(3, 4), (3, 9)])
     expected = -inverse / np.diagonal(inverse)[:, None] * (1 - np.eye(12))
     np.testing.assert_allclose(fit.estimates_, expected, atol=1e-9)
-    assert abs(fit.estimates_[3, 4]) < 1e-9
+    assert fit.estimates_[3, 4] == 0
+
+
+def test_a_completion_that_does_not_come_to_rest_says_so(spins, monkeypatch):
+    monkeypatch.setattr("isingkit.estimators.normal._SWEEPS", 0)
+    table = spins.astype(float)
+    table[:150, 3], table[150:, 4] = np.nan, np.nan
+    with pytest.warns(ex.UnobservedPairWarning), pytest.raises(ex.NotConvergedError, match="did not converge.*larger ridge"):
+        ik.RidgeIsing(missing="pairwise").fit(table)
 
 
 def test_contradictory_pair_sums_are_reconciled_with_a_warning():

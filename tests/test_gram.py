@@ -128,17 +128,29 @@ def test_real_weights_give_weighted_sums(rng):
     stat = ik.gram(values, sample_weight=weights)
     np.testing.assert_allclose(stat.sums, values.T @ (weights[:, None] * values), rtol=1e-13)
     assert stat.n_samples == pytest.approx(weights.sum())
+    assert stat.n_rows == 150
 
 
-@pytest.mark.parametrize("weights", [[1, 2], [1, -1, 1], [1, np.nan, 1], [0, 0, 0], [[1, 1, 1]]])
+@pytest.mark.parametrize("weights", [[1, 2], [1, -1, 1], [1, np.nan, 1], [0, 0, 0], [[1, 1, 1]], "count"])
 def test_bad_weights_are_refused(weights):
     with pytest.raises(ex.SampleWeightError, match="sample_weight must hold"):
         ik.gram([[0, 1], [1, 0], [1, 1]], sample_weight=weights)
 
 
-def test_grams_of_other_spins_do_not_add():
+def test_grams_of_other_spins_or_codings_do_not_add():
     with pytest.raises(ex.ModelMismatchError):
         ik.gram([[0, 1], [1, 0]]) + ik.gram([[0, 1, 1], [1, 0, 0]])
+    with (
+        pytest.raises(
+            ex.CodingMismatchError, match="'x0' was read as .'a', 'b'. in one part and as .'', 'a'. in the other.*mapping="
+        ),
+        pytest.warns(ex.ConstantColumnWarning),
+    ):
+        ik.gram([["a", "x"], ["b", "y"]]) + ik.gram([["a", "x"], ["a", "y"]])
+    one = ik.as_spins([["a", "x"], ["b", "y"]])
+    both = ik.gram(one) + ik.gram(ik.as_spins([["a", "x"], ["a", "y"]], mapping=one.mapping))  # its advice
+    assert both.spin_sums.tolist() == [-2, 0]
+    assert repr(both) == "Gram(4 samples of 2 spins)"
 
 
 def test_popcount_kernel_is_compiled_and_counts_bits():

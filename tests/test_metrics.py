@@ -42,16 +42,24 @@ def test_spins_are_matched_by_name():
 
 
 def test_models_of_other_sizes_are_refused():
-    with pytest.raises(ex.ModelMismatchError, match="one has 2 and the other 3"):
+    with pytest.raises(ex.ModelMismatchError, match="one has 2 spins and the other 3"):
         ik.score(model_of(2, {}), model_of(3, {}))
-    with pytest.raises(ex.ModelMismatchError):
+    with pytest.raises(ex.ModelMismatchError, match="'a' in one and 'c' in the other"):
+        ik.score(model_of(2, {}, names=["a", "b"]), model_of(2, {}, names=["c", "d"]))
+    with pytest.raises(ex.SettingError, match=r"shape \(3, 3\)"):
         ik.precision_recall(np.zeros((2, 2)), model_of(3, {}))
+    with pytest.raises(ex.SettingError, match="model must be an IsingModel, such as model_"):
+        ik.score(ik.RidgeIsing(), model_of(3, {}))
 
 
 @pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
 def test_curves_count_directed_couplings_above_each_threshold(rng, make):
     truth = model_of(6, {(0, 1): 1.0, (2, 3): -1.0, (3, 4): 1.0})
     estimates = rng.normal(size=(6, 6)) * (1 - np.eye(6))
+    np.testing.assert_array_equal(
+        ik.precision_recall(make(estimates + np.eye(6)), truth, [0.5]).precision,
+        ik.precision_recall(make(estimates), truth, [0.5]).precision,
+    )
     curve = ik.precision_recall(make(estimates), truth, thresholds=[0.0, 0.5, 1.0, 99.0])
     assert isinstance(curve, ik.PrecisionRecall)
     there = truth.couplings.toarray() != 0

@@ -59,6 +59,11 @@ def test_fields_and_names_must_fit():
         ik.IsingModel(COUPLINGS, names=["a", "b", "c"])
 
 
+def test_rounding_is_no_asymmetry_and_a_table_of_couplings_knows_its_names():
+    assert ik.IsingModel([[0, 0.1 + 0.2], [0.3, 0]]).n_edges == 1
+    assert ik.IsingModel(pd.DataFrame(COUPLINGS, columns=NAMES)).names == NAMES
+
+
 def test_the_model_is_its_own_copy():
     couplings = COUPLINGS.copy()
     model = ik.IsingModel(couplings)
@@ -117,6 +122,25 @@ def test_files_of_others_are_refused_with_a_sentence_and_never_unpickled(tmp_pat
     assert not (tmp_path / "sprung").exists()
     with pytest.raises(FileNotFoundError):
         ik.IsingModel.load(tmp_path / "nowhere.npz")
+
+
+def test_damaged_files_are_refused_however_they_are_damaged(model, tmp_path, rng):
+    model.save(tmp_path / "model.npz")
+    whole = (tmp_path / "model.npz").read_bytes()
+    refused = 0
+    for k in range(300):
+        damaged = bytearray(whole)
+        damaged[rng.integers(len(whole))] ^= 1 << int(rng.integers(8))
+        (tmp_path / "damaged.npz").write_bytes(damaged if k % 10 else damaged[: rng.integers(len(whole))])
+        try:
+            ik.IsingModel.load(tmp_path / "damaged.npz")
+        except ex.FileFormatError:
+            refused += 1
+    assert refused > 200
+    data = dict(np.load(tmp_path / "model.npz")) | {"indices": np.array([10**6] * 6, dtype=np.int32)}
+    np.savez(tmp_path / "damaged.npz", **data)
+    with pytest.raises(ex.FileFormatError):
+        ik.IsingModel.load(tmp_path / "damaged.npz")
 
 
 def test_a_killed_process_never_leaves_half_a_file(tmp_path):

@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -51,8 +53,28 @@ def test_rows_and_columns_are_chosen_as_in_an_array():
 
 
 def test_parts_over_other_spins_do_not_concatenate():
-    with pytest.raises(ex.ModelMismatchError, match="same names"):
+    with pytest.raises(ex.ModelMismatchError, match="one has 2 spins and the other 3"):
         ik.PackedSpins.concatenate([random_spins(0, 5, 2)[1], random_spins(0, 5, 3)[1]])
+    with pytest.raises(ex.CodingMismatchError, match=r"'x0' was read as \(0, 1\).*\(1, 2\)"):
+        ik.PackedSpins.concatenate([ik.pack([[0, 1], [1, 0]]), ik.pack([[1, 2], [2, 1]])])
+
+
+def test_no_samples_at_all_are_saved_and_counted(tmp_path):
+    nothing = random_spins(0, 5, 2)[1][:0]
+    assert repr(nothing) == "PackedSpins(0 samples of 2 spins)"
+    nothing.save(tmp_path / "data.spins")
+    assert ik.PackedSpins.load(tmp_path / "data.spins").shape == (0, 2)
+    assert not ik.gram(nothing).sums.any()
+
+
+def test_files_are_readable_by_others_as_the_user_wants_and_folders_must_exist(tmp_path):
+    _, packed = random_spins(2, 130, 5)
+    old = os.umask(0o027)
+    packed.save(tmp_path / "data.spins")
+    os.umask(old)
+    assert (tmp_path / "data.spins").stat().st_mode & 0o777 == 0o640
+    with pytest.raises(FileNotFoundError, match="nowhere'$"):
+        packed.save(tmp_path / "nowhere" / "data.spins")
 
 
 @pytest.mark.parametrize("missing", [False, True])

@@ -88,6 +88,8 @@ def test_a_constant_column_follows_the_coding_of_the_others_and_is_named_in_a_wa
     with pytest.warns(ex.ConstantColumnWarning):
         np.testing.assert_array_equal(ik.as_spins([[0, 1], [1, 1]]).values[:, 1], [1, 1])
     with pytest.warns(ex.ConstantColumnWarning):
+        np.testing.assert_array_equal(ik.as_spins([[0, 7], [1, 7]]).values[:, 1], [1, 1])
+    with pytest.warns(ex.ConstantColumnWarning):
         np.testing.assert_array_equal(ik.as_spins([["no", "no"], ["yes", "no"]]).values[:, 1], [-1, -1])
 
 
@@ -103,11 +105,15 @@ def test_binarize_turns_real_values_into_spins():
         ([[0, 0], [1, 1], [2, 0]], ex.SpinValueError, r"'x0' holds 3 values \(0, 1, 2\).*X\['x0'\] >= 1"),
         ([[0.0, 0], [0.5, 1], [1, 0]], ex.SpinValueError, "0, 0.5, 1"),
         ([[3, 0], [7, 1]], ex.SpinValueError, r"3, 7.*binarize=threshold"),
-        ([["a", "x"], ["b", "y"], ["c", "x"]], ex.SpinValueError, r"X\['x0'\] == 'c'"),
+        ([["a", "x"], ["b", "y"], ["c", "x"]], ex.SpinValueError, r"Leave it out if it is no spin.*X\['x0'\] == 'a'"),
         ([[0, np.inf], [1, 1]], ex.InfiniteValueError, "'x1'"),
         ([[0, -np.inf], [1, 1]], ex.InfiniteValueError, "'x1'"),
         ([[0, np.nan], [1, 1]], ex.MissingValuesError, r"'x1': 1.*missing='drop'.*missing='pairwise'"),
         ([["no", None], ["yes", "no"]], ex.MissingValuesError, "'x1': 1"),
+        ([["yes", "a"], ["Yes ", "b"], ["no", "a"]], ex.SpinValueError, "differ only in case or spaces"),
+        ("survey.csv", ex.NotATableError, "got a str: read the file first"),
+        ({"a": [0, 1]}, ex.NotATableError, "pandas.DataFrame"),
+        (None, ex.NotATableError, "NoneType"),
         (np.empty((0, 3)), ex.EmptyTableError, r"0 sample\(s\)"),
         (np.empty((3, 0)), ex.EmptyTableError, r"0 feature\(s\)"),
         (pd.DataFrame(), ex.EmptyTableError, "minimum of 1"),
@@ -145,7 +151,7 @@ def test_missing_values_are_counted_by_column_dropped_or_marked():
         ik.as_spins(table)
     assert caught.value.counts == {"x1": 1, "x2": 2}
     dropped = ik.as_spins(table, missing="drop")
-    np.testing.assert_array_equal(dropped.rows, [1, 3])
+    np.testing.assert_array_equal(dropped.rows, [False, True, False, True])
     assert not dropped.has_missing
     marked = ik.as_spins(table, missing="pairwise")
     np.testing.assert_array_equal(marked.values == 0, np.isnan(table))
@@ -157,6 +163,54 @@ def test_missing_values_of_every_kind_of_table_are_seen(make):
     frame = pd.DataFrame({"n": [0.0, 1, np.nan, 1], "t": ["no", None, "yes", "no"], "b": [True, False, None, True]})
     expected = [[-1, -1, 1], [1, 0, -1], [0, 1, 0], [1, -1, 1]]
     np.testing.assert_array_equal(ik.as_spins(make(frame), missing="pairwise").values, expected)
+
+
+def test_texts_that_mean_missing_are_missing():
+    table = pd.DataFrame({"a": ["no", "", "yes", "NA"], "b": ["yes", "no", "no", "no"]}, dtype=object)
+    np.testing.assert_array_equal(ik.as_spins(table, missing="pairwise").values, [[-1, 1], [0, -1], [1, -1], [0, -1]])
+
+
+def test_missing_values_of_arrow_dictionaries_and_batches_and_masked_arrays_are_seen():
+    column = pa.array(["no", "yes", None, "no"])
+    for table in (
+        pa.table({"a": column.dictionary_encode(), "b": pa.array([True, None, False, True])}),
+        pa.RecordBatch.from_pydict({"a": column, "b": pa.array([True, None, False, True])}),
+    ):
+        np.testing.assert_array_equal(ik.as_spins(table, missing="pairwise").values, [[-1, 1], [1, 0], [0, -1], [-1, 1]])
+    masked = np.ma.array([[0, 1], [1, 0], [0, 1]], mask=[[1, 0], [0, 0], [0, 0]])
+    np.testing.assert_array_equal(ik.as_spins(masked, missing="pairwise").values, [[0, 1], [1, -1], [-1, 1]])
+
+
+def test_numbers_that_a_mapping_of_texts_does_not_know_are_refused():
+    with pytest.raises(ex.SpinValueError, match="no or yes was expected"):
+        ik.as_spins([[0, 1]], mapping=[("no", "yes")] * 2)
+    with pytest.raises(ex.SpinValueError, match="0.5 or 1 was expected"):
+        ik.as_spins(np.array([[0, 1]]), mapping=[(0.5, 1)] * 2)
+    with pytest.raises(ex.SpinValueError, match="-1 or 1 was expected"):
+        ik.as_spins(np.array([[0, 5], [7, -1]], np.int8), mapping=[(-1, 1)] * 2)
+
+
+def test_a_text_never_seen_is_learnt_from_the_next_table():
+    with pytest.warns(ex.ConstantColumnWarning):
+        first = ik.as_spins([["smoker", "a"], ["smoker", "b"]])
+    np.testing.assert_array_equal(ik.as_spins([["nonsmoker", "a"]], mapping=first.mapping).values, [[-1, -1]])
+
+
+def test_texts_stay_texts_when_numbers_are_binarized():
+    frame = pd.DataFrame({"t": ["a", "a", "a"], "x": [0.3, 0.7, np.nan]})
+    with pytest.warns(ex.ConstantColumnWarning, match="'t'"):
+        np.testing.assert_array_equal(ik.as_spins(frame, binarize=0.5, missing="pairwise").values, [[1, -1], [1, 1], [1, 0]])
+    with pytest.raises(ex.SpinValueError, match="3 values"):
+        ik.as_spins(pd.DataFrame({"t": ["a", "b", "c"], "x": [0.3, 0.7, 0.1]}), binarize=0.5)
+    with pytest.raises(ex.SettingError, match="binarize must be a finite number"):
+        ik.as_spins([[0.3, 1.0]], binarize="x")
+
+
+def test_warnings_point_at_the_caller_and_cross_process_borders():
+    with pytest.warns(ex.ConstantColumnWarning) as caught:
+        ik.RidgeIsing().fit([[0, 1, 0], [1, 1, 1], [1, 1, 0]])
+    assert caught[0].filename == __file__
+    assert pickle.loads(pickle.dumps(caught[0].message)).columns == ("x1",)
 
 
 def test_nothing_left_after_dropping_says_so():
@@ -177,6 +231,7 @@ def test_an_unknown_way_with_missing_values_is_refused():
 def test_int8_spins_are_not_copied():
     values = PLUS_MINUS.astype(np.int8)
     assert ik.as_spins(values).values is values
+    assert repr(ik.as_spins(values)) == "Spins(4 samples of 3 spins)"
 
 
 def test_large_tables_are_read_in_chunks_with_the_same_result(monkeypatch, rng):
@@ -198,7 +253,7 @@ def test_clean_input_gives_no_warning():
 
 
 @pytest.mark.parametrize(
-    "values", [(-1, 1), (0, 1), (1, 2), (-1, 0, 1), (0, 1, 2), (3, 7), (-128, 127), (1,), (0,), (-1,), (2,), (-1, 0)]
+    "values", [(-1, 1), (0, 1), (1, 2), (-1, 0, 1), (0, 1, 2), (3, 7), (-128, 127), (7,), (1,), (0,), (-1,), (2,), (-1, 0)]
 )
 def test_the_quick_look_at_int8_tells_what_the_long_one_does(values, rng):
     """Columns of small integers as int8, by a kernel, and as int64, by numpy: the same spins or the same error."""

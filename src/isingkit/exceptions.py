@@ -1,5 +1,9 @@
 """Errors and warnings: what was expected, what came, what to do. The facts of each message are its attributes."""
 
+import math
+import numbers
+import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +18,7 @@ def _quoted(names: Sequence[str], most: int = 5) -> str:
     return _listed([f"'{name}'" for name in names], most)
 
 
-def _rebuilt(kind: type["IsingkitError"], message: str, facts: dict[str, Any]) -> "IsingkitError":
+def _rebuilt(kind: type[Exception], message: str, facts: dict[str, Any]) -> Exception:
     error = kind.__new__(kind)
     error.args = (message,)
     error.__dict__.update(facts)
@@ -31,6 +35,17 @@ class IsingkitError(ValueError):
 class IsingkitWarning(UserWarning):
     """Base of every warning that isingkit raises on purpose."""
 
+    def __reduce__(self) -> Any:
+        return _rebuilt, (type(self), self.args[0], vars(self))
+
+
+def warn(warning: IsingkitWarning) -> None:
+    """Warn at the line of the caller outside isingkit, however deep inside we are."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("isingkit."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(warning, stacklevel=level)
+
 
 class SettingError(IsingkitError):
     """An argument of a function or an estimator is outside what it accepts."""
@@ -38,6 +53,24 @@ class SettingError(IsingkitError):
     def __init__(self, *, setting: str, value: object, expected: str) -> None:
         self.setting, self.value, self.expected = setting, value, expected
         super().__init__(f"{setting} must be {expected}, but got {value!r}.")
+
+
+def require_number(
+    setting: str, value: object, *, at_least: float = -math.inf, above: float = -math.inf, finite: bool = True, whole: bool = False
+) -> None:
+    """Refuse what is no number within the bounds."""
+    is_number = isinstance(value, numbers.Integral if whole else numbers.Real) and not isinstance(value, bool)
+    if is_number and value >= at_least and value > above and (math.isfinite(value) or not finite):  # type: ignore[operator,arg-type]
+        return
+    bound = f" > {above:g}" if above > -math.inf else f" >= {at_least:g}" if at_least > -math.inf else ""
+    kind = "a whole number" if whole else "a finite number" if finite else "a number"
+    raise SettingError(setting=setting, value=value, expected=kind + bound)
+
+
+def require_instance(setting: str, value: object, kind: type, expected: str) -> None:
+    """Refuse what is not of a kind."""
+    if not isinstance(value, kind):
+        raise SettingError(setting=setting, value=type(value), expected=expected)
 
 
 class TableShapeError(IsingkitError):
@@ -49,6 +82,21 @@ class TableShapeError(IsingkitError):
             f"Expected 2D array, got {len(shape)}D array instead (shape {shape}): one row a sample, one column a spin. "
             "Reshape your data, e.g. X.reshape(-1, 1) for one column or X.reshape(1, -1) for one row."
         )
+
+
+class NotATableError(IsingkitError):
+    """What came is no table at all."""
+
+    def __init__(self, *, kind: str) -> None:
+        self.kind = kind
+        advice = {
+            "str": "read the file first, e.g. with pandas.read_csv",
+            "PosixPath": "read the file first, e.g. with pandas.read_csv",
+            "dict": "make it a table first, e.g. with pandas.DataFrame",
+            "Gram": "a Gram goes to fit_gram",
+            "IsingModel": "draw samples of it first, with isingkit.sample",
+        }.get(kind, "give an array or a pandas, polars or pyarrow table")
+        super().__init__(f"expected a table, one row a sample and one column a spin, but got a {kind}: {advice}.")
 
 
 class EmptyTableError(IsingkitError):
@@ -110,26 +158,29 @@ class ColumnTypeError(IsingkitError):
 class SpinValueError(IsingkitError):
     """A column holds other than two values, or two values that are no known coding of a spin."""
 
-    def __init__(self, *, column: str, values: Sequence[object], n_columns: int = 1, expected: object = None) -> None:
+    def __init__(self, *, column: str, values: Sequence[object], n_columns: int = 1, expected: str | None = None) -> None:
         self.column, self.values, self.n_columns, self.expected = column, tuple(values), n_columns, expected
-        shown = _listed([value if isinstance(value, str) else f"{value:g}" for value in self.values])  # type: ignore[str-bytes-safe]
+        shown = [f"'{value}'" if isinstance(value, str) else f"{value:g}" for value in self.values]  # type: ignore[str-bytes-safe]
         if expected is not None:
-            text = f"column '{column}' holds {shown}, but {expected} was expected. Use the same coding throughout."
-        elif len(self.values) == 2:
+            text = f"column '{column}' holds {shown[0]}, but {expected} was expected. Use the same coding throughout."
+        elif len(shown) == 2:
             text = (
-                f"column '{column}' holds the values {shown}, but a numeric spin is 0/1, -1/+1 or 1/2. "
-                f"Recode it first, e.g. X['{column}'] == {shown.split(', ')[-1]}, or pass binarize=threshold."
+                f"column '{column}' holds the values {_listed(shown)}, but a numeric spin is 0/1, -1/+1 or 1/2. "
+                f"Recode it, e.g. X['{column}'] == {shown[1]}, or pass binarize=threshold, which all numeric columns then share."
             )
         else:
-            count = f"{len(self.values)}" + ("" if len(self.values) < 20 else " or more")
-            text = f"column '{column}' holds {count} values ({shown}), but a spin has two. Binarise it first, e.g. " + (
-                f"X['{column}'] == '{self.values[-1]}'."
-                if isinstance(self.values[-1], str)
-                else f"X['{column}'] >= {self.values[len(self.values) // 2]:g}, or pass binarize=threshold."  # type: ignore[str-bytes-safe]
-            )
+            number = f"{len(shown)}" + ("" if len(shown) < 20 else " or more")
+            text = f"column '{column}' holds {number} values ({_listed(shown)}), but a spin has two. {self._advice(shown)}"
         if n_columns > 1:
-            text += f" ({n_columns - 1} more columns have the same trouble.)"
+            text += f" ({n_columns - 1} more such column{'s' if n_columns > 2 else ''}.)"
         super().__init__(text)
+
+    def _advice(self, shown: Sequence[str]) -> str:
+        texts = [value for value in self.values if isinstance(value, str)]
+        if texts and len({text.strip().casefold() for text in texts}) == 2:
+            return f"They differ only in case or spaces: X['{self.column}'].str.strip().str.lower()."
+        binary = f"X['{self.column}'] == {shown[0]}" if texts else f"X['{self.column}'] >= {shown[len(shown) // 2]}"
+        return f"Leave it out if it is no spin, set codes of missing values to NaN, repair typos, or binarise it, e.g. {binary}."
 
 
 class InfiniteValueError(IsingkitError):
@@ -151,9 +202,9 @@ class MissingValuesError(IsingkitError):
         worst = sorted(self.counts.items(), key=lambda item: -item[1])
         listed = _listed([f"'{name}': {count}" for name, count in worst])
         super().__init__(
-            f"Input X contains NaN: {sum(self.counts.values())} missing values in {len(self.counts)} columns of "
-            f"{n_samples} rows ({listed}). Pass missing='drop' to use complete rows only, or missing='pairwise' "
-            "to use for each pair the rows where both are present."
+            f"Input X contains NaN (missing values): {sum(self.counts.values())} in {len(self.counts)} column(s) of "
+            f"{n_samples} rows ({listed}). Give the estimator or as_spins missing='drop' to use complete rows only, or "
+            "missing='pairwise' to use for each pair the rows where both are present."
         )
 
 
@@ -200,23 +251,36 @@ class DuplicateColumnsError(IsingkitError):
 class SingularSystemError(IsingkitError):
     """The normal equations of least squares are singular."""
 
-    def __init__(self, *, spin: str, ridge: float) -> None:
-        self.spin, self.ridge = spin, ridge
+    def __init__(self, *, spin: str, n_samples: float, n_spins: int) -> None:
+        self.spin, self.n_samples, self.n_spins = spin, n_samples, n_spins
         super().__init__(
-            f"column '{spin}' is a linear combination of other columns, so the regression with ridge={ridge:g} is singular. "
-            "Leave the column out, or use RidgeIsing(ridge=0.1)."
+            f"in these {n_samples:g} rows of {n_spins} spins column '{spin}' is a linear combination of others (nearly), so that "
+            "regression has no single answer. Give more rows, leave the column out, or use RidgeIsing(ridge=0.1)."
+        )
+
+
+class NotConvergedError(IsingkitError):
+    """An iteration did not come to rest."""
+
+    def __init__(self, *, what: str, residual: float) -> None:
+        self.what, self.residual = what, residual
+        super().__init__(
+            f"{what} did not converge (residual {residual:.2g}): use a larger ridge, or leave out the emptiest columns."
         )
 
 
 class StageTwoError(IsingkitError):
     """The second stage of a two-stage fit cannot be solved for some spin."""
 
-    def __init__(self, *, spin: str, n_unknowns: int, n_samples: float) -> None:
-        self.spin, self.n_unknowns, self.n_samples = spin, n_unknowns, n_samples
-        why = "as many unknowns as samples or more" if n_unknowns >= n_samples else "columns that depend on each other"
+    def __init__(self, *, spin: str, n_unknowns: int, most: int) -> None:
+        self.spin, self.n_unknowns, self.most = spin, n_unknowns, most
+        if n_unknowns > most:
+            why, advice = f"but the rows allow {max(0, most)} at the most", ", or give more rows"
+        else:
+            why, advice = "of which some follow from others", ", or leave out columns that follow from others"
         super().__init__(
-            f"stage two at spin '{spin}' has {n_unknowns} unknowns and {n_samples:g} samples: {why}, so it has no single answer. "
-            "Raise prune so that fewer candidates survive stage one, or give more samples."
+            f"stage two at spin '{spin}' has {n_unknowns} candidates, {why}, so it has no single answer. "
+            f"Raise prune so that fewer candidates survive stage one{advice}."
         )
 
 
@@ -231,9 +295,25 @@ class ModelError(IsingkitError):
 class ModelMismatchError(IsingkitError):
     """Two things that should speak of the same spins do not."""
 
-    def __init__(self, *, left: int, right: int, what: str) -> None:
-        self.left, self.right = left, right
-        super().__init__(f"{what} must be over the same spins, but one has {left} and the other {right}.")
+    def __init__(self, *, left: Sequence[str], right: Sequence[str], what: str) -> None:
+        self.left, self.right = tuple(left), tuple(right)
+        if len(self.left) != len(self.right):
+            came = f"one has {len(self.left)} spins and the other {len(self.right)}"
+        else:
+            place = next((k for k, pair in enumerate(zip(left, right, strict=True)) if pair[0] != pair[1]), 0)
+            came = f"spin {place} is '{self.left[place]}' in one and '{self.right[place]}' in the other"
+        super().__init__(f"{what} must be over the same spins in the same order, but {came}.")
+
+
+class CodingMismatchError(IsingkitError):
+    """Two parts of one table were read with different codings."""
+
+    def __init__(self, *, column: str, left: object, right: object) -> None:
+        self.column, self.left, self.right = column, left, right
+        super().__init__(
+            f"column '{column}' was read as {left} in one part and as {right} in the other. Read all parts alike: "
+            "as_spins(part, mapping=...), with the mapping of one part that holds both values of every column."
+        )
 
 
 class FileFormatError(IsingkitError):
@@ -250,8 +330,8 @@ class ConstantColumnWarning(IsingkitWarning):
     def __init__(self, *, columns: Sequence[str]) -> None:
         self.columns = tuple(columns)
         super().__init__(
-            f"{_quoted(columns)} never changes, which says nothing about couplings: kept as isolated spin(s). "
-            "Leave the column out to silence this."
+            f"constant column(s) {_quoted(columns)} say nothing about couplings: kept as isolated spin(s). "
+            "Leave them out to silence this."
         )
 
 
@@ -272,5 +352,5 @@ class ContradictoryPairsWarning(IsingkitWarning):
         super().__init__(
             f"with missing='pairwise' the pair sums come from different rows and contradict each other (smallest eigenvalue "
             f"{smallest:.2g} of the mean one): the nearest consistent ones were taken. "
-            "Leave out the emptiest columns, or use a larger ridge."
+            "Leave out the emptiest columns to avoid this."
         )

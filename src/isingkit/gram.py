@@ -10,8 +10,8 @@ from isingkit._kernels import gram as kernels
 from isingkit._kernels import nibbles
 from isingkit._kernels.threads import spread
 from isingkit.exceptions import ModelMismatchError
-from isingkit.packing import PackedSpins, Words, pack
-from isingkit.spins import as_weights
+from isingkit.packing import PackedSpins, Words, pack, require_same_coding
+from isingkit.spins import Coding, as_weights
 
 _SLAB_BYTES = 1 << 24  # nibbles held at a time
 
@@ -34,8 +34,13 @@ class Gram:
     sums: NDArray[Any]  # (n_spins, n_spins): S'S, int64, or float64 where weights are not whole numbers
     spin_sums: NDArray[Any]  # (n_spins,)
     n_samples: float  # rows, or their total weight
+    n_rows: int  # rows of positive weight
     names: tuple[str, ...]
     joint: Joint | None = None  # None where no value is missing
+    mapping: tuple[Coding, ...] | None = None  # values of the table that became -1 and +1, where it was one
+
+    def __repr__(self) -> str:
+        return f"Gram({self.n_samples:g} samples of {self.n_spins} spins)"
 
     @property
     def n_spins(self) -> int:
@@ -45,12 +50,15 @@ class Gram:
         if not isinstance(other, Gram):
             return NotImplemented
         if self.names != other.names:
-            raise ModelMismatchError(left=self.n_spins, right=other.n_spins, what="Grams with the same names")
+            raise ModelMismatchError(left=self.names, right=other.names, what="both Grams")
+        require_same_coding(self.names, self.mapping, other.mapping)
         joint = None
         if self.joint is not None or other.joint is not None:
             joint = _joint(self) + _joint(other)
-        n_samples = self.n_samples + other.n_samples
-        return Gram(self.sums + other.sums, self.spin_sums + other.spin_sums, n_samples, self.names, joint)
+        return Gram(
+            self.sums + other.sums, self.spin_sums + other.spin_sums, self.n_samples + other.n_samples,
+            self.n_rows + other.n_rows, self.names, joint, self.mapping or other.mapping,
+        )  # fmt: skip
 
 
 def _joint(stat: Gram) -> Joint:
@@ -89,14 +97,18 @@ def gram(spins: Any, *, sample_weight: Any = None, n_jobs: int | None = None) ->
         joint = Joint(np.empty(shape, np.int64), np.empty(shape, np.int64))
         arrays = (packed.words, packed.present, sums, joint.counts, joint.spin_sums)
         spread(kernels.masked_pair_sums, n_spins, *arrays, chunk=rows_a_task, n_jobs=n_jobs)
-        return Gram(sums, np.diagonal(joint.spin_sums).copy(), packed.n_samples, packed.names, joint)
+        return Gram(
+            sums, np.diagonal(joint.spin_sums).copy(), packed.n_samples, packed.n_samples, packed.names, joint, packed.mapping
+        )
     ones = np.empty(n_spins, np.int64)
-    if nibbles.wins_here():
+    if packed.n_samples == 0:
+        sums[:], ones[:] = 0, 0
+    elif nibbles.wins_here():
         _sums_by_lookup(packed.words, packed.n_samples, sums, ones, n_jobs)
     else:
         spread(kernels.pair_sums, n_spins, packed.words, packed.n_samples, sums, chunk=rows_a_task, n_jobs=n_jobs)
         spread(kernels.spin_sums, n_spins, packed.words, packed.n_samples, ones, chunk=rows_a_task, n_jobs=n_jobs)
-    return Gram(sums, ones, packed.n_samples, packed.names)
+    return Gram(sums, ones, packed.n_samples, packed.n_samples, packed.names, None, packed.mapping)
 
 
 def _sums_by_lookup(
@@ -138,4 +150,5 @@ def _weighted(packed: PackedSpins, weights: NDArray[np.float64]) -> Gram:
         return array.astype(np.int64) if exact else array
 
     joint = None if packed.present is None else Joint(kept(counts), kept(joint_sums))
-    return Gram(kept((sums + sums.T) / 2), kept(ones), int(total) if exact else total, packed.names, joint)
+    n_samples, n_rows = int(total) if exact else total, int(np.count_nonzero(weights))
+    return Gram(kept((sums + sums.T) / 2), kept(ones), n_samples, n_rows, packed.names, joint, packed.mapping)

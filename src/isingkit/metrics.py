@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from isingkit.exceptions import ModelMismatchError
+from isingkit.exceptions import ModelMismatchError, SettingError, require_instance
 from isingkit.model import IsingModel
 
 
@@ -36,7 +36,7 @@ class PrecisionRecall:
 
 
 def score(model: IsingModel, truth: IsingModel) -> Scores:
-    """Scores of `model` against `truth`. Spins are matched by name where both have the same names, else by position.
+    """Scores of `model` against `truth`. Spins are matched by name, or by position where one of the two has none but x0, x1, ...
 
     Examples
     --------
@@ -46,10 +46,13 @@ def score(model: IsingModel, truth: IsingModel) -> Scores:
     >>> score(found, chain).recall
     0.5
     """
-    if model.n_spins != truth.n_spins:
-        raise ModelMismatchError(left=model.n_spins, right=truth.n_spins, what="the model and the truth")
+    for setting, value in (("model", model), ("truth", truth)):
+        require_instance(setting, value, IsingModel, "an IsingModel, such as model_ of a fitted estimator")
     found = model.couplings
-    if model.names != truth.names and set(model.names) == set(truth.names):
+    unnamed = tuple(f"x{i}" for i in range(truth.n_spins))
+    if model.n_spins != truth.n_spins or (set(model.names) != set(truth.names) and unnamed not in (model.names, truth.names)):
+        raise ModelMismatchError(left=model.names, right=truth.names, what="the model and the truth")
+    if set(model.names) == set(truth.names):
         place = {name: i for i, name in enumerate(model.names)}
         order = [place[name] for name in truth.names]
         found = found[order][:, order]
@@ -84,11 +87,16 @@ def precision_recall(estimates: Any, truth: IsingModel, thresholds: Any = None) 
     thresholds
         Where to look; by default 0 and every value at which something changes.
     """
+    require_instance("truth", truth, IsingModel, "an IsingModel")
+    if not scipy.sparse.issparse(estimates):
+        estimates = np.asarray(estimates)
     if estimates.shape != truth.couplings.shape:
-        raise ModelMismatchError(left=estimates.shape[0], right=truth.n_spins, what="the estimates and the truth")
+        expected = f"an array of shape {truth.couplings.shape}, such as estimates_ of a fitted estimator"
+        raise SettingError(setting="estimates", value=estimates.shape, expected=expected)
     there = truth.couplings.astype(bool)
     if scipy.sparse.issparse(estimates):
-        sizes, of_truth = np.abs(estimates.tocsr().data), np.abs(estimates.multiply(there).data)
+        entries = estimates.tocoo()
+        sizes, of_truth = np.abs(entries.data[entries.row != entries.col]), np.abs(estimates.multiply(there).data)
     else:
         sizes = np.abs(estimates[~np.eye(len(estimates), dtype=bool)])
         of_truth = np.abs(estimates[there.nonzero()])

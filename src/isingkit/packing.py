@@ -24,7 +24,14 @@ from numpy.typing import NDArray
 from isingkit._kernels.packing import pack_words, unpack_rows
 from isingkit._kernels.threads import spread
 from isingkit.atomic import replacing
-from isingkit.exceptions import ColumnNamesError, FileFormatError, ModelMismatchError
+from isingkit.exceptions import (
+    CodingMismatchError,
+    ColumnNamesError,
+    EmptyTableError,
+    FileFormatError,
+    MissingValuesError,
+    ModelMismatchError,
+)
 from isingkit.spins import Coding, Spins, as_spins
 
 MAGIC = b"ISINGPK1"
@@ -59,6 +66,9 @@ class PackedSpins:
     def __len__(self) -> int:
         return self.n_samples
 
+    def __repr__(self) -> str:
+        return f"PackedSpins({self.n_samples} samples of {self.n_spins} spins)"
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         values = unpacked(self.words, self.n_samples, np.int8).T
         if self.present is not None:
@@ -86,7 +96,8 @@ class PackedSpins:
         first = parts[0]
         for part in parts:
             if part.names != first.names:
-                raise ModelMismatchError(left=first.n_spins, right=part.n_spins, what="parts with the same names")
+                raise ModelMismatchError(left=first.names, right=part.names, what="all parts")
+            require_same_coding(first.names, first.mapping, part.mapping)
         lengths = [part.n_samples for part in parts]
         present = None
         if any(part.present is not None for part in parts):
@@ -153,6 +164,28 @@ def pack(spins: Any) -> PackedSpins:
     if not isinstance(spins, Spins):
         spins = as_spins(spins)
     return _packed(spins.values, spins.names, spins.mapping, spins.has_missing)
+
+
+def require_same_coding(names: Sequence[str], left: tuple[Coding, ...] | None, right: tuple[Coding, ...] | None) -> None:
+    """Refuse parts of one table that were read with different codings."""
+    for name, mine, its in zip(names, left or (), right or (), strict=False):
+        if mine != its:
+            raise CodingMismatchError(column=name, left=mine, right=its)
+
+
+def as_asked(packed: PackedSpins, missing: str) -> tuple[PackedSpins, NDArray[np.bool_] | None]:
+    """What `missing` asks of spins that lack some values, and which samples are left; None when all are."""
+    if packed.present is None or missing == "pairwise":
+        return packed, None
+    values = np.asarray(packed)
+    if missing == "error":
+        counts = (values == 0).sum(axis=0)
+        named = {name: int(count) for name, count in zip(packed.names, counts, strict=True) if count}
+        raise MissingValuesError(counts=named, n_samples=packed.n_samples)
+    rows = np.asarray(values.all(axis=1))
+    if not rows.any():
+        raise EmptyTableError(n_samples=0, n_spins=packed.n_spins, dropped=packed.n_samples)
+    return _packed(values[rows], packed.names, packed.mapping, has_missing=False), rows
 
 
 def unpacked(words: Words, n_samples: int, dtype: Any) -> NDArray[Any]:
@@ -237,6 +270,9 @@ def _from_file(path: Path) -> tuple[PackedSpins, int]:
     expected = 16 + length + 8 * n_words * n_spins * (2 if has_missing else 1)
     if path.stat().st_size != expected:
         raise FileFormatError(path=path, kind=kind, problem=f"it has {path.stat().st_size} bytes of {expected}")
-    data: Words = np.memmap(path, dtype="<u8", mode="r", offset=16 + length)
-    data = data.reshape(-1, n_spins, n_words)
+    shape = (2 if has_missing else 1, n_spins, n_words)
+    if 0 in shape:  # nothing to map
+        data: Words = np.zeros(shape, dtype=np.uint64)
+    else:
+        data = np.memmap(path, dtype="<u8", mode="r", offset=16 + length, shape=shape)
     return PackedSpins(data[0], n_samples, names, data[1] if has_missing else None, mapping), checksum

@@ -1,6 +1,5 @@
 """Spins: any table of two-valued columns as int8 -1/+1. The only place that validates data."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,37 +17,25 @@ from isingkit.exceptions import (
     EmptyTableError,
     InfiniteValueError,
     MissingValuesError,
+    NotATableError,
     NoValuesError,
     SampleWeightError,
     SettingError,
     SpinValueError,
     TableShapeError,
     TableTooSmallError,
+    require_number,
+    warn,
 )
 
 Coding = tuple[object, object]  # the value that becomes -1, the value that becomes +1
 NUMERIC_CODINGS: tuple[tuple[float, float], ...] = ((0, 1), (-1, 1), (1, 2))
+# Of two texts the one found here becomes -1; otherwise the first in alphabetical order does.
 NEGATIVE_WORDS = frozenset(
-    [
-        "no",
-        "n",
-        "false",
-        "f",
-        "absent",
-        "off",
-        "nay",
-        "negative",
-        "never",
-        "low",
-        "down",
-        "dead",
-        "inactive",
-        "disagree",
-        "fail",
-        "0",
-        "-1",
-    ]
-)  # of two texts, the one found here becomes -1; otherwise the first in alphabetical order
+    {"no", "n", "false", "f", "absent", "off", "nay", "negative", "never", "low", "down", "dead", "inactive", "disagree", "fail"}
+    | {"incorrect", "wrong", "unchecked", "control", "nein", "non", "nej", "0", "-1"}
+)
+MISSING_WORDS = frozenset(["", "na", "n/a", "nan", "null", "none"])
 _CHUNK = 1 << 22  # values looked at in one go, so that no temporary copy of a large table is made
 
 
@@ -59,7 +46,7 @@ class Spins:
     values: NDArray[np.int8]  # (n_samples, n_spins): -1 or +1, and 0 where missing
     names: tuple[str, ...]
     mapping: tuple[Coding, ...]  # for each spin the values of the table that became -1 and +1
-    rows: NDArray[np.intp] | None  # rows of the table that were kept; None when all were
+    rows: NDArray[np.bool_] | None  # which rows of the table were kept; None when all were
     has_missing: bool
 
     @property
@@ -69,6 +56,9 @@ class Spins:
     @property
     def n_spins(self) -> int:
         return int(self.values.shape[1])
+
+    def __repr__(self) -> str:
+        return f"Spins({self.n_samples} samples of {self.n_spins} spins)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,25 +119,35 @@ def as_spins(
     """
     if missing not in ("error", "drop", "pairwise"):
         raise SettingError(setting="missing", value=missing, expected="'error', 'drop' or 'pairwise'")
+    if binarize is not None:
+        require_number("binarize", binarize)
     names, n_samples, blocks = _blocks(table)
     columns = [column for block in blocks for column in _survey(block, binarize)]
-    _check_missing(columns, missing, n_samples)
-    codings = _codings(columns, binarize) if mapping is None else list(mapping)
-    if len(codings) != len(names):
-        raise SettingError(setting="mapping", value=codings, expected=f"{len(names)} pairs of values, one for each column")
-    values = _encoded(blocks, codings, binarize, n_samples)
+    _check_missing(columns, missing, n_samples, to_learn=mapping is None)
+    if mapping is None:
+        codings = _codings(columns, binarize)
+    elif len(mapping) != len(names):
+        raise SettingError(setting="mapping", value=mapping, expected=f"{len(names)} pairs of values, one for each column")
+    else:
+        codings = [_filled(coding, column) for coding, column in zip(mapping, columns, strict=True)]
+    are_spins = all(column.distinct is None and column.low in (-1, 1) and column.high in (-1, 1) for column in columns)
+    only = blocks[0].array if len(blocks) == 1 else None
+    if are_spins and set(codings) == {(-1, 1)} and isinstance(only, np.ndarray) and only.dtype == np.int8:
+        values = only
+    else:
+        values = _encoded(blocks, codings, binarize, n_samples)
     has_missing = any(column.n_missing for column in columns)
     rows = None
     if has_missing and missing == "drop":
-        rows = np.flatnonzero(values.all(axis=1))
+        rows = np.asarray(values.all(axis=1))
         values, has_missing = values[rows], False
-        if len(rows) == 0:
+        if len(values) == 0:
             raise EmptyTableError(n_samples=0, n_spins=len(names), dropped=n_samples)
     if mapping is None:  # a table that is read like an earlier one is not there to learn from
         constant = constant_columns(values) if rows is not None or binarize is not None else [c.low == c.high for c in columns]
         if any(constant):
             never_changing = [name for name, never_changes in zip(names, constant, strict=True) if never_changes]
-            warnings.warn(ConstantColumnWarning(columns=never_changing), stacklevel=2)
+            warn(ConstantColumnWarning(columns=never_changing))
     return Spins(values, names, tuple(codings), rows, has_missing)
 
 
@@ -157,15 +157,19 @@ def require_network(n_samples: float, n_spins: int) -> None:
         raise TableTooSmallError(n_samples=int(n_samples), n_spins=n_spins)
 
 
-def as_weights(sample_weight: Any, n_samples: int, rows: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
-    """One weight for each kept row, float64 (n_samples,)."""
-    weights = np.asarray(sample_weight, dtype=np.float64)
+def as_weights(sample_weight: Any, n_samples: int, rows: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+    """One weight for each kept row, float64 (n_samples,); `rows` says which rows of the table were kept."""
+    n_rows = n_samples if rows is None else len(rows)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SampleWeightError(problem=f"it is {sample_weight!r:.40}") from None
     if weights.ndim == 0:
-        weights = np.full(n_samples, float(weights))
-    if weights.ndim == 1 and rows is not None and rows.max() < len(weights):
+        weights = np.full(n_rows, float(weights))
+    if weights.shape != (n_rows,):
+        raise SampleWeightError(problem=f"its shape is {weights.shape} for {n_rows} rows")
+    if rows is not None:
         weights = weights[rows]
-    if weights.shape != (n_samples,):
-        raise SampleWeightError(problem=f"its shape is {weights.shape} for {n_samples} rows")
     if not np.isfinite(weights).all():
         raise SampleWeightError(problem="it holds NaN or infinity")
     if (weights < 0).any():
@@ -185,7 +189,11 @@ def _blocks(table: Any) -> tuple[tuple[str, ...], int, list[_Block]]:
         n_samples = len(columns[0]) if columns else 0
         blocks = [_Block((name,), _plain(column, name).reshape(-1, 1)) for name, column in zip(names, columns, strict=True)]
     else:
+        if isinstance(table, np.ma.MaskedArray):
+            table = np.ma.filled(table.astype(np.float64), np.nan)
         array = table.tocsr() if scipy.sparse.issparse(table) else np.asarray(table)
+        if array.ndim == 0:
+            raise NotATableError(kind=type(table).__name__)
         if array.ndim != 2:
             raise TableShapeError(shape=array.shape)
         names, n_samples = tuple(f"x{j}" for j in range(array.shape[1])), array.shape[0]
@@ -203,12 +211,18 @@ def _blocks(table: Any) -> tuple[tuple[str, ...], int, list[_Block]]:
 def _named_columns(table: Any) -> tuple[tuple[str, ...], list[NDArray[Any]]] | None:
     """Names and columns of a pandas, polars or pyarrow table, none of which we import."""
     if hasattr(table, "column_names") and hasattr(table, "itercolumns"):  # pyarrow
-        return tuple(table.column_names), [column.to_numpy() for column in table.itercolumns()]
+        return tuple(table.column_names), [_arrow_values(column) for column in table.itercolumns()]
     if hasattr(table, "iloc") and hasattr(table, "columns"):  # pandas
         return tuple(str(name) for name in table.columns), [table.iloc[:, j].to_numpy() for j in range(table.shape[1])]
     if hasattr(table, "get_columns"):  # polars
         return tuple(table.columns), [column.to_numpy() for column in table.get_columns()]
     return None
+
+
+def _arrow_values(column: Any) -> NDArray[Any]:
+    if hasattr(column.type, "index_type"):  # of a dictionary column to_numpy would forget which values are missing
+        column = column.cast(column.type.value_type)
+    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def _plain(column: NDArray[Any], name: str) -> NDArray[Any]:
@@ -232,6 +246,8 @@ def _plain(column: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def _is_missing(value: object) -> bool:
+    if isinstance(value, str):
+        return value.strip().casefold() in MISSING_WORDS
     return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
 
 
@@ -247,7 +263,7 @@ def _survey(block: _Block, binarize: float | None) -> list[_Column]:
         if (seen < kernels.MINUS | kernels.ZERO | kernels.PLUS).all():  # at most two of -1, 0, +1: nothing more to learn
             low = np.select([seen & kernels.MINUS > 0, seen & kernels.ZERO > 0], [-1, 0], 1)
             high = np.select([seen & kernels.PLUS > 0, seen & kernels.ZERO > 0], [1, 0], -1)
-            return [_Column(name, low[j], high[j], 0, None) for j, name in enumerate(block.names)]
+            return [_Column(name, int(low[j]), int(high[j]), 0, None) for j, name in enumerate(block.names)]
     low, high = np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
     n_missing = np.zeros(n_columns, dtype=np.int64)
     for _, chunk in block.chunks():
@@ -259,10 +275,15 @@ def _survey(block: _Block, binarize: float | None) -> list[_Column]:
     if infinite.any():
         raise InfiniteValueError(columns=[block.names[j] for j in np.flatnonzero(infinite)])
     crowded = np.zeros(n_columns, dtype=bool) if binarize is not None else _has_values_between(block, low, high)
-    return [
-        _Column(block.names[j], low[j], high[j], int(n_missing[j]), _distinct(block, j) if crowded[j] else None)
-        for j in range(n_columns)
-    ]
+    distinct: list[tuple[Any, ...] | None] = [() if is_crowded else None for is_crowded in crowded]
+    if crowded.any():  # one column's values are enough for the message
+        distinct[int(crowded.argmax())] = _distinct(block, int(crowded.argmax()))
+    return [_Column(name, _python(low[j]), _python(high[j]), int(n_missing[j]), distinct[j]) for j, name in enumerate(block.names)]
+
+
+def _python(number: float) -> float:
+    """A plain number, whole where it is."""
+    return int(number) if float(number).is_integer() else float(number)
 
 
 def _has_values_between(block: _Block, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -289,12 +310,12 @@ def _survey_texts(block: _Block) -> _Column:
     return _Column(block.names[0], low, high, n_missing, tuple(distinct[:20]) if len(distinct) > 2 else None)
 
 
-def _check_missing(columns: Sequence[_Column], missing: str, n_samples: int) -> None:
+def _check_missing(columns: Sequence[_Column], missing: str, n_samples: int, to_learn: bool) -> None:
     counts = {column.name: column.n_missing for column in columns if column.n_missing}
     if counts and missing == "error":
         raise MissingValuesError(counts=counts, n_samples=n_samples)
     empty = [name for name, count in counts.items() if count == n_samples]
-    if empty:
+    if empty and to_learn:
         raise NoValuesError(columns=empty)
 
 
@@ -303,23 +324,37 @@ def _check_missing(columns: Sequence[_Column], missing: str, n_samples: int) -> 
 
 def _codings(columns: Sequence[_Column], binarize: float | None) -> list[Coding]:
     """For each column the values that become -1 and +1. A constant column follows the columns that change."""
-    if binarize is not None:
-        numeric: Coding = (f"<= {binarize:g}", f"> {binarize:g}")
-        return [(column.low, column.high) if isinstance(column.low, str) else numeric for column in columns]
-    wrong = [column for column in columns if column.distinct is not None or not _is_coded(column)]
+    wrong = [column for column in columns if not _is_numeric(column) or binarize is None]
+    wrong = [column for column in wrong if column.distinct is not None or not _is_coded(column)]
     if wrong:
         values = wrong[0].distinct or tuple(sorted({wrong[0].low, wrong[0].high}))
         raise SpinValueError(column=wrong[0].name, values=values, n_columns=len(wrong))
     changing = {(column.low, column.high) for column in columns if column.low != column.high}
     return [
-        (column.low, column.high) if column.low != column.high else _constant_coding(column.low, changing) for column in columns
+        (f"<= {binarize:g}", f"> {binarize:g}")
+        if binarize is not None and _is_numeric(column)
+        else (column.low, column.high)
+        if column.low != column.high
+        else _constant_coding(column.low, changing)
+        for column in columns
     ]
 
 
+def _is_numeric(column: _Column) -> bool:
+    return not isinstance(column.low, str)
+
+
+def _filled(coding: Coding, column: _Column) -> Coding:
+    """A coding of texts of which one was never seen ("") learns it from a column that has it."""
+    low, high = coding
+    found = {column.low, column.high} - {low, high, None}
+    if "" in coding and len(found) == 1:
+        return (found.pop(), high) if low == "" else (low, found.pop())
+    return coding
+
+
 def _is_coded(column: _Column) -> bool:
-    if isinstance(column.low, str):
-        return True
-    return (column.low, column.high) in NUMERIC_CODINGS or (column.low == column.high and column.low in (-1, 0, 1, 2))
+    return not _is_numeric(column) or column.low == column.high or (column.low, column.high) in NUMERIC_CODINGS
 
 
 def _constant_coding(value: Any, changing: set[Coding]) -> Coding:
@@ -328,15 +363,11 @@ def _constant_coding(value: Any, changing: set[Coding]) -> Coding:
         return shared[0]
     if isinstance(value, str):
         return (value, "") if value.strip().casefold() in NEGATIVE_WORDS else ("", value)
-    return next(coding for coding in NUMERIC_CODINGS if value in coding)
+    return next((coding for coding in NUMERIC_CODINGS if value in coding), (value - 1, value))
 
 
 def _encoded(blocks: Sequence[_Block], codings: Sequence[Coding], binarize: float | None, n_samples: int) -> NDArray[np.int8]:
     """-1 for the low value of each column, +1 for the high one, 0 where missing."""
-    only = blocks[0].array
-    is_int8 = len(blocks) == 1 and isinstance(only, np.ndarray) and only.dtype == np.int8
-    if is_int8 and binarize is None and all(coding == (-1, 1) for coding in codings):
-        return only
     values = np.empty((n_samples, len(codings)), dtype=np.int8)
     first = 0
     for block in blocks:
@@ -352,10 +383,14 @@ def _encoded(blocks: Sequence[_Block], codings: Sequence[Coding], binarize: floa
 
 
 def _encode_pairs(chunk: NDArray[Any], codings: Sequence[Coding], names: Sequence[str], out: NDArray[np.int8]) -> None:
-    if chunk.dtype.kind == "O":
-        low, high = np.array(codings, dtype=object).T
-    else:
-        low, high = np.array(codings, dtype=np.float64).T.astype(chunk.dtype if chunk.dtype.kind in "if" else np.int16)
+    low, high = np.array(codings, dtype=object).T
+    if chunk.dtype.kind != "O":
+        texts = [j for j, coding in enumerate(codings) if any(isinstance(value, str) for value in coding)]
+        if texts:
+            expected = " or ".join(str(value) for value in codings[texts[0]])
+            raise SpinValueError(column=names[texts[0]], values=(chunk[0, texts[0]],), expected=expected)
+        exact = chunk.dtype.kind == "i" and set(low) | set(high) <= {-1, 0, 1, 2}
+        low, high = (side.astype(chunk.dtype if exact else np.float64) for side in (low, high))
     is_low, is_high = chunk == low, chunk == high
     np.subtract(is_high, is_low, out=out, dtype=np.int8, casting="unsafe")
     is_missing = chunk == np.array(None) if chunk.dtype.kind == "O" else np.isnan(chunk) if chunk.dtype.kind == "f" else False

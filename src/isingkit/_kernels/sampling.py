@@ -1,46 +1,316 @@
-"""Heat-bath sweeps of many chains at once."""
+"""Monte Carlo sweeps of many chains at once: one bit a chain for couplings of one strength, one number a chain for all others."""
+
+from math import factorial
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+WORDS = 8  # words of one block of chains: one spin of 512 chains is one cache line
+CHAINS = 64 * WORDS
+LARGEST_DEGREE = 63
+UNCHECKED = 4  # digits compared between two looks at whether all chains are decided
+
+
+class _Vectors:
+    """LLVM's vector operations on `lanes` 64-bit words, whatever vectors the processor has."""
+
+    def __init__(self, context, builder, signature, args, lanes):  # type: ignore[no-untyped-def]
+        self.context, self.builder, self.signature, self.args, self.lanes = context, builder, signature, args, lanes
+        self.words = ir.VectorType(ir.IntType(64), lanes)
+
+    def data(self, position):  # type: ignore[no-untyped-def]
+        """Pointer to the first entry of an array argument."""
+        proxy = cgutils.create_struct_proxy(self.signature.args[position])
+        return proxy(self.context, self.builder, self.args[position]).data
+
+    def size(self, number):  # type: ignore[no-untyped-def]
+        return ir.Constant(ir.IntType(64), number)
+
+    def constant(self, number, kind=None):  # type: ignore[no-untyped-def]
+        return ir.Constant(kind or self.words, [number] * self.lanes)
+
+    def at(self, array, place, kind=None):  # type: ignore[no-untyped-def]
+        """Pointer to a vector that starts at a place of a flat array."""
+        return self.builder.bitcast(self.builder.gep(array, [place]), (kind or self.words).as_pointer())
+
+    def load(self, pointer):  # type: ignore[no-untyped-def]
+        return self.builder.load(pointer, align=1)
+
+    def spread(self, scalar, kind=None):  # type: ignore[no-untyped-def]
+        """A scalar in every lane."""
+        kind = kind or self.words
+        one = self.builder.insert_element(ir.Constant(kind, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
+        return self.builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zeros)
+
+    def rotated(self, word, by):  # type: ignore[no-untyped-def]
+        return self.builder.or_(self.builder.shl(word, self.constant(by)), self.builder.lshr(word, self.constant(64 - by)))
+
+    def xoshiro(self, s0, s1, s2, s3):  # type: ignore[no-untyped-def]
+        """A random word a lane and the next state (xoshiro256++, one generator a lane)."""
+        xor = self.builder.xor
+        random = self.builder.add(self.rotated(self.builder.add(s0, s3), 23), s0)
+        shifted = self.builder.shl(s1, self.constant(17))
+        s2, s3 = xor(s2, s0), xor(s3, s1)
+        s1, s0 = xor(s1, s2), xor(s0, s3)
+        return random, (s0, s1, xor(s2, shifted), self.rotated(s3, 45))
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def sweep_blocks(start, stop, indptr, indices, couplings, fields, seeds, n_sweeps, words):
-    """Heat-bath sweeps, spins in order, of 64 chains a block, for blocks start to stop; each block leaves one word of each spin.
+def _random_spin(stream, stride, n_spins):
+    """A random spin, by the first of a block's generators (xoshiro256++); the high half of a product, for n_spins < 2**32."""
+    s0, s1, s2, s3 = stream[0], stream[stride], stream[2 * stride], stream[3 * stride]
+    total = s0 + s3
+    word = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
+    stream[2 * stride] = s2 ^ s0 ^ (s1 << np.uint64(17))
+    stream[stride] = s1 ^ s2 ^ s0
+    stream[0] = s0 ^ s3 ^ s1
+    turned = s3 ^ s1
+    stream[3 * stride] = (turned << np.uint64(45)) | (turned >> np.uint64(19))
+    return np.int64(((word >> np.uint64(32)) * np.uint64(n_spins)) >> np.uint64(32))
 
-    indptr, indices, couplings: CSR of J     seeds: (n_blocks, 64) uint64, one stream a chain
-    words: (n_spins, n_blocks) uint64, overwritten: bit b of words[i, w] is spin i of chain 64 w + b
+
+# Chains as bits
+
+
+def _bit_update(n_planes, n_counts):
+    """An intrinsic that updates one spin of a block of 512 chains.
+
+    For degrees < 2**n_planes, of whose counts the last n_counts are left to chance (those past the degree never occur).
+    """
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def update(typing, state, spin, neighbours, signs, start, stop, chances, chance, first, relative, streams):
+        """state[spin] of all chains after one update.
+
+        state: flat (n_spins, WORDS)   neighbours[start:stop], signs[start:stop]: 0, or all ones for negative couplings
+        chances: flat (..., 64), binary digits, all ones or 0, of the chances of counts from `first` on, from row `chance` on
+        relative: all ones for Metropolis (counts of satisfied couplings, chances to flip), 0 for heat bath (couplings that pull up)
+        streams: flat (4, WORDS), the xoshiro256++ generators of the words
+        """
+
+        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            v = _Vectors(context, builder, signature, args, WORDS)
+            states, others, negative, digits, generators = (v.data(k) for k in (0, 2, 3, 6, 10))
+            spin, start, stop, chance, first, relative = (args[k] for k in (1, 4, 5, 7, 8, 9))
+            zero, ones = v.constant(0), v.constant(-1)
+
+            def row(array, at):  # type: ignore[no-untyped-def]
+                return v.at(array, builder.mul(at, v.size(WORDS)))
+
+            mine = v.load(row(states, spin))
+            relative = v.spread(relative)
+            turn = builder.and_(builder.not_(mine), relative)
+
+            # binary digits of the count, by a ripple of carries
+            planes = [cgutils.alloca_once_value(builder, zero) for _ in range(n_planes)]
+            with cgutils.for_range_slice(builder, start, stop, v.size(1)) as (k, _):
+                other = v.load(row(states, builder.load(builder.gep(others, [k]))))
+                carry = builder.xor(builder.xor(other, v.spread(builder.load(builder.gep(negative, [k])))), turn)
+                for plane in planes:
+                    old = builder.load(plane)
+                    builder.store(builder.xor(old, carry), plane)
+                    carry = builder.and_(old, carry)
+
+            # chains of each count that is left to chance
+            masks = []
+            undecided = zero
+            for number in range(n_counts):
+                count = builder.add(first, v.size(number))
+                mask = ones
+                for digit, plane in enumerate(planes):
+                    bit = builder.and_(builder.lshr(count, v.size(digit)), v.size(1))
+                    mask = builder.and_(mask, builder.xor(builder.load(plane), v.spread(builder.sub(bit, v.size(1)))))
+                masks.append(mask)
+                undecided = builder.or_(undecided, mask)
+            accepted = cgutils.alloca_once_value(builder, builder.not_(undecided))
+            undecided = cgutils.alloca_once_value(builder, undecided)
+
+            # digit by digit a uniform number is compared with each chain's chance, until every chain is decided
+            stream = [cgutils.alloca_once_value(builder, v.load(row(generators, v.size(k)))) for k in range(4)]
+            position = cgutils.alloca_once_value(builder, v.size(0))
+            check = builder.append_basic_block("check")
+            body = builder.append_basic_block("digit")
+            done = builder.append_basic_block("done")
+            builder.branch(check)
+            builder.position_at_end(check)
+            any_left = builder.call(
+                cgutils.get_or_insert_function(
+                    builder.module, ir.FunctionType(ir.IntType(64), [v.words]), f"llvm.vector.reduce.or.v{WORDS}i64"
+                ),
+                [builder.load(undecided)],
+            )
+            more = builder.and_(
+                builder.icmp_unsigned("!=", any_left, v.size(0)), builder.icmp_unsigned("<", builder.load(position), v.size(64))
+            )
+            builder.cbranch(more, body, done)
+            builder.position_at_end(body)
+            s0, s1, s2, s3 = (builder.load(s) for s in stream)
+            left, taken = builder.load(undecided), builder.load(accepted)
+            for ahead in range(UNCHECKED):
+                random, (s0, s1, s2, s3) = v.xoshiro(s0, s1, s2, s3)
+                wanted = zero
+                for number, mask in enumerate(masks):
+                    at = builder.mul(builder.add(chance, v.size(number)), v.size(64))
+                    at = builder.add(builder.add(at, builder.load(position)), v.size(ahead))
+                    wanted = builder.or_(wanted, builder.and_(mask, v.spread(builder.load(builder.gep(digits, [at])))))
+                taken = builder.or_(taken, builder.and_(left, builder.and_(builder.not_(random), wanted)))
+                left = builder.and_(left, builder.not_(builder.xor(random, wanted)))
+            for place, value in zip((*stream, undecided, accepted), (s0, s1, s2, s3, left, taken), strict=True):
+                builder.store(value, place)
+            builder.store(builder.add(builder.load(position), v.size(UNCHECKED)), position)
+            builder.branch(check)
+            builder.position_at_end(done)
+            for k in range(4):
+                builder.store(builder.load(stream[k]), row(generators, v.size(k)), align=8)
+            builder.store(builder.xor(builder.and_(mine, relative), builder.load(accepted)), row(states, spin), align=8)
+            return context.get_dummy_value()
+
+        signature = types.void(state, spin, neighbours, signs, start, stop, chances, chance, first, relative, streams)
+        return signature, generate
+
+    return update
+
+
+# For couplings of one strength Metropolis leaves counts above half the degree to chance, heat bath all of them.
+_flip_up_to_3, _flip_up_to_7, _flip_up_to_15, _flip_up_to_63 = (_bit_update(n, 1 << n - 1) for n in (2, 3, 4, 6))
+_draw_up_to_3, _draw_up_to_7, _draw_up_to_15, _draw_up_to_63 = (_bit_update(n, 1 << n) for n in (2, 3, 4, 6))
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def bit_sweeps(start, stop, indptr, indices, signs, chances, chance_of_degree, heat_bath, random_order, streams, states, n_sweeps):
+    """Sweeps of 512 chains a block, for blocks start to stop; all couplings have one strength and there is no field.
+
+    indptr, indices: int64, CSR of J     signs: int64, 0 or -1 an entry
+    chances: (n, 64) int64, binary digits, 0 or -1, of the chances of all counts; those of degree d start at chance_of_degree[d]
+    streams: (n_blocks, 4, WORDS) uint64     states: (n_blocks, n_spins, WORDS) uint64; both are left where the next call goes on
+    """
+    n_spins = len(indptr) - 1
+    flat_chances = chances.ravel()
+    for block in range(start, stop):
+        state, stream = states[block].ravel(), streams[block].ravel()
+        for _ in range(n_sweeps):
+            for step in range(n_spins):
+                i = _random_spin(stream, WORDS, n_spins) if random_order else step
+                a, b = indptr[i], indptr[i + 1]
+                degree, chance = b - a, chance_of_degree[b - a]
+                if heat_bath:
+                    if degree <= 3:
+                        _draw_up_to_3(state, i, indices, signs, a, b, flat_chances, chance, 0, 0, stream)
+                    elif degree <= 7:
+                        _draw_up_to_7(state, i, indices, signs, a, b, flat_chances, chance, 0, 0, stream)
+                    elif degree <= 15:
+                        _draw_up_to_15(state, i, indices, signs, a, b, flat_chances, chance, 0, 0, stream)
+                    else:
+                        _draw_up_to_63(state, i, indices, signs, a, b, flat_chances, chance, 0, 0, stream)
+                else:
+                    first = degree // 2 + 1
+                    if degree <= 3:
+                        _flip_up_to_3(state, i, indices, signs, a, b, flat_chances, chance, first, -1, stream)
+                    elif degree <= 7:
+                        _flip_up_to_7(state, i, indices, signs, a, b, flat_chances, chance, first, -1, stream)
+                    elif degree <= 15:
+                        _flip_up_to_15(state, i, indices, signs, a, b, flat_chances, chance, first, -1, stream)
+                    else:
+                        _flip_up_to_63(state, i, indices, signs, a, b, flat_chances, chance, first, -1, stream)
+
+
+# Chains as numbers
+
+LANES = 64  # chains of one block; their states of one spin are one cache line
+GROUP = 16  # of them in one vector
+EXP2 = tuple(0.6931471805599453**n / factorial(n) for n in range(12))  # 2**f, |f| <= 1/2, to 14 digits
+
+
+def _general_update(heat_bath):
+    """An intrinsic that updates one spin of a block of 64 chains."""
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def update(typing, state, spin, neighbours, couplings, start, stop, field, streams):
+        """state[spin] of a block of 64 chains after one update.
+
+        state: flat (n_spins, LANES) int8     neighbours[start:stop], couplings[start:stop]     streams: flat (4, LANES)
+        """
+        numbers, bytes_ = ir.VectorType(ir.DoubleType(), GROUP), ir.VectorType(ir.IntType(8), GROUP)
+
+        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            v = _Vectors(context, builder, signature, args, GROUP)
+            states, others, strengths, generators = (v.data(k) for k in (0, 2, 3, 7))
+            spin, start, stop, field = (args[k] for k in (1, 4, 5, 6))
+
+            def number(value):  # type: ignore[no-untyped-def]
+                return v.constant(value, numbers)
+
+            def exponential(x):  # type: ignore[no-untyped-def]
+                """e**x: 2**k by the exponent's bits, 2**f by its series; adding 1.5 * 2**52 leaves k in the last bits."""
+                y = builder.fmul(x, number(1.4426950408889634))
+                whole = builder.fadd(y, number(6755399441055744.0))
+                f = builder.fsub(y, builder.fsub(whole, number(6755399441055744.0)))
+                series = number(EXP2[-1])
+                for coefficient in EXP2[-2::-1]:
+                    series = builder.fadd(builder.fmul(series, f), number(coefficient))
+                power = builder.shl(builder.bitcast(whole, v.words), v.constant(52))
+                return builder.bitcast(builder.add(builder.bitcast(series, v.words), power), numbers)
+
+            minus_two = ir.Constant(ir.DoubleType(), -2.0)
+            mine_at = builder.mul(spin, v.size(LANES))
+            with cgutils.for_range(builder, v.size(LANES // GROUP)) as groups:
+                lane = builder.mul(groups.index, v.size(GROUP))
+                local = cgutils.alloca_once_value(builder, v.spread(builder.fmul(minus_two, field), numbers))  # -2 h
+                builder.store(v.spread(builder.fmul(minus_two, field), numbers), local)
+                with cgutils.for_range_slice(builder, start, stop, v.size(1)) as (k, _):
+                    other = builder.sext(builder.load(builder.gep(others, [k])), ir.IntType(64))
+                    place = builder.add(builder.mul(other, v.size(LANES)), lane)
+                    spins = builder.sitofp(v.load(v.at(states, place, bytes_)), numbers)
+                    factor = v.spread(builder.fmul(minus_two, builder.load(builder.gep(strengths, [k]))), numbers)
+                    builder.store(builder.fadd(builder.load(local), builder.fmul(factor, spins)), local)
+                places = [v.at(generators, builder.add(v.size(k * LANES), lane)) for k in range(4)]
+                random, after = v.xoshiro(*(v.load(place) for place in places))
+                for place, word in zip(places, after, strict=True):
+                    builder.store(word, place, align=1)
+                mantissa = builder.or_(builder.lshr(random, v.constant(12)), v.constant(0x3FF0000000000000))
+                uniform = builder.fsub(builder.bitcast(mantissa, numbers), number(1.0))
+
+                target = v.at(states, builder.add(mine_at, lane), bytes_)
+                old = v.load(target)
+                x = builder.load(local) if heat_bath else builder.fmul(builder.load(local), builder.sitofp(old, numbers))
+                for limit, beyond in ((700.0, ">"), (-700.0, "<")):
+                    x = builder.select(builder.fcmp_ordered(beyond, x, number(limit)), number(limit), x)
+                chance = exponential(x)
+                if heat_bath:  # +1 with probability 1 / (1 + exp(-2 h))
+                    up = builder.fcmp_ordered("<", builder.fmul(uniform, builder.fadd(chance, number(1.0))), number(1.0))
+                    new = builder.select(up, v.constant(1, bytes_), v.constant(-1, bytes_))
+                else:  # flips with probability min(1, exp(-2 h s))
+                    flip = builder.fcmp_ordered("<", uniform, chance)
+                    new = builder.select(flip, builder.sub(v.constant(0, bytes_), old), old)
+                builder.store(new, target, align=1)
+            return context.get_dummy_value()
+
+        return types.void(state, spin, neighbours, couplings, start, stop, field, streams), generate
+
+    return update
+
+
+_general_draw, _general_flip = _general_update(True), _general_update(False)
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def general_sweeps(start, stop, indptr, indices, couplings, fields, heat_bath, random_order, streams, states, n_sweeps):
+    """Sweeps of 64 chains a block, for blocks start to stop; any couplings and fields.
+
+    indptr, indices: int64, couplings: float64, CSR of J     fields: (n_spins,)
+    streams: (n_blocks, 4, LANES) uint64     states: (n_blocks, n_spins, LANES) int8; both are left where the next call goes on
     """
     n_spins = len(fields)
-    state = np.empty((n_spins, 64), np.int8)
-    local = np.empty(64)
     for block in range(start, stop):
-        stream = seeds[block].copy()
-        for i in range(n_spins):
-            for lane in range(64):
-                stream[lane] += np.uint64(0x9E3779B97F4A7C15)
-                state[i, lane] = 1 if _mixed(stream[lane]) >> np.uint64(63) else -1
+        state, stream = states[block].ravel(), streams[block].ravel()
         for _ in range(n_sweeps):
-            for i in range(n_spins):
-                local[:] = 2 * fields[i]
-                for k in range(indptr[i], indptr[i + 1]):
-                    twice, other = 2 * couplings[k], state[indices[k]]
-                    for lane in range(64):
-                        local[lane] += twice * other[lane]
-                for lane in range(64):
-                    stream[lane] += np.uint64(0x9E3779B97F4A7C15)
-                    uniform = (_mixed(stream[lane]) >> np.uint64(11)) * (1.0 / (1 << 53))
-                    state[i, lane] = 1 if uniform * (1 + np.exp(-local[lane])) < 1 else -1
-        for i in range(n_spins):
-            word = np.uint64(0)
-            for lane in range(64):
-                word |= np.uint64(state[i, lane] > 0) << np.uint64(lane)
-            words[i, block] = word
-
-
-@njit(cache=True, nogil=True, fastmath=False, inline="always")
-def _mixed(x):
-    """splitmix64's finaliser: a counter becomes a random word."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+            for step in range(n_spins):
+                i = _random_spin(stream, LANES, n_spins) if random_order else step
+                if heat_bath:
+                    _general_draw(state, i, indices, couplings, indptr[i], indptr[i + 1], fields[i], stream)
+                else:
+                    _general_flip(state, i, indices, couplings, indptr[i], indptr[i + 1], fields[i], stream)

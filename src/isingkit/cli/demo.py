@@ -7,18 +7,19 @@ from pathlib import Path
 import click
 
 from isingkit import __version__
+from isingkit.atomic import replacing
 
 
 @click.command("demo")
 @click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("isingkit-demo"), show_default=True,
               help="Folder for the picture and the two networks.")  # fmt: skip
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the planted world.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the planted world.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 def command(output: Path, seed: int, as_json: bool) -> None:
     """Find a planted network from fewer samples than spins, and the network of pixels in handwritten digits."""
     from tqdm import tqdm
 
-    with tqdm(total=5, desc="compiling, the first time", leave=False) as progress:
+    with tqdm(total=5, desc="getting ready (slow only the first time)", leave=False) as progress:
         from isingkit.experiments import demo
 
         demo.compile_kernels()
@@ -35,7 +36,8 @@ def command(output: Path, seed: int, as_json: bool) -> None:
         progress.set_description("drawing")
         output.mkdir(parents=True, exist_ok=True)
         picture = output / "networks.png"
-        demo.plot(worlds[0], digits).savefig(picture, dpi=120)
+        with replacing(picture) as temporary:
+            demo.plot(worlds[0], digits).savefig(temporary, dpi=120)
         worlds[0].found.to_csv(output / "planted-edges.csv")
         digits.found.to_csv(output / "digits-edges.csv")
         progress.update()

@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isingkit.estimators.normal import NormalEquations, normal_equations, warn_of_constants
 from isingkit.estimators.symmetric import symmetric_couplings
-from isingkit.exceptions import SettingError
+from isingkit.exceptions import EmptyTableError, ModelMismatchError, SettingError, require_instance, require_number
 from isingkit.gram import Gram, gram
 from isingkit.model import IsingModel
-from isingkit.packing import PackedSpins, pack
-from isingkit.spins import as_spins, as_weights, require_network
+from isingkit.packing import PackedSpins, as_asked, pack
+from isingkit.spins import Spins, as_spins, as_weights, require_network
 
 
 class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  # scikit-learn has no types
@@ -44,9 +44,8 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         require_network(packed.n_samples, packed.n_spins)
         stat = gram(packed, sample_weight=weights)
         normal = normal_equations(stat, self.fit_fields)
-        if isinstance(X, PackedSpins):
+        if isinstance(X, PackedSpins | Spins):
             warn_of_constants(normal)
-        self.mapping_ = packed.mapping
         return self._finish(stat, normal, self._estimate(stat, normal, packed, weights))
 
     def fit_gram(self, stat: Gram) -> Self:
@@ -58,11 +57,12 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
             The pair sums of the data.
         """
         self._check_settings()
-        require_network(stat.n_samples, stat.n_spins)
+        require_instance("stat", stat, Gram, "a Gram, as isingkit.gram makes it")
+        require_network(stat.n_rows, stat.n_spins)
         normal = normal_equations(stat, self.fit_fields)
         warn_of_constants(normal)
-        self.mapping_ = None
         self.n_features_in_ = stat.n_spins
+        self._set_names(stat.names)
         return self._finish(stat, normal, self._estimate(stat, normal, None, None))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -79,6 +79,8 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         """
         check_is_fitted(self)
         packed, weights = self._read(X, sample_weight, reset=False)
+        if packed.n_samples == 0:
+            raise EmptyTableError(n_samples=0, n_spins=packed.n_spins)
         total, weight = 0.0, 0.0
         for start in range(0, packed.n_samples, 4096):
             spins = np.asarray(packed[start : start + 4096], dtype=np.float64)
@@ -95,28 +97,39 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         """Directed estimates; row i is spin i on the others. The data come along where they are at hand."""
 
     def _check_settings(self) -> None:
-        if not self.threshold >= 0:
-            raise SettingError(setting="threshold", value=self.threshold, expected="a number >= 0")
+        require_number("threshold", self.threshold, at_least=0)
+        require_instance("fit_fields", self.fit_fields, bool, "True or False")
         if self.rule not in ("average", "and", "or"):
             raise SettingError(setting="rule", value=self.rule, expected="'average', 'and' or 'or'")
 
     def _read(self, X: Any, sample_weight: Any, reset: bool) -> tuple[PackedSpins, NDArray[np.float64] | None]:
-        rows = None
-        if not reset:
-            validate_data(self, X, reset=False, skip_check_array=True)  # the same spins as in fit
-        if isinstance(X, PackedSpins):
-            packed = X
+        if isinstance(X, PackedSpins | Spins):
+            packed, rows = as_asked(pack(X), self.missing)
+            if reset:
+                self.n_features_in_ = packed.n_spins
+                self._set_names(packed.names)
+            elif packed.names != self.model_.names:
+                raise ModelMismatchError(left=self.model_.names, right=packed.names, what="the fit and the samples")
         else:
-            mapping = None if reset else self.mapping_
-            spins = as_spins(X, binarize=self.binarize, missing=self.missing, mapping=mapping)
+            if not reset:
+                validate_data(self, X, reset=False, skip_check_array=True)  # the same spins as in fit
+            spins = as_spins(X, binarize=self.binarize, missing=self.missing, mapping=None if reset else self.mapping_)
             packed, rows = pack(spins), spins.rows
-        if reset:
-            validate_data(self, X, reset=True, skip_check_array=True)  # sets n_features_in_ and feature_names_in_
+            if reset:
+                validate_data(self, X, reset=True, skip_check_array=True)  # sets n_features_in_ and feature_names_in_
         weights = None if sample_weight is None else as_weights(sample_weight, packed.n_samples, rows)
         return packed, weights
 
+    def _set_names(self, names: tuple[str, ...]) -> None:
+        """scikit-learn's attribute, present only where the spins have names of their own."""
+        self.__dict__.pop("feature_names_in_", None)
+        if names != tuple(f"x{j}" for j in range(len(names))):
+            self.feature_names_in_ = np.array(names, dtype=object)
+
     def _finish(self, stat: Gram, normal: NormalEquations, estimates: NDArray[np.float64]) -> Self:
         self.estimates_ = estimates
+        self.n_samples_ = stat.n_samples
+        self.mapping_ = stat.mapping
         self.intercepts_ = normal.means - estimates @ normal.means
         couplings = symmetric_couplings(estimates, self.threshold, self.rule)
         self.model_ = IsingModel(couplings, normal.means - couplings @ normal.means, stat.names)

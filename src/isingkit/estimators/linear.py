@@ -37,6 +37,8 @@ class LinearIsing(IsingEstimator):
         (n_spins,) array of the regressions' intercepts.
     model_
         The IsingModel after threshold and rule.
+    n_samples_
+        Rows used, or their total weight.
     mapping_
         For each spin the values of the table that became -1 and +1.
 
@@ -63,7 +65,7 @@ class LinearIsing(IsingEstimator):
     def _estimate(
         self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
-        if stat.n_samples <= normal.changes.sum():
-            raise UnderdeterminedError(n_samples=stat.n_samples, n_spins=stat.n_spins)
+        if stat.n_rows <= normal.changes.sum():
+            raise UnderdeterminedError(n_samples=stat.n_rows, n_spins=stat.n_spins)
         refuse_duplicates(stat, normal)
         return all_regressions(normal, 0.0)

@@ -1,6 +1,5 @@
 """NormalEquations: the matrix and the means from which every linear estimator is solved."""
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,12 +12,16 @@ from isingkit.exceptions import (
     ConstantColumnWarning,
     ContradictoryPairsWarning,
     DuplicateColumnsError,
+    NotConvergedError,
+    NoValuesError,
     SingularSystemError,
     UnobservedPairWarning,
+    warn,
 )
 from isingkit.gram import Gram
 
 Matrix = NDArray[np.float64]
+_SWEEPS = 300  # over the pairs never seen together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +32,8 @@ class NormalEquations:
     means: Matrix  # (n_spins,): of the spins, or 0 where fields are not fitted
     changes: NDArray[np.bool_]  # (n_spins,): spins that are not constant
     unobserved: NDArray[np.intp]  # (n_pairs, 2): pairs never present together
-    n_samples: float
+    n_samples: float  # rows, or their total weight
+    n_rows: int
     names: tuple[str, ...]
 
     @property
@@ -45,6 +49,8 @@ def normal_equations(stat: Gram, fit_fields: bool) -> NormalEquations:
     n_spins = stat.n_spins
     matrix: Matrix = np.empty((n_spins, n_spins))
     spin_counts = stat.n_samples if stat.joint is None else np.diagonal(stat.joint.counts)
+    if not np.all(spin_counts > 0):
+        raise NoValuesError(columns=[stat.names[j] for j in np.flatnonzero(np.broadcast_to(spin_counts, n_spins) == 0)])
     means = stat.spin_sums / spin_counts if fit_fields else np.zeros(n_spins)
     unobserved = np.empty((0, 2), dtype=np.intp)
     if stat.joint is None:
@@ -57,22 +63,28 @@ def normal_equations(stat: Gram, fit_fields: bool) -> NormalEquations:
             matrix -= (stat.joint.spin_sums / counts) * (stat.joint.spin_sums / counts).T
         matrix *= stat.n_samples
         unobserved = np.argwhere(np.triu(never, k=1))
-        _bridge(matrix, unobserved)
+        if len(unobserved):
+            warn(UnobservedPairWarning(pairs=[(stat.names[i], stat.names[j]) for i, j in unobserved]))
+            _bridge(matrix, never)
         matrix = _reconciled(matrix)
     changes = np.abs(stat.spin_sums) < spin_counts * (1 - 1e-12)
-    return NormalEquations(matrix, means, changes, unobserved, stat.n_samples, stat.names)
+    return NormalEquations(matrix, means, changes, unobserved, stat.n_samples, stat.n_rows, stat.names)
 
 
-def _bridge(matrix: Matrix, unobserved: NDArray[np.intp]) -> None:
-    """Give pairs never seen together, in place, the covariance that their best common neighbour k implies: C_ik C_kj / C_kk.
+def _bridge(matrix: Matrix, never: NDArray[np.bool_]) -> None:
+    """Give pairs never seen together, in place, the covariance that the spins K seen with both imply: C_iK C_KK^{-1} C_Kj.
 
-    A first guess near enough to a positive definite matrix; `_complete` makes the pair's partial correlation zero afterwards.
+    Where K is all other spins, that is the completion of largest determinant; else a start for `_complete`.
     """
-    diagonal = np.maximum(np.diagonal(matrix), np.finfo(float).tiny)
-    for i, j in unobserved:
-        through = matrix[i] * matrix[j] / diagonal
-        through[[i, j]] = 0.0
-        matrix[i, j] = matrix[j, i] = through[np.argmax(np.abs(through))]
+    known = np.where(never, 0.0, matrix)
+    solved: dict[bytes, Matrix] = {}
+    for i, j in np.argwhere(np.triu(never, k=1)):
+        both = ~(never[i] | never[j])
+        both[[i, j]] = False
+        inverse = solved.get(both.tobytes())
+        if inverse is None:
+            inverse = solved[both.tobytes()] = np.linalg.pinv(known[np.ix_(both, both)], rcond=1e-10, hermitian=True)
+        matrix[i, j] = matrix[j, i] = known[i, both] @ inverse @ known[both, j]
 
 
 def _reconciled(matrix: Matrix) -> Matrix:
@@ -86,7 +98,7 @@ def _reconciled(matrix: Matrix) -> Matrix:
     values, vectors = np.linalg.eigh(matrix)
     if values[0] >= -1e-10 * values[-1]:  # singular, not contradictory
         return matrix
-    warnings.warn(ContradictoryPairsWarning(smallest=float(values[0] / values.mean())), stacklevel=4)
+    warn(ContradictoryPairsWarning(smallest=float(values[0] / values.mean())))
     nearest = (vectors * np.maximum(values, 0.0)) @ vectors.T
     scale = np.sqrt(np.diagonal(matrix) / np.maximum(np.diagonal(nearest), np.finfo(float).tiny))
     return np.asarray(nearest * np.outer(scale, scale))
@@ -96,7 +108,7 @@ def warn_of_constants(normal: NormalEquations) -> None:
     """Warn of the spins that never change."""
     if not normal.changes.all():
         columns = [normal.names[j] for j in np.flatnonzero(~normal.changes)]
-        warnings.warn(ConstantColumnWarning(columns=columns), stacklevel=3)
+        warn(ConstantColumnWarning(columns=columns))
 
 
 def refuse_duplicates(stat: Gram, normal: NormalEquations) -> None:
@@ -122,14 +134,17 @@ def all_regressions(normal: NormalEquations, ridge: float) -> Matrix:
     before[~normal.changes] = diagonal[~normal.changes] = 1.0
     factor, trouble = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
     left = np.einsum("ii->i", factor) ** 2 / before  # what the spins before it leave unexplained of each spin
-    if trouble > 0 or (ridge == 0 and left.min() < 1e-10):
+    if trouble > 0 or left.min() < 1e-10:
         spin = normal.names[trouble - 1 if trouble > 0 else int(left.argmin())]
-        raise SingularSystemError(spin=spin, ridge=ridge)
+        raise SingularSystemError(spin=spin, n_samples=normal.n_rows, n_spins=normal.n_spins)
     inverse, _ = lapack.dpotri(factor, lower=0, overwrite_c=1)
     estimates: Matrix = inverse.T  # C order: P in the lower triangle
     if len(normal.unobserved):
         _complete(estimates, normal)
-    return as_regressions(estimates, normal.changes)
+    estimates = as_regressions(estimates, normal.changes)
+    for i, j in normal.unobserved:
+        estimates[i, j] = estimates[j, i] = 0.0
+    return estimates
 
 
 def as_regressions(inverse: Matrix, changes: NDArray[np.bool_]) -> Matrix:
@@ -146,10 +161,9 @@ def _complete(inverse: Matrix, normal: NormalEquations) -> None:
     That is the completion of largest determinant: the data say nothing of these pairs, so neither does the estimate. Choosing one
     pair sum after the other (each a change of P of rank two) converges, as iterative proportional fitting does.
     """
-    pairs = [(normal.names[i], normal.names[j]) for i, j in normal.unobserved]
-    warnings.warn(UnobservedPairWarning(pairs=pairs), stacklevel=4)
     full = np.tril(inverse) + np.tril(inverse, -1).T
-    for _ in range(100):
+    largest = np.inf
+    for _ in range(_SWEEPS):
         largest = 0.0
         for i, j in normal.unobserved:
             block = full[np.ix_([i, j], [i, j])]
@@ -161,4 +175,7 @@ def _complete(inverse: Matrix, normal: NormalEquations) -> None:
             full -= columns @ np.linalg.inv(block + turn * np.eye(2)[::-1]) @ columns.T
         if largest < 1e-12:
             break
+    else:
+        if largest > 1e-6:
+            raise NotConvergedError(what="the completion of pairs never seen together", residual=largest)
     inverse[:] = full

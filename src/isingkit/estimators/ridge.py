@@ -6,7 +6,7 @@ from scipy.linalg import blas, lapack
 
 from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.normal import Matrix, NormalEquations, all_regressions, as_regressions
-from isingkit.exceptions import SettingError
+from isingkit.exceptions import SettingError, require_number
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins, unpacked
 
@@ -40,6 +40,8 @@ class RidgeIsing(IsingEstimator):
         (n_spins,) array of the regressions' intercepts.
     model_
         The IsingModel after threshold and rule.
+    n_samples_
+        Rows used, or their total weight.
     mapping_
         For each spin the values of the table that became -1 and +1.
 
@@ -54,7 +56,7 @@ class RidgeIsing(IsingEstimator):
     def __init__(
         self,
         *,
-        ridge: float = 0.1,
+        ridge: float = 1.0,
         threshold: float = 0.1,
         rule: str = "average",
         fit_fields: bool = True,
@@ -66,12 +68,7 @@ class RidgeIsing(IsingEstimator):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if not 0 < self.ridge < np.inf:
-            raise SettingError(
-                setting="ridge",
-                value=self.ridge,
-                expected="a finite number > 0 (LinearIsing is ridge 0; TwoStageIsing screens with an infinite one)",
-            )
+        require_number("ridge", self.ridge, above=0)
 
     def _estimate(
         self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: NDArray[np.float64] | None
@@ -89,7 +86,7 @@ def ridge_estimates(
     """
     if packed is None or packed.present is not None or packed.n_samples >= packed.n_spins:
         return all_regressions(normal, ridge)
-    tiny = ridge * packed.n_spins < 1e-6 * packed.n_samples
+    tiny = ridge * packed.n_spins < 1e-6 * normal.n_samples
     if tiny or packed.n_samples < packed.n_spins / 2:
         return _dual_regressions(normal, ridge, packed, weights)
     return all_regressions(normal, ridge)
@@ -106,7 +103,10 @@ def _dual_regressions(normal: NormalEquations, ridge: float, packed: PackedSpins
     penalty = ridge * normal.n_spins
     small = blas.dsyrk(1.0, samples, lower=1)
     np.einsum("ii->i", small)[:] += penalty
-    factor, _ = lapack.dpotrf(small, lower=1, overwrite_a=1, clean=0)
+    before = np.diagonal(small).copy()
+    factor, trouble = lapack.dpotrf(small, lower=1, overwrite_a=1, clean=0)
+    if trouble > 0 or (np.diagonal(factor) ** 2 / before).min() < 1e-13:
+        raise SettingError(setting="ridge", value=ridge, expected="large enough for these data to be told from 0")
     z = blas.dtrsm(1.0, factor, samples, lower=1, overwrite_b=1)
     inverse: Matrix = blas.dsyrk(-1.0, z, trans=1).T  # C order: P in the lower triangle
     np.einsum("ii->i", inverse)[:] += 1.0

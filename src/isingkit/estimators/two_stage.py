@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import spread
 from isingkit.estimators.base import IsingEstimator
-from isingkit.estimators.normal import Matrix, NormalEquations
+from isingkit.estimators.normal import Matrix, NormalEquations, refuse_duplicates
 from isingkit.estimators.ridge import ridge_estimates
-from isingkit.exceptions import SettingError, StageTwoError
+from isingkit.exceptions import StageTwoError, require_number
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
 
@@ -50,6 +50,8 @@ class TwoStageIsing(IsingEstimator):
         (n_spins,) array of the regressions' intercepts.
     model_
         The IsingModel after threshold and rule.
+    n_samples_
+        Rows used, or their total weight.
     mapping_
         For each spin the values of the table that became -1 and +1.
 
@@ -81,10 +83,8 @@ class TwoStageIsing(IsingEstimator):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if not self.ridge > 0:
-            raise SettingError(setting="ridge", value=self.ridge, expected="a number > 0, or infinity")
-        if not self.prune >= 0:
-            raise SettingError(setting="prune", value=self.prune, expected="a number >= 0")
+        require_number("ridge", self.ridge, above=0, finite=False)
+        require_number("prune", self.prune, at_least=0)
 
     def _estimate(
         self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: NDArray[np.float64] | None
@@ -93,8 +93,12 @@ class TwoStageIsing(IsingEstimator):
             self.stage_one_estimates_ = correlations(normal)
         else:
             self.stage_one_estimates_ = ridge_estimates(normal, self.ridge, packed, weights)
-        most = int(normal.n_samples) - 1 - int(self.fit_fields)
-        estimates, self.support_sizes_ = restricted_estimates(normal, self.stage_one_estimates_, self.prune, most)
+        most = normal.n_rows - 1 - int(self.fit_fields)
+        try:
+            estimates, self.support_sizes_ = restricted_estimates(normal, self.stage_one_estimates_, self.prune, most)
+        except StageTwoError:
+            refuse_duplicates(stat, normal)  # the likeliest cause, and a clearer message
+            raise
         return estimates
 
 
@@ -105,6 +109,8 @@ def correlations(normal: NormalEquations) -> Matrix:
     matrix = normal.matrix / scale[:, None]
     matrix /= scale
     np.fill_diagonal(matrix, 0.0)
+    for i, j in normal.unobserved:
+        matrix[i, j] = matrix[j, i] = 0.0
     return matrix
 
 
@@ -119,5 +125,5 @@ def restricted_estimates(normal: NormalEquations, candidates: Matrix, prune: flo
     failed = spread(kernels.restricted_regressions, n_spins, normal.matrix, candidates, prune, most, sizes, estimates, chunk=16)
     for spin in failed:
         if spin >= 0:
-            raise StageTwoError(spin=normal.names[spin], n_unknowns=int(sizes[spin]), n_samples=normal.n_samples)
+            raise StageTwoError(spin=normal.names[spin], n_unknowns=int(sizes[spin]), most=most)
     return estimates, sizes

@@ -4,7 +4,7 @@ import networkx
 import numpy as np
 import scipy.sparse
 
-from isingkit.exceptions import SettingError
+from isingkit.exceptions import SettingError, require_number
 from isingkit.model import IsingModel
 
 Seed = int | np.random.Generator | None
@@ -24,7 +24,10 @@ def random_regular(*, n_spins: int, degree: int, coupling: float, random_state: 
     random_state
         Seed or numpy Generator.
     """
-    if not 0 <= degree < n_spins or n_spins * degree % 2:
+    require_number("n_spins", n_spins, at_least=1, whole=True)
+    require_number("degree", degree, at_least=0, whole=True)
+    require_number("coupling", coupling)
+    if degree >= n_spins or n_spins * degree % 2:
         expected = f"from 0 to n_spins - 1 = {n_spins - 1}, with n_spins * degree even"
         raise SettingError(setting="degree", value=degree, expected=expected)
     rng = np.random.default_rng(random_state)
@@ -46,7 +49,10 @@ def erdos_renyi(*, n_spins: int, mean_degree: float, coupling: float, random_sta
     random_state
         Seed or numpy Generator.
     """
-    if not 0 <= mean_degree <= n_spins:
+    require_number("n_spins", n_spins, at_least=1, whole=True)
+    require_number("mean_degree", mean_degree, at_least=0)
+    require_number("coupling", coupling)
+    if mean_degree > n_spins:
         raise SettingError(setting="mean_degree", value=mean_degree, expected=f"from 0 to n_spins = {n_spins}")
     rng = np.random.default_rng(random_state)
     graph = networkx.fast_gnp_random_graph(n_spins, mean_degree / n_spins, seed=int(rng.integers(2**32)))
