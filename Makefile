@@ -16,7 +16,7 @@ check: .venv/tested
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layout.py
 
-bench: .venv/tested
+bench: .venv/benched
 	$(BIN)/python benchmarks/run.py
 
 clean:
@@ -35,3 +35,8 @@ clean:
 	@echo "installing isingkit and what its tests need into .venv (about a minute)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
 	touch $@ .venv/installed
+
+.venv/benched: pyproject.toml | .venv/bin/python
+	@echo "installing isingkit and its peers into .venv (about a minute)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
+	touch $@ .venv/tested .venv/installed

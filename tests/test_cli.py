@@ -1,9 +1,13 @@
 import json
+import signal
 import subprocess
 import sys
+import time
 
+import numpy as np
 import pytest
 
+import isingkit as ik
 from isingkit import __version__
 from isingkit.cli import main
 
@@ -60,3 +64,88 @@ def test_demo_prints_a_table_for_people(capsys, tmp_path):
     assert "precision    recall" in out
     assert "join touching pixels" in out
     assert str(tmp_path / "networks.png") in out
+
+
+def test_a_teacher_is_made_sampled_and_found_again(capsys, tmp_path):
+    """The samples' file goes to an estimator without being unpacked."""
+    teacher, samples = str(tmp_path / "teacher.npz"), str(tmp_path / "samples.spins")
+    arguments = ["--spins", "30", "--degree", "3", "--coupling", "0.4", "--seed", "3", "-o", teacher]
+    code, out, _ = run(capsys, "teacher", "random-regular", *arguments, "--json")
+    facts = json.loads(out)
+    assert (code, facts["n_spins"], facts["n_edges"]) == (0, 30, 45)
+    assert facts["phase"]["glass"] == pytest.approx(0.289, abs=0.001)
+    code, out, err = run(capsys, "sample", teacher, "--samples", "3000", "--seed", "4", "-o", samples, "--json")
+    assert (code, json.loads(out)["n_samples"]) == (0, 3000)
+    assert "sweep" in err
+    truth, drawn = ik.IsingModel.load(teacher), ik.PackedSpins.map(samples)
+    assert ik.score(ik.LinearIsing(threshold=0.15).fit(drawn).model_, truth).exact
+    assert ik.sample(truth, n_samples=3000, random_state=4).words.tolist() == drawn.words.tolist()
+    for suffix, read in ((".npy", np.load), (".csv", lambda path: np.loadtxt(path, delimiter=",", skiprows=1))):
+        code, out, _ = run(capsys, "sample", teacher, "--samples", "3000", "--seed", "4", "-o", str(tmp_path / f"samples{suffix}"))
+        assert code == 0
+        assert "3000 samples of 30 spins" in out
+        np.testing.assert_array_equal(read(tmp_path / f"samples{suffix}"), np.asarray(drawn))
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "n_edges"),
+    [
+        ("erdos-renyi", ["--spins", "50", "--mean-degree", "0"], 0),
+        ("square-lattice", ["--side", "4"], 32),
+        ("square-lattice", ["--side", "4", "--open"], 24),
+        ("random-tree", ["--spins", "50", "--signs", "fixed", "--field", "0.1"], 49),
+    ],
+)
+def test_every_kind_of_teacher_is_made(capsys, tmp_path, kind, options, n_edges):
+    code, out, _ = run(capsys, "teacher", kind, *options, "--coupling", "0.2", "-o", str(tmp_path / "teacher.npz"))
+    assert code == 0
+    assert f"{n_edges} edges" in out
+    assert ik.IsingModel.load(tmp_path / "teacher.npz").n_edges == n_edges
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["teacher", "random-tree", "--coupling", "1", "-o", "x.npz"], "random-tree needs --spins"),
+        (["teacher", "random-tree", "--spins", "5", "--degree", "3", "--coupling", "1", "-o", "x.npz"], "takes no --degree"),
+        (["teacher", "random-tree", "--spins", "5", "--open", "--coupling", "1", "-o", "x.npz"], "takes no --open"),
+        (["teacher", "random-regular", "--spins", "5", "--degree", "3", "--coupling", "1", "-o", "x.npz"], "n_spins * degree even"),
+        (["teacher", "random-tree", "--spins", "5", "--coupling", "1", "-o", "nowhere/x.npz"], "no such folder: nowhere"),
+        (["sample", "nothing.npz", "--samples", "5", "-o", "x.spins"], "does not exist"),
+        (["sample", __file__, "--samples", "5", "-o", "x.spins"], "is not an isingkit model"),
+        (["sample", __file__, "--samples", "5", "-o", "x.txt"], ".spins, .npy or .csv"),
+    ],
+)
+def test_mistakes_with_teachers_and_samples_say_what_to_do(capsys, monkeypatch, tmp_path, arguments, says):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert says in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_interrupted_sampling_leaves_no_file(tmp_path):
+    """Ctrl-C in the middle of a long run: exit code 130 and an empty folder but for the teacher."""
+    ik.random_regular(n_spins=2000, degree=3, coupling=0.4, random_state=0).save(tmp_path / "teacher.npz")
+    command = [
+        sys.executable,
+        "-m",
+        "isingkit",
+        "sample",
+        "teacher.npz",
+        "--samples",
+        "4096",
+        "--warm-up",
+        "10000000",
+        "-o",
+        "x.spins",
+    ]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        seen = ""
+        while "sweep" not in seen:
+            seen += process.stderr.read(1)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        process.stderr.read()
+    assert process.returncode == 130
+    assert [path.name for path in tmp_path.iterdir()] == ["teacher.npz"]

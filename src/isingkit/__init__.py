@@ -22,8 +22,13 @@ if TYPE_CHECKING:
     from isingkit.packing import pack as pack
     from isingkit.spins import Spins as Spins
     from isingkit.spins import as_spins as as_spins
+    from isingkit.worlds.exact import exact as exact
     from isingkit.worlds.graphs import erdos_renyi as erdos_renyi
+    from isingkit.worlds.graphs import from_graph as from_graph
     from isingkit.worlds.graphs import random_regular as random_regular
+    from isingkit.worlds.graphs import random_tree as random_tree
+    from isingkit.worlds.graphs import square_lattice as square_lattice
+    from isingkit.worlds.phase import paramagnetic as paramagnetic
     from isingkit.worlds.sampling import sample as sample
 
 _HOMES = {
@@ -41,8 +46,13 @@ _HOMES = {
     "pack": "packing",
     "Spins": "spins",
     "as_spins": "spins",
+    "exact": "worlds.exact",
     "erdos_renyi": "worlds.graphs",
+    "from_graph": "worlds.graphs",
     "random_regular": "worlds.graphs",
+    "random_tree": "worlds.graphs",
+    "square_lattice": "worlds.graphs",
+    "paramagnetic": "worlds.phase",
     "sample": "worlds.sampling",
 }
 __all__ = sorted([*_HOMES, "exceptions"])

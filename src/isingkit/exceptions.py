@@ -269,6 +269,23 @@ class NotConvergedError(IsingkitError):
         )
 
 
+class NotEquilibratedError(IsingkitError):
+    """Chains started at random and chains started aligned still tell different stories."""
+
+    def __init__(self, *, diagnostics: Mapping[str, Mapping[str, float]], warm_up: int) -> None:
+        self.diagnostics, self.warm_up = {name: dict(found) for name, found in diagnostics.items()}, warm_up
+        worst = max(
+            self.diagnostics, key=lambda k: max(self.diagnostics[k]["r_hat"] / 1.1, self.diagnostics[k]["starts_apart"] / 5)
+        )
+        found = self.diagnostics[worst]
+        super().__init__(
+            f"after {warm_up} sweeps the chains have not forgotten how they started: of their {worst} R-hat is "
+            f"{found['r_hat']:.2f}, where 1.1 is allowed, and random and aligned starts differ by {found['starts_apart']:.1f} "
+            "standard errors, where 5 are. Raise warm_up, e.g. tenfold; weaken the couplings; or pass check=False to take the "
+            "samples as they are."
+        )
+
+
 class StageTwoError(IsingkitError):
     """The second stage of a two-stage fit cannot be solved for some spin."""
 
@@ -332,6 +349,17 @@ class ConstantColumnWarning(IsingkitWarning):
         super().__init__(
             f"constant column(s) {_quoted(columns)} say nothing about couplings: kept as isolated spin(s). "
             "Leave them out to silence this."
+        )
+
+
+class OrderedTeacherWarning(IsingkitWarning):
+    """A teacher outside its paramagnetic phase: sampling is slow and the theory does not hold."""
+
+    def __init__(self, *, glass: float, order: float) -> None:
+        self.glass, self.order = glass, order
+        super().__init__(
+            f"this model is not paramagnetic: disturbances grow {max(glass, order):.2f}-fold a step (it should be below 1), so "
+            "chains need long to forget their start and the theory does not hold. Use weaker couplings, or fewer neighbours."
         )
 
 

@@ -207,7 +207,7 @@ def bit_sweeps(start, stop, indptr, indices, signs, chances, chance_of_degree, h
                     else:
                         _draw_up_to_63(state, i, indices, signs, a, b, flat_chances, chance, 0, 0, stream)
                 else:
-                    first = degree // 2 + 1
+                    first = degree // 2 + 1 if degree > 0 else 0  # an isolated spin would flip every time: toss a coin instead
                     if degree <= 3:
                         _flip_up_to_3(state, i, indices, signs, a, b, flat_chances, chance, first, -1, stream)
                     elif degree <= 7:
@@ -221,8 +221,8 @@ def bit_sweeps(start, stop, indptr, indices, signs, chances, chance_of_degree, h
 # Chains as numbers
 
 LANES = 64  # chains of one block; their states of one spin are one cache line
-GROUP = 16  # of them in one vector
-EXP2 = tuple(0.6931471805599453**n / factorial(n) for n in range(12))  # 2**f, |f| <= 1/2, to 14 digits
+GROUP = 8  # of them in one vector
+EXP2 = tuple(0.6931471805599453**n / factorial(n) for n in range(10))  # 2**f, |f| <= 1/2, to 11 digits
 
 
 def _general_update(heat_bath):
@@ -249,9 +249,14 @@ def _general_update(heat_bath):
                 y = builder.fmul(x, number(1.4426950408889634))
                 whole = builder.fadd(y, number(6755399441055744.0))
                 f = builder.fsub(y, builder.fsub(whole, number(6755399441055744.0)))
-                series = number(EXP2[-1])
-                for coefficient in EXP2[-2::-1]:
-                    series = builder.fadd(builder.fmul(series, f), number(coefficient))
+                terms, step = [number(coefficient) for coefficient in EXP2], f
+                while len(terms) > 1:  # Estrin's scheme: neighbours in pairs, then pairs of pairs, none waiting for another
+                    terms = [
+                        builder.fadd(terms[k], builder.fmul(terms[k + 1], step)) if k + 1 < len(terms) else terms[k]
+                        for k in range(0, len(terms), 2)
+                    ]
+                    step = builder.fmul(step, step)
+                series = terms[0]
                 power = builder.shl(builder.bitcast(whole, v.words), v.constant(52))
                 return builder.bitcast(builder.add(builder.bitcast(series, v.words), power), numbers)
 
@@ -310,7 +315,7 @@ def general_sweeps(start, stop, indptr, indices, couplings, fields, heat_bath, r
         for _ in range(n_sweeps):
             for step in range(n_spins):
                 i = _random_spin(stream, LANES, n_spins) if random_order else step
-                if heat_bath:
+                if heat_bath or indptr[i] == indptr[i + 1]:  # Metropolis would flip an isolated spin every time
                     _general_draw(state, i, indices, couplings, indptr[i], indptr[i + 1], fields[i], stream)
                 else:
                     _general_flip(state, i, indices, couplings, indptr[i], indptr[i + 1], fields[i], stream)

@@ -1,6 +1,7 @@
 """The command line: parse, call, print. Commands are imported when they are called, so that --help is instant."""
 
 import sys
+import warnings
 from importlib import import_module
 
 import click
@@ -8,7 +9,11 @@ import click
 from isingkit import __version__
 from isingkit.exceptions import IsingkitError
 
-COMMANDS = {"demo": "A planted network and a real one, found and drawn in a minute."}
+COMMANDS = {
+    "demo": "A planted network and a real one, found and drawn in a minute.",
+    "teacher": "Make a model whose truth is known.",
+    "sample": "Draw samples of a model.",
+}
 
 
 class LazyGroup(click.Group):
@@ -39,6 +44,7 @@ def root() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a mistake by the user exits 2 with one line that says what to do."""
+    warnings.showwarning = lambda message, *_, **__: print(f"isingkit: warning: {message}", file=sys.stderr)
     try:
         status = root.main(arguments, prog_name="isingkit", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -53,7 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
         _stop(str(error))
     except OSError as error:
         _stop(f"{error.strerror or error}: {error.filename or ''}")
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         print("isingkit: interrupted", file=sys.stderr)
         sys.exit(130)
     else:

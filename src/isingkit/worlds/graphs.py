@@ -1,17 +1,31 @@
-"""Teachers: Ising models whose truth is known."""
+"""Teachers: Ising models whose truth is known. No N x N anything: a million spins take seconds."""
 
-import networkx
+import itertools
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 
-from isingkit.exceptions import SettingError, require_number
+from isingkit._kernels.graphs import tree_edges
+from isingkit.exceptions import OrderedTeacherWarning, SettingError, require_number, warn
 from isingkit.model import IsingModel
+from isingkit.worlds.phase import paramagnetic
+
+if TYPE_CHECKING:
+    import networkx
 
 Seed = int | np.random.Generator | None
+Pairs = NDArray[np.int64]  # (n_edges, 2), row < column, sorted
 
 
-def random_regular(*, n_spins: int, degree: int, coupling: float, random_state: Seed = None) -> IsingModel:
-    """A random regular graph: every spin has `degree` neighbours, couplings are +coupling or -coupling with probability 1/2.
+def random_regular(
+    *, n_spins: int, degree: int, coupling: Any, signs: str | None = None, fields: Any = None, random_state: Seed = None
+) -> IsingModel:
+    """A random regular graph: every spin has `degree` neighbours.
+
+    Stubs are paired at random; pairs that would be loops or double edges are drawn anew together with as many sound ones.
 
     Parameters
     ----------
@@ -20,23 +34,28 @@ def random_regular(*, n_spins: int, degree: int, coupling: float, random_state: 
     degree
         c, neighbours of each spin.
     coupling
-        K, the strength of every coupling.
+        K, one strength; or a distribution with `rvs`, such as scipy.stats.norm(0, 0.3); or an array, one for each edge.
+    signs
+        "random" makes each coupling positive or negative with probability 1/2, "fixed" leaves it as it is. By default one strength
+        gets random signs, as in the paper, and everything else is left as it is.
+    fields
+        H: one number, an array, or a distribution with `rvs`; none by default.
     random_state
         Seed or numpy Generator.
     """
     require_number("n_spins", n_spins, at_least=1, whole=True)
     require_number("degree", degree, at_least=0, whole=True)
-    require_number("coupling", coupling)
     if degree >= n_spins or n_spins * degree % 2:
         expected = f"from 0 to n_spins - 1 = {n_spins - 1}, with n_spins * degree even"
         raise SettingError(setting="degree", value=degree, expected=expected)
     rng = np.random.default_rng(random_state)
-    graph = networkx.random_regular_graph(degree, n_spins, seed=int(rng.integers(2**32)))
-    return _with_random_signs(graph, coupling, rng)
+    return _teacher(_paired_stubs(n_spins, degree, rng), n_spins, coupling, signs, fields, rng)
 
 
-def erdos_renyi(*, n_spins: int, mean_degree: float, coupling: float, random_state: Seed = None) -> IsingModel:
-    """An Erdos-Renyi graph: every pair is an edge with probability mean_degree / n_spins, couplings are +-coupling as likely.
+def erdos_renyi(
+    *, n_spins: int, mean_degree: float, coupling: Any, signs: str | None = None, fields: Any = None, random_state: Seed = None
+) -> IsingModel:
+    """An Erdos-Renyi graph: every pair is an edge with probability p = mean_degree / n_spins.
 
     Parameters
     ----------
@@ -45,23 +64,187 @@ def erdos_renyi(*, n_spins: int, mean_degree: float, coupling: float, random_sta
     mean_degree
         c-bar.
     coupling
-        K, the strength of every coupling.
+        As in random_regular.
+    signs
+        As in random_regular.
+    fields
+        As in random_regular.
     random_state
         Seed or numpy Generator.
     """
     require_number("n_spins", n_spins, at_least=1, whole=True)
     require_number("mean_degree", mean_degree, at_least=0)
-    require_number("coupling", coupling)
     if mean_degree > n_spins:
         raise SettingError(setting="mean_degree", value=mean_degree, expected=f"from 0 to n_spins = {n_spins}")
     rng = np.random.default_rng(random_state)
-    graph = networkx.fast_gnp_random_graph(n_spins, mean_degree / n_spins, seed=int(rng.integers(2**32)))
-    return _with_random_signs(graph, coupling, rng)
+    n_pairs = n_spins * (n_spins - 1) // 2
+    n_edges = int(rng.binomial(n_pairs, mean_degree / n_spins))
+    return _teacher(_unranked(_distinct(n_pairs, n_edges, rng)), n_spins, coupling, signs, fields, rng)
 
 
-def _with_random_signs(graph: networkx.Graph, coupling: float, rng: np.random.Generator) -> IsingModel:
-    n_spins = graph.number_of_nodes()
-    pairs = np.array(sorted(tuple(sorted(edge)) for edge in graph.edges), dtype=np.int64).reshape(-1, 2)
-    signed = coupling * rng.choice([-1.0, 1.0], size=len(pairs))
-    upper = scipy.sparse.csr_array((signed, (pairs[:, 0], pairs[:, 1])), shape=(n_spins, n_spins))
-    return IsingModel(upper + upper.T)
+def square_lattice(
+    *, side: int, coupling: Any, periodic: bool = True, signs: str | None = None, fields: Any = None, random_state: Seed = None
+) -> IsingModel:
+    """A square lattice of side * side spins, row by row.
+
+    Parameters
+    ----------
+    side
+        Spins in a row and in a column.
+    coupling
+        As in random_regular.
+    periodic
+        Whether the last row and column touch the first (a torus) or end (an open square).
+    signs
+        As in random_regular.
+    fields
+        As in random_regular.
+    random_state
+        Seed or numpy Generator.
+    """
+    require_number("side", side, at_least=3 if periodic else 1, whole=True)
+    grid = np.arange(side * side).reshape(side, side)
+    if periodic:
+        steps = [(grid, np.roll(grid, -1, axis=1)), (grid, np.roll(grid, -1, axis=0))]
+    else:
+        steps = [(grid[:, :-1], grid[:, 1:]), (grid[:-1], grid[1:])]
+    pairs = np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in steps])
+    return _teacher(pairs, side * side, coupling, signs, fields, np.random.default_rng(random_state))
+
+
+def random_tree(
+    *, n_spins: int, coupling: Any, signs: str | None = None, fields: Any = None, random_state: Seed = None
+) -> IsingModel:
+    """A random tree, each labelled tree being as likely (by its Pruefer sequence).
+
+    Parameters
+    ----------
+    n_spins
+        N.
+    coupling
+        As in random_regular.
+    signs
+        As in random_regular.
+    fields
+        As in random_regular.
+    random_state
+        Seed or numpy Generator.
+    """
+    require_number("n_spins", n_spins, at_least=1, whole=True)
+    rng = np.random.default_rng(random_state)
+    pairs = tree_edges(rng.integers(n_spins, size=max(0, n_spins - 2)), n_spins)
+    return _teacher(pairs, n_spins, coupling, signs, fields, rng)
+
+
+def from_graph(
+    graph: "networkx.Graph", *, coupling: Any = None, signs: str | None = None, fields: Any = None, random_state: Seed = None
+) -> IsingModel:
+    """A model on any networkx graph, its nodes as names.
+
+    Parameters
+    ----------
+    graph
+        An undirected graph without loops.
+    coupling
+        As in random_regular; by default the edges' attribute "coupling", or "weight".
+    signs
+        As in random_regular.
+    fields
+        As in random_regular; by default the nodes' attribute "field" where they have it.
+    random_state
+        Seed or numpy Generator.
+    """
+    place: dict[Hashable, int] = {node: k for k, node in enumerate(graph.nodes)}
+    edges = list(graph.edges(data=True))
+    if graph.is_directed() or graph.is_multigraph() or any(a == b for a, b, _ in edges):
+        raise SettingError(setting="graph", value=graph, expected="an undirected graph without loops and double edges")
+    pairs = np.array([[place[a], place[b]] for a, b, _ in edges], dtype=np.int64).reshape(-1, 2)
+    if coupling is None:
+        found = [attributes.get("coupling", attributes.get("weight")) for _, _, attributes in edges]
+        if None in found:
+            raise SettingError(setting="coupling", value=None, expected="given where edges have no 'coupling' or 'weight'")
+        coupling = np.array(found, dtype=np.float64)
+    if fields is None and any("field" in attributes for _, attributes in graph.nodes(data=True)):
+        fields = np.array([attributes.get("field", 0.0) for _, attributes in graph.nodes(data=True)])
+    names = tuple(str(node) for node in graph.nodes)
+    return _teacher(pairs, len(place), coupling, signs, fields, np.random.default_rng(random_state), names)
+
+
+# Edges
+
+
+def _paired_stubs(n_spins: int, degree: int, rng: np.random.Generator) -> Pairs:
+    if 2 * degree >= n_spins:  # dense: the complement is regular, too, and easier to draw
+        others = _paired_stubs(n_spins, n_spins - 1 - degree, rng)
+        chosen = np.triu(np.ones((n_spins, n_spins), dtype=bool), 1)
+        chosen[others[:, 0], others[:, 1]] = False
+        return np.argwhere(chosen)
+    stubs = rng.permutation(np.repeat(np.arange(n_spins), degree)).reshape(-1, 2)
+    for attempt in itertools.count():
+        stubs.sort(axis=1)
+        keys = stubs[:, 0] * n_spins + stubs[:, 1]
+        order = np.argsort(keys, kind="stable")
+        repeated = np.zeros(len(keys), dtype=bool)
+        repeated[order[1:]] = keys[order[1:]] == keys[order[:-1]]
+        bad = np.flatnonzero(repeated | (stubs[:, 0] == stubs[:, 1]))
+        if len(bad) == 0:
+            break
+        # every now and then many sound pairs are drawn anew as well, so that no corner is without a way out
+        extra = len(bad) + 2 if attempt % 20 else len(stubs) // 2
+        again = np.union1d(bad, rng.integers(len(stubs), size=extra))
+        stubs[again] = rng.permutation(stubs[again].ravel()).reshape(-1, 2)
+    return stubs
+
+
+def _distinct(n_values: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """A random set of `count` of the numbers below n_values, each as likely, without listing them all."""
+    chosen = np.unique(rng.integers(n_values, size=count)) if count else np.empty(0, np.int64)
+    while len(chosen) < count:
+        chosen = np.unique(np.concatenate([chosen, rng.integers(n_values, size=count - len(chosen))]))
+    return chosen
+
+
+def _unranked(ranks: NDArray[np.int64]) -> Pairs:
+    """The pair (i, j), i < j, of each rank j (j - 1) / 2 + i."""
+    column = ((1 + np.sqrt(1 + 8 * ranks.astype(np.float64))) / 2).astype(np.int64)
+    column -= column * (column - 1) // 2 > ranks  # where the square root was rounded up
+    column += (column + 1) * column // 2 <= ranks
+    return np.stack([ranks - column * (column - 1) // 2, column], axis=1)
+
+
+# Couplings and fields
+
+
+def _teacher(
+    pairs: Pairs, n_spins: int, coupling: Any, signs: str | None, fields: Any, rng: np.random.Generator,
+    names: tuple[str, ...] | None = None,
+) -> IsingModel:  # fmt: skip
+    pairs = np.sort(pairs, axis=1)
+    if names is None:  # an array of couplings follows the edges in their order: sorted, or that of a given graph
+        pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    strengths = _drawn("coupling", coupling, len(pairs), rng)
+    if signs not in (None, "random", "fixed"):
+        raise SettingError(setting="signs", value=signs, expected="'random', 'fixed' or None")
+    if signs == "random" or (signs is None and np.ndim(coupling) == 0 and not hasattr(coupling, "rvs")):
+        strengths = strengths * rng.choice([-1.0, 1.0], size=len(pairs))
+    upper = scipy.sparse.csr_array((strengths, (pairs[:, 0], pairs[:, 1])), shape=(n_spins, n_spins))
+    model = IsingModel(upper + upper.T, _drawn("fields", 0.0 if fields is None else fields, n_spins, rng), names)  # type: ignore[arg-type]
+    phase = paramagnetic(model)
+    if not phase.holds:
+        warn(OrderedTeacherWarning(glass=phase.glass, order=phase.order))
+    return model
+
+
+def _drawn(setting: str, value: Any, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """One number for each edge or spin: the same, drawn, or as given."""
+    if hasattr(value, "rvs"):
+        return np.asarray(value.rvs(size=count, random_state=rng), dtype=np.float64)
+    if np.ndim(value) == 0:
+        require_number(setting, value)
+        return np.full(count, float(value))
+    values = np.asarray(value, dtype=np.float64)
+    if values.shape != (count,) or not np.isfinite(values).all():
+        raise SettingError(
+            setting=setting, value=f"shape {values.shape}", expected=f"a number, a distribution, or {count} finite numbers"
+        )
+    return values

@@ -12,25 +12,33 @@ from isingkit._kernels.packing import pack_words
 from isingkit._kernels.threads import spread
 from isingkit.exceptions import SettingError, require_instance, require_number
 from isingkit.model import IsingModel
-from isingkit.packing import PackedSpins
+from isingkit.packing import PackedSpins, unpacked
+from isingkit.worlds.equilibrium import Watch
 from isingkit.worlds.graphs import Seed
+from isingkit.worlds.phase import paramagnetic
+
+WATCHED = 64  # chains looked at by the check where they are numbers; twice as many where they are bits
 
 
 def sample(
     model: IsingModel,
     *,
     n_samples: int,
-    warm_up: int = 200,
-    update: str = "metropolis",
+    warm_up: int | None = None,
+    n_chains: int | None = None,
+    thin: int = 10,
+    update: str = "heat-bath",
     order: str = "sequential",
+    check: bool = True,
     random_state: Seed = None,
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> PackedSpins:
-    """Independent samples: as many chains, each started at random and seen once, after `warm_up` sweeps.
+    """Independent samples: as many chains, each seen once after `warm_up` sweeps, or fewer chains seen repeatedly.
 
     Chains are bits where all couplings have one strength and there is no field, so that a word operation moves 64 of them; else
-    they are numbers. The same seed gives the same samples on any number of threads.
+    they are numbers. Half of them start at random and half aligned, and a check asks whether it still shows. The same seed gives
+    the same samples on any number of threads.
 
     Parameters
     ----------
@@ -39,11 +47,19 @@ def sample(
     n_samples
         How many.
     warm_up
-        Sweeps before the snapshot; one sweep is n_spins updates. Near or below a transition more are needed.
+        Sweeps before the first snapshot; one sweep is n_spins updates. By default 50 / (1 - the growth that `paramagnetic` finds),
+        from 100 to 10,000. The paper's own experiments take 100,000.
+    n_chains
+        Chains to run; by default one for each sample. With fewer, each is seen again every `thin` sweeps.
+    thin
+        Sweeps between two snapshots of a chain, where it is seen more than once.
     update
-        "metropolis" or "heat-bath".
+        "heat-bath" or "metropolis", the paper's. Metropolis is a little quicker, but where couplings are weak it flips nearly every
+        spin every time, so that chains forget their start slowly.
     order
         "sequential" updates spins in turn, "random" picks each at random, as the paper does.
+    check
+        Whether to refuse samples of chains that have not forgotten their start.
     random_state
         Seed or numpy Generator.
     n_jobs
@@ -59,25 +75,58 @@ def sample(
     """
     require_instance("model", model, IsingModel, "an IsingModel, such as model_ of a fitted estimator")
     require_number("n_samples", n_samples, at_least=1, whole=True)
-    require_number("warm_up", warm_up, at_least=0, whole=True)
-    if update not in ("metropolis", "heat-bath"):
-        raise SettingError(setting="update", value=update, expected="'metropolis' or 'heat-bath'")
+    require_number("thin", thin, at_least=1, whole=True)
+    if n_chains is not None:
+        require_number("n_chains", n_chains, at_least=1, whole=True)
+    if warm_up is not None:
+        require_number("warm_up", warm_up, at_least=0, whole=True)
+    if update not in ("heat-bath", "metropolis"):
+        raise SettingError(setting="update", value=update, expected="'heat-bath' or 'metropolis'")
     if order not in ("sequential", "random"):
         raise SettingError(setting="order", value=order, expected="'sequential' or 'random'")
+    n_chains = n_samples if n_chains is None else min(n_chains, n_samples)
+    warm_up = default_warm_up(model) if warm_up is None else warm_up
     rng = np.random.default_rng(random_state)
-    chains = (_bit_chains if _has_one_strength(model) else _number_chains)(model, n_samples, update == "heat-bath", rng)
-    step = max(1, min(warm_up, 5_000_000 // max(1, model.n_spins * len(chains.streams) // 8)))  # a bar that moves
-    with tqdm(total=warm_up, desc="sweeps", unit="sweep", disable=not progress) as bar:
-        for done in range(0, warm_up, step):
-            n_sweeps = min(step, warm_up - done)
-            arguments = (*chains.fixed, order == "random", chains.streams, chains.states, n_sweeps)
-            spread(chains.kernel, len(chains.streams), *arguments, n_jobs=n_jobs)
-            bar.update(n_sweeps)
-    return PackedSpins(chains.words(), chains.n_chains, model.names)[:n_samples]
+    chains = (_bit_chains if _has_one_strength(model) else _number_chains)(model, n_chains, update == "heat-bath", rng)
+    n_snapshots = -(-n_samples // n_chains)
+    watch = Watch(model) if check and warm_up > 0 else None
+    with tqdm(total=warm_up + thin * (n_snapshots - 1), desc="sweeps", unit="sweep", disable=not progress) as bar:
+
+        def run(n_sweeps: int) -> None:
+            for step in _steps(n_sweeps, model.n_spins * chains.n_chains):
+                arguments = (*chains.fixed, order == "random", chains.streams, chains.states, step)
+                spread(chains.kernel, len(chains.streams), *arguments, n_jobs=n_jobs)
+                bar.update(step)
+
+        if watch is None:
+            run(warm_up)
+        else:
+            for n_sweeps in watch.intervals(warm_up):
+                run(n_sweeps)
+                watch.look(chains.watched())
+            watch.judge(warm_up)
+        snapshots = [chains.packed(model, n_chains)]
+        for _ in range(n_snapshots - 1):
+            run(thin)
+            snapshots.append(chains.packed(model, n_chains))
+    return (snapshots[0] if n_snapshots == 1 else PackedSpins.concatenate(snapshots))[:n_samples]
+
+
+def default_warm_up(model: IsingModel) -> int:
+    """Sweeps that let a paramagnet forget its start: disturbances shrink by the growth of the branching matrix a step."""
+    phase = paramagnetic(model)
+    growth = max(phase.glass, phase.order)
+    return int(np.clip(50 / (1 - growth), 100, 10_000)) if growth < 1 else 10_000
+
+
+def _steps(n_sweeps: int, n_spins_and_chains: int) -> list[int]:
+    """Sweeps in portions of a few seconds at the most, so that a progress bar moves and Ctrl-C is heard."""
+    portion = max(1, 10**10 // n_spins_and_chains)
+    return [min(portion, n_sweeps - done) for done in range(0, n_sweeps, portion)]
 
 
 @dataclass(frozen=True, slots=True)
-class _Chains:
+class Chains:
     """Blocks of chains and the kernel that moves them."""
 
     kernel: Any
@@ -89,6 +138,17 @@ class _Chains:
     def n_chains(self) -> int:
         lanes = self.states.shape[2]
         return len(self.states) * (lanes if self.states.dtype == np.int8 else 64 * lanes)
+
+    def watched(self) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
+        """Some chains that started at random and as many that started aligned, -1/+1, (n_chains, n_spins) each."""
+        if self.states.dtype == np.int8:
+            return self.states[0, :, : WATCHED // 2].T, self.states[0, :, -WATCHED // 2 :].T
+        first, last = (unpacked(np.ascontiguousarray(self.states[0, :, [word]].T), 64, np.int8).T for word in (0, -1))
+        return first, last
+
+    def packed(self, model: IsingModel, n_chains: int) -> PackedSpins:
+        """The states of the first n_chains chains."""
+        return PackedSpins(self.words(), self.n_chains, model.names)[:n_chains]
 
     def words(self) -> NDArray[np.uint64]:
         """(n_spins, n_words), 64 chains a word."""
@@ -107,7 +167,7 @@ def _has_one_strength(model: IsingModel) -> bool:
     return bool(same and not model.fields.any() and degrees.max(initial=0) <= kernels.LARGEST_DEGREE)
 
 
-def _bit_chains(model: IsingModel, n_samples: int, heat_bath: bool, rng: np.random.Generator) -> _Chains:
+def _bit_chains(model: IsingModel, n_samples: int, heat_bath: bool, rng: np.random.Generator) -> Chains:
     graph = model.couplings
     strength = float(abs(graph.data[0])) if graph.nnz else 0.0
     n_blocks = -(-n_samples // kernels.CHAINS)
@@ -116,31 +176,34 @@ def _bit_chains(model: IsingModel, n_samples: int, heat_bath: bool, rng: np.rand
     fixed = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), signs, chances, chance_of_degree, heat_bath)
     streams = rng.integers(2**64, size=(n_blocks, 4, kernels.WORDS), dtype=np.uint64)
     states = rng.integers(2**64, size=(n_blocks, model.n_spins, kernels.WORDS), dtype=np.uint64)
-    return _Chains(kernels.bit_sweeps, fixed, streams, states)
+    states[:, :, kernels.WORDS // 2 :] = 2**64 - 1  # the other half starts aligned
+    return Chains(kernels.bit_sweeps, fixed, streams, states)
 
 
-def _number_chains(model: IsingModel, n_samples: int, heat_bath: bool, rng: np.random.Generator) -> _Chains:
+def _number_chains(model: IsingModel, n_samples: int, heat_bath: bool, rng: np.random.Generator) -> Chains:
     graph = model.couplings
     n_blocks = -(-n_samples // kernels.LANES)
     fixed = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data, model.fields, heat_bath)
     streams = rng.integers(2**64, size=(n_blocks, 4, kernels.LANES), dtype=np.uint64)
     states = 2 * rng.integers(2, size=(n_blocks, model.n_spins, kernels.LANES), dtype=np.int8) - 1
-    return _Chains(kernels.general_sweeps, fixed, streams, states)
+    states[:, :, kernels.LANES // 2 :] = 1  # the other half starts aligned
+    return Chains(kernels.general_sweeps, fixed, streams, states)
 
 
 def _chances(strength: float, degrees: NDArray[Any], heat_bath: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Binary digits, 0 or -1, of the chances that updates leave to chance, and where those of each degree start.
 
     Heat bath: up with probability 1 / (1 + exp(-2 K (2 n - d))) where n of d couplings pull up, n = 0 ... d.
-    Metropolis: flips with probability exp(-2 K (2 n - d)) where n > d / 2 couplings are satisfied, and else surely.
+    Metropolis: flips with probability exp(-2 K (2 n - d)) where n > d / 2 couplings are satisfied, and else surely; isolated spins,
+    which would flip for ever, with probability 1/2.
     """
     rows: list[list[int]] = []
     starts = np.zeros(kernels.LARGEST_DEGREE + 1, dtype=np.int64)
     for degree in np.unique(degrees).tolist():
         starts[degree] = len(rows)
-        for count in range(0 if heat_bath else degree // 2 + 1, degree + 1):
+        for count in range(0 if heat_bath or degree == 0 else degree // 2 + 1, degree + 1):
             energy = 2 * strength * (2 * count - degree)
-            chance = 1 / (1 + np.exp(-energy)) if heat_bath else np.exp(-energy)
+            chance = 1 / (1 + np.exp(-energy)) if heat_bath or degree == 0 else np.exp(-energy)
             fixed_point = min(int(chance * 2.0**64), 2**64 - 1)
             rows.append([-(fixed_point >> (63 - digit) & 1) for digit in range(64)])
     padding = [[0] * 64] * (kernels.LARGEST_DEGREE + 1)  # counts past the degree are looked up, too, but never occur

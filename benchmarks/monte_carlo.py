@@ -1,0 +1,79 @@
+"""Spin updates a second, one thread each: chains as bits and as numbers against an annealer in C++ and a plain numba loop."""
+
+from importlib.metadata import version
+
+import numba
+import numpy as np
+from dwave.samplers import SimulatedAnnealingSampler
+
+import isingkit as ik
+from side_by_side import Claim, faster, seconds
+
+N_SPINS, N_CHAINS, N_SWEEPS, DWAVE_READS = 1000, 512, 100, 40
+
+
+@numba.njit
+def plain_metropolis(indptr, indices, couplings, n_sweeps, state):
+    """One chain, spins in order, as one would write it at first."""
+    for _ in range(n_sweeps):
+        for i in range(len(state)):
+            local = 0.0
+            for k in range(indptr[i], indptr[i + 1]):
+                local += couplings[k] * state[indices[k]]
+            if np.random.random() < np.exp(-2 * state[i] * local):  # noqa: NPY002  (numba's own generator)
+                state[i] = -state[i]
+
+
+def rivals(model, update):
+    """Work of N_CHAINS * N_SWEEPS sweeps, or a fraction of it for the slow ones, by name."""
+    upper = model.couplings.tocoo()
+    interactions = {(int(i), int(j)): -float(c) for i, j, c in zip(upper.row, upper.col, upper.data, strict=True) if i < j}
+    annealer = SimulatedAnnealingSampler()
+    graph, state = model.couplings, np.ones(N_SPINS, np.int8)
+
+    def ours(n_jobs, n_samples=N_CHAINS):
+        return ik.sample(model, n_samples=n_samples, warm_up=N_SWEEPS, update=update, check=False, random_state=0, n_jobs=n_jobs)
+
+    def dwave():
+        schedule = {"beta_range": [1.0, 1.0], "beta_schedule_type": "linear", "num_sweeps": N_SWEEPS}
+        return annealer.sample_ising(dict.fromkeys(range(N_SPINS), 0.0), interactions, num_reads=DWAVE_READS, seed=1, **schedule)
+
+    edges = np.array([[i, j] for i, j in interactions])
+    strengths = np.array(list(interactions.values()))
+    for states in (np.asarray(ours(1)), dwave().record.sample):  # the same mean energy
+        energy = (states[:, edges[:, 0]].astype(float) * states[:, edges[:, 1]] * strengths).sum(axis=1).mean()
+        assert abs(energy / (-np.abs(strengths) * np.tanh(np.abs(strengths))).sum() - 1) < 0.1
+    return {
+        "ours": lambda: ours(1),
+        "two blocks, one thread": lambda: ours(1, 8 * N_CHAINS),
+        "two blocks, two threads": lambda: ours(2, 8 * N_CHAINS),
+        "dwave": dwave,
+        "numba": lambda: plain_metropolis(graph.indptr, graph.indices, graph.data, 20 * N_SWEEPS, state),
+    }
+
+
+def measure() -> list[Claim]:
+    """Per update: the slow rivals do fewer, and their seconds are scaled up."""
+    regular = ik.random_regular(n_spins=N_SPINS, degree=3, coupling=0.4, random_state=0)
+    poisson = ik.erdos_renyi(n_spins=N_SPINS, mean_degree=4, coupling=0.4, random_state=0)
+    jitter = np.random.default_rng(0).uniform(0.999, 1.001, regular.couplings.nnz // 2)
+    signs = np.sign(np.array([coupling for *_, coupling in sorted(regular.edges().tolist())]))
+    unequal = ik.from_graph(regular.to_networkx(), coupling=0.4 * jitter * signs)
+    claims = []
+    for what, model, at_least in (
+        ("chains as bits, random regular, c=3", regular, 100),
+        ("chains as bits, Erdos-Renyi, mean degree 4", poisson, 60),
+        ("chains as numbers, random regular, c=3", unequal, 15),
+    ):
+        taken = seconds(rivals(model, "metropolis"), rounds=7)
+        dwave = [time * N_CHAINS / DWAVE_READS for time in taken["dwave"]]
+        claims.append(
+            faster(what, f"SimulatedAnnealingSampler, dwave-samplers {version('dwave-samplers')}", taken["ours"], dwave, at_least)
+        )
+        plain = [time * N_CHAINS / 20 for time in taken["numba"]]
+        claims.append(faster(what, f"a plain loop over one chain, numba {numba.__version__}", taken["ours"], plain, at_least))
+        one, two = taken["two blocks, one thread"], taken["two blocks, two threads"]
+        claims.append(faster(f"{what}, two threads", "one thread", two, one, 1.7))
+        per_update = min(taken["ours"]) / (N_SPINS * N_CHAINS * N_SWEEPS)
+        print(f"{what}: {1e9 * per_update:.3f} ns an update")
+    return claims

@@ -1,0 +1,183 @@
+"""Exact worlds: every sum done, for up to 24 spins by enumeration and for trees of any size."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isingkit._kernels import exact as kernels
+from isingkit._kernels import sampling
+from isingkit._kernels.threads import spread
+from isingkit.exceptions import SettingError, require_instance, require_number
+from isingkit.model import IsingModel
+from isingkit.packing import PackedSpins, pack
+from isingkit.spins import Spins
+from isingkit.worlds.graphs import Seed
+from isingkit.worlds.sampling import Chains
+
+MOST_SPINS = 24
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Enumeration:
+    """All 2^N states of a small model."""
+
+    model: IsingModel
+    log_z: float
+    probabilities: Numbers  # (2**n_spins,): of the state whose bit i, counted from the lowest, is 1 where spin i is +1
+    means: Numbers  # (n_spins,): <s_i>
+    pair_means: Numbers  # (n_spins, n_spins): <s_i s_j>
+
+    def sample(self, *, n_samples: int, random_state: Seed = None) -> PackedSpins:
+        """Independent samples, exactly.
+
+        Parameters
+        ----------
+        n_samples
+            How many.
+        random_state
+            Seed or numpy Generator.
+        """
+        require_number("n_samples", n_samples, at_least=1, whole=True)
+        rng = np.random.default_rng(random_state)
+        cumulative = np.cumsum(self.probabilities)
+        drawn = np.searchsorted(cumulative / cumulative[-1], rng.random(n_samples), side="right")
+        return _packed_states(drawn, self.model)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """Sums over a tree, or over several."""
+
+    model: IsingModel
+    log_z: float
+    means: Numbers  # (n_spins,): <s_i>
+    order: NDArray[np.int64]  # (n_spins,): every spin after its parent
+    parent: NDArray[np.int64]  # (n_spins,): -1 for roots
+    parent_means: Numbers  # (n_spins,): <s_i s_parent(i)>, and <s_i> for roots
+    parent_couplings: Numbers  # (n_spins,): J with the parent, and 0 for roots
+    cavity: Numbers  # (n_spins,): field on a spin of its own and of all below it
+
+    def sample(self, *, n_samples: int, random_state: Seed = None) -> PackedSpins:
+        """Independent samples, exactly: from the roots down, each spin given its parent.
+
+        Parameters
+        ----------
+        n_samples
+            How many.
+        random_state
+            Seed or numpy Generator.
+        """
+        require_number("n_samples", n_samples, at_least=1, whole=True)
+        rng = np.random.default_rng(random_state)
+        n_spins, n_blocks = len(self.order), -(-n_samples // sampling.LANES)
+        # One heat-bath sweep in this order, on a graph in which a spin's only neighbour is its parent, is ancestral sampling
+        place = np.empty(n_spins, np.int64)
+        place[self.order] = np.arange(n_spins)
+        has_parent = self.parent[self.order] >= 0
+        indptr = np.concatenate([[0], np.cumsum(has_parent)])
+        indices = place[self.parent[self.order][has_parent]]
+        couplings = self.parent_couplings[self.order][has_parent]
+        streams = rng.integers(2**64, size=(n_blocks, 4, sampling.LANES), dtype=np.uint64)
+        states = np.ones((n_blocks, n_spins, sampling.LANES), dtype=np.int8)
+        fixed = (indptr, indices, couplings, self.cavity[self.order], True)
+        spread(sampling.general_sweeps, n_blocks, *fixed, False, streams, states, 1)
+        chains = Chains(sampling.general_sweeps, fixed, streams, states)
+        return PackedSpins(chains.words()[place], chains.n_chains, self.model.names)[:n_samples]
+
+    def pair_mean(self, i: int, j: int) -> float:
+        """<s_i s_j> of any two spins of one tree; without fields the product of tanh J along the path between them.
+
+        Parameters
+        ----------
+        i
+            A spin.
+        j
+            Another, or the same.
+        """
+        above_i, above_j = self._ancestors(i), self._ancestors(j)
+        meeting = next((spin for spin in above_i if spin in above_j), None)
+        if meeting is None:  # two trees are independent
+            return float(self.means[i] * self.means[j])
+        (a, b), (c, d) = above_i[meeting], above_j[meeting]
+        return float(a * c + b * d + (a * d + b * c) * self.means[meeting])
+
+    def _ancestors(self, spin: int) -> dict[int, tuple[float, float]]:
+        """For the spin and each above it the numbers with <s_spin | s_above> = a + b s_above, nearest first."""
+        a, b, found = 0.0, 1.0, {spin: (0.0, 1.0)}
+        while self.parent[spin] >= 0:
+            up, down = (np.tanh(self.cavity[spin] + sign * self.parent_couplings[spin]) for sign in (1, -1))
+            a, b = a + b * (up + down) / 2, b * (up - down) / 2
+            spin = int(self.parent[spin])
+            found[spin] = (a, b)
+        return found
+
+
+def exact(model: IsingModel) -> Enumeration | Tree:
+    """log Z, magnetisations, correlations and exact samples: of trees by summing from the leaves up, else by enumeration.
+
+    Examples
+    --------
+    >>> import isingkit as ik
+    >>> pair = ik.IsingModel([[0, 0.5], [0.5, 0]])
+    >>> round(ik.exact(pair).log_z, 6)  # log(4 cosh(1/2))
+    1.506409
+    """
+    require_instance("model", model, IsingModel, "an IsingModel")
+    tree = _tree(model)
+    if tree is not None:
+        return tree
+    if model.n_spins > MOST_SPINS:
+        raise SettingError(
+            setting="model", value=model, expected=f"a tree, or have at most {MOST_SPINS} spins (isingkit.sample takes any)"
+        )
+    return enumeration(model)
+
+
+def enumeration(model: IsingModel) -> Enumeration:
+    """Enumeration of all states of a model of at most 24 spins, trees included."""
+    require_number("n_spins of the model", model.n_spins, at_least=1, whole=True)
+    if model.n_spins > MOST_SPINS:
+        raise SettingError(setting="model", value=model, expected=f"of at most {MOST_SPINS} spins")
+    n_spins, couplings = model.n_spins, model.couplings.toarray()
+    energy: Numbers = np.zeros(1)
+    for i in range(n_spins):  # doubling: states of the first i spins, then the same with spin i down and up
+        local: Numbers = np.full(1, model.fields[i])
+        for j in range(i):
+            local = np.concatenate([local - couplings[i, j], local + couplings[i, j]])
+        energy = np.concatenate([energy - local, energy + local])
+    largest = energy.max()
+    weights = np.exp(energy - largest)
+    total = weights.sum()
+    probabilities = weights / total
+    means, pair_means = np.zeros(n_spins), np.zeros((n_spins, n_spins))
+    for start in range(0, len(probabilities), 1 << 16):
+        part = probabilities[start : start + (1 << 16)]
+        spins = 2.0 * (np.arange(start, start + len(part))[:, None] >> np.arange(n_spins) & 1) - 1
+        means += part @ spins
+        pair_means += spins.T @ (part[:, None] * spins)
+    return Enumeration(model, float(largest + np.log(total)), probabilities, means, pair_means)
+
+
+def _tree(model: IsingModel) -> Tree | None:
+    graph, n_spins = model.couplings, model.n_spins
+    if model.n_edges >= n_spins:
+        return None
+    order, parent = np.empty(n_spins, np.int64), np.empty(n_spins, np.int64)
+    if not kernels.spanning_order(graph.indptr, graph.indices, order, parent):
+        return None
+    couplings = np.zeros(n_spins)
+    below = np.flatnonzero(parent >= 0)
+    if len(below):
+        couplings[below] = np.asarray(graph[below, parent[below]]).ravel()
+    cavity, means, parent_means = (np.empty(n_spins) for _ in range(3))
+    log_z = kernels.sum_upwards(order, parent, couplings, model.fields, cavity)
+    kernels.sum_downwards(order, parent, couplings, cavity, means, parent_means)
+    return Tree(model, float(log_z), means, order, parent, parent_means, couplings, cavity)
+
+
+def _packed_states(states: NDArray[Any], model: IsingModel) -> PackedSpins:
+    values = (2 * (states[:, None] >> np.arange(model.n_spins) & 1) - 1).astype(np.int8)
+    return pack(Spins(values, model.names, ((-1, 1),) * model.n_spins, None, False))
