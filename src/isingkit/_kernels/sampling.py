@@ -221,80 +221,134 @@ def bit_sweeps(start, stop, indptr, indices, signs, chances, chance_of_degree, h
 # Chains as numbers
 
 LANES = 64  # chains of one block; their states of one spin are one cache line
-GROUP = 8  # of them in one vector
-EXP2 = tuple(0.6931471805599453**n / factorial(n) for n in range(10))  # 2**f, |f| <= 1/2, to 11 digits
+GROUP = 16  # of them in one vector of numbers; their random bits are GROUP // 2 words
+SLACK = 1e-4  # far more than single precision is off by; what is closer than that to being undecided is done again in double
+
+
+class _Real:
+    """Single or double precision: how e**x is made of the bits of a number."""
+
+    def __init__(self, kind, bits, mantissa, n_terms, limit):  # type: ignore[no-untyped-def]
+        self.kind, self.words = kind, ir.VectorType(ir.IntType(bits), GROUP)
+        self.numbers, self.limit, self.mantissa = ir.VectorType(kind, GROUP), limit, mantissa
+        self.series = [0.6931471805599453**n / factorial(n) for n in range(n_terms)]  # of 2**f, |f| <= 1/2
+
+    def constant(self, value):  # type: ignore[no-untyped-def]
+        return ir.Constant(self.numbers, [value] * GROUP)
+
+    def exponential(self, builder, x):  # type: ignore[no-untyped-def]
+        """e**x: 2**k by the exponent's bits, 2**f by its series; adding 1.5 * 2**mantissa leaves k in the last bits."""
+        for beyond, limit in ((">", self.limit), ("<", -self.limit)):
+            x = builder.select(builder.fcmp_ordered(beyond, x, self.constant(limit)), self.constant(limit), x)
+        shift = self.constant(1.5 * 2.0**self.mantissa)
+        y = builder.fmul(x, self.constant(1.4426950408889634))
+        whole = builder.fadd(y, shift)
+        f = builder.fsub(y, builder.fsub(whole, shift))
+        value = self.constant(self.series[-1])
+        for coefficient in self.series[-2::-1]:
+            value = builder.fadd(builder.fmul(value, f), self.constant(coefficient))
+        power = builder.shl(builder.bitcast(whole, self.words), ir.Constant(self.words, [self.mantissa] * GROUP))
+        return builder.bitcast(builder.add(builder.bitcast(value, self.words), power), self.numbers)
+
+
+_SINGLE = _Real(ir.FloatType(), 32, 23, 6, 80.0)  # to 5 digits
+_DOUBLE = _Real(ir.DoubleType(), 64, 52, 12, 700.0)  # to 14 digits
 
 
 def _general_update(heat_bath):
     """An intrinsic that updates one spin of a block of 64 chains."""
 
     @intrinsic  # type: ignore[untyped-decorator]
-    def update(typing, state, spin, neighbours, couplings, start, stop, field, streams):
+    def update(typing, state, spin, neighbours, couplings, start, stop, field, streams, single):
         """state[spin] of a block of 64 chains after one update.
 
-        state: flat (n_spins, LANES) int8     neighbours[start:stop], couplings[start:stop]     streams: flat (4, LANES)
+        state: flat (n_spins, LANES) int8     neighbours[start:stop], couplings[start:stop]     streams: flat (4, LANES // 2)
+        single: -2 * couplings in single precision
+        A uniform number of 24 bits and a chance in single precision decide nearly every lane; the few that are too close to call
+        get more random bits and double precision, so that the chances are right to 14 digits.
         """
-        numbers, bytes_ = ir.VectorType(ir.DoubleType(), GROUP), ir.VectorType(ir.IntType(8), GROUP)
+        bytes_, bits = ir.VectorType(ir.IntType(8), GROUP), ir.VectorType(ir.IntType(1), GROUP)
 
         def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-            v = _Vectors(context, builder, signature, args, GROUP)
-            states, others, strengths, generators = (v.data(k) for k in (0, 2, 3, 7))
+            v = _Vectors(context, builder, signature, args, GROUP // 2)
+            states, others, strengths, generators, rounded = (v.data(k) for k in (0, 2, 3, 7, 8))
             spin, start, stop, field = (args[k] for k in (1, 4, 5, 6))
+            whole_group = _Vectors(context, builder, signature, args, GROUP)
 
-            def number(value):  # type: ignore[no-untyped-def]
-                return v.constant(value, numbers)
+            def odds(real, lane, old):  # type: ignore[no-untyped-def]
+                """exp(-2 h), or exp(-2 h s) for Metropolis."""
 
-            def exponential(x):  # type: ignore[no-untyped-def]
-                """e**x: 2**k by the exponent's bits, 2**f by its series; adding 1.5 * 2**52 leaves k in the last bits."""
-                y = builder.fmul(x, number(1.4426950408889634))
-                whole = builder.fadd(y, number(6755399441055744.0))
-                f = builder.fsub(y, builder.fsub(whole, number(6755399441055744.0)))
-                terms, step = [number(coefficient) for coefficient in EXP2], f
-                while len(terms) > 1:  # Estrin's scheme: neighbours in pairs, then pairs of pairs, none waiting for another
-                    terms = [
-                        builder.fadd(terms[k], builder.fmul(terms[k + 1], step)) if k + 1 < len(terms) else terms[k]
-                        for k in range(0, len(terms), 2)
-                    ]
-                    step = builder.fmul(step, step)
-                series = terms[0]
-                power = builder.shl(builder.bitcast(whole, v.words), v.constant(52))
-                return builder.bitcast(builder.add(builder.bitcast(series, v.words), power), numbers)
+                def twice(value):  # type: ignore[no-untyped-def]
+                    return builder.fmul(value, ir.Constant(ir.DoubleType(), -2.0))
 
-            minus_two = ir.Constant(ir.DoubleType(), -2.0)
-            mine_at = builder.mul(spin, v.size(LANES))
-            with cgutils.for_range(builder, v.size(LANES // GROUP)) as groups:
-                lane = builder.mul(groups.index, v.size(GROUP))
-                local = cgutils.alloca_once_value(builder, v.spread(builder.fmul(minus_two, field), numbers))  # -2 h
-                builder.store(v.spread(builder.fmul(minus_two, field), numbers), local)
+                def everywhere(value):  # type: ignore[no-untyped-def]
+                    return whole_group.spread(value, real.numbers)
+
+                local = cgutils.alloca_once(builder, real.numbers)
+                start_field = twice(field) if real is _DOUBLE else builder.fptrunc(twice(field), real.kind)
+                builder.store(everywhere(start_field), local)
                 with cgutils.for_range_slice(builder, start, stop, v.size(1)) as (k, _):
-                    other = builder.sext(builder.load(builder.gep(others, [k])), ir.IntType(64))
-                    place = builder.add(builder.mul(other, v.size(LANES)), lane)
-                    spins = builder.sitofp(v.load(v.at(states, place, bytes_)), numbers)
-                    factor = v.spread(builder.fmul(minus_two, builder.load(builder.gep(strengths, [k]))), numbers)
-                    builder.store(builder.fadd(builder.load(local), builder.fmul(factor, spins)), local)
-                places = [v.at(generators, builder.add(v.size(k * LANES), lane)) for k in range(4)]
+                    place = builder.add(builder.mul(builder.load(builder.gep(others, [k])), v.size(LANES)), lane)
+                    spins = builder.sitofp(v.load(v.at(states, place, bytes_)), real.numbers)
+                    exact = twice(builder.load(builder.gep(strengths, [k])))
+                    factor = exact if real is _DOUBLE else builder.load(builder.gep(rounded, [k]))
+                    more = builder.fmul(everywhere(factor), spins)
+                    builder.store(builder.fadd(builder.load(local), more), local)
+                x = builder.load(local)
+                if not heat_bath:
+                    x = builder.fmul(x, builder.sitofp(old, real.numbers))
+                return real.exponential(builder, x)
+
+            def is_below(real, uniform, chance, slack):  # type: ignore[no-untyped-def]
+                """uniform < 1 / (1 + chance) for heat bath, uniform < chance for Metropolis, with room to spare for slack > 0."""
+                uniform = builder.fmul(uniform, real.constant(1.0 + slack))
+                if heat_bath:
+                    odds_of_both = builder.fadd(chance, real.constant(1.0))
+                    return builder.fcmp_ordered("<", builder.fmul(uniform, odds_of_both), real.constant(1.0))
+                return builder.fcmp_ordered("<", uniform, chance)
+
+            def random_words(lane):  # type: ignore[no-untyped-def]
+                first = builder.udiv(lane, v.size(2))
+                places = [v.at(generators, builder.add(v.size(k * LANES // 2), first)) for k in range(4)]
                 random, after = v.xoshiro(*(v.load(place) for place in places))
                 for place, word in zip(places, after, strict=True):
                     builder.store(word, place, align=1)
-                mantissa = builder.or_(builder.lshr(random, v.constant(12)), v.constant(0x3FF0000000000000))
-                uniform = builder.fsub(builder.bitcast(mantissa, numbers), number(1.0))
+                return random
 
+            def outcome(decided, old):  # type: ignore[no-untyped-def]
+                if heat_bath:
+                    return builder.select(decided, ir.Constant(bytes_, [1] * GROUP), ir.Constant(bytes_, [-1] * GROUP))
+                return builder.select(decided, builder.sub(ir.Constant(bytes_, [0] * GROUP), old), old)
+
+            mine_at = builder.mul(spin, v.size(LANES))
+            with cgutils.for_range(builder, v.size(LANES // GROUP)) as groups:
+                lane = builder.mul(groups.index, v.size(GROUP))
                 target = v.at(states, builder.add(mine_at, lane), bytes_)
                 old = v.load(target)
-                x = builder.load(local) if heat_bath else builder.fmul(builder.load(local), builder.sitofp(old, numbers))
-                for limit, beyond in ((700.0, ">"), (-700.0, "<")):
-                    x = builder.select(builder.fcmp_ordered(beyond, x, number(limit)), number(limit), x)
-                chance = exponential(x)
-                if heat_bath:  # +1 with probability 1 / (1 + exp(-2 h))
-                    up = builder.fcmp_ordered("<", builder.fmul(uniform, builder.fadd(chance, number(1.0))), number(1.0))
-                    new = builder.select(up, v.constant(1, bytes_), v.constant(-1, bytes_))
-                else:  # flips with probability min(1, exp(-2 h s))
-                    flip = builder.fcmp_ordered("<", uniform, chance)
-                    new = builder.select(flip, builder.sub(v.constant(0, bytes_), old), old)
-                builder.store(new, target, align=1)
+                eight_bits = ir.Constant(_SINGLE.words, [8] * GROUP)
+                coarse = builder.lshr(builder.bitcast(random_words(lane), _SINGLE.words), eight_bits)  # 24 bits
+                lower = builder.fmul(builder.sitofp(coarse, _SINGLE.numbers), _SINGLE.constant(2.0**-24))
+                upper = builder.fadd(lower, _SINGLE.constant(2.0**-24))
+                chance = odds(_SINGLE, lane, old)
+                surely = is_below(_SINGLE, upper, chance, SLACK)
+                maybe = is_below(_SINGLE, lower, chance, -SLACK)
+                builder.store(outcome(surely, old), target, align=1)
+                open_ = builder.bitcast(builder.xor(surely, maybe), ir.IntType(GROUP))
+                with builder.if_then(builder.icmp_unsigned("!=", open_, ir.Constant(ir.IntType(GROUP), 0)), likely=False):
+                    halves = []
+                    for _ in range(2):
+                        words = builder.or_(builder.lshr(random_words(lane), v.constant(12)), v.constant(0x3FF0000000000000))
+                        halves.append(builder.bitcast(words, ir.VectorType(ir.DoubleType(), GROUP // 2)))
+                    together = ir.Constant(ir.VectorType(ir.IntType(32), GROUP), list(range(GROUP)))
+                    fine = builder.fsub(builder.shuffle_vector(*halves, together), _DOUBLE.constant(1.0))
+                    uniform = builder.fadd(builder.sitofp(coarse, _DOUBLE.numbers), fine)
+                    uniform = builder.fmul(uniform, _DOUBLE.constant(2.0**-24))
+                    decided = is_below(_DOUBLE, uniform, odds(_DOUBLE, lane, old), 0.0)
+                    still_open = builder.bitcast(open_, bits)
+                    builder.store(outcome(builder.select(still_open, decided, surely), old), target, align=1)
             return context.get_dummy_value()
 
-        return types.void(state, spin, neighbours, couplings, start, stop, field, streams), generate
+        return types.void(state, spin, neighbours, couplings, start, stop, field, streams, single), generate
 
     return update
 
@@ -307,15 +361,16 @@ def general_sweeps(start, stop, indptr, indices, couplings, fields, heat_bath, r
     """Sweeps of 64 chains a block, for blocks start to stop; any couplings and fields.
 
     indptr, indices: int64, couplings: float64, CSR of J     fields: (n_spins,)
-    streams: (n_blocks, 4, LANES) uint64     states: (n_blocks, n_spins, LANES) int8; both are left where the next call goes on
+    streams: (n_blocks, 4, LANES // 2) uint64   states: (n_blocks, n_spins, LANES) int8; both are left where the next call goes on
     """
     n_spins = len(fields)
+    single = (-2 * couplings).astype(np.float32)
     for block in range(start, stop):
         state, stream = states[block].ravel(), streams[block].ravel()
         for _ in range(n_sweeps):
             for step in range(n_spins):
-                i = _random_spin(stream, LANES, n_spins) if random_order else step
+                i = _random_spin(stream, LANES // 2, n_spins) if random_order else step
                 if heat_bath or indptr[i] == indptr[i + 1]:  # Metropolis would flip an isolated spin every time
-                    _general_draw(state, i, indices, couplings, indptr[i], indptr[i + 1], fields[i], stream)
+                    _general_draw(state, i, indices, couplings, indptr[i], indptr[i + 1], fields[i], stream, single)
                 else:
-                    _general_flip(state, i, indices, couplings, indptr[i], indptr[i + 1], fields[i], stream)
+                    _general_flip(state, i, indices, couplings, indptr[i], indptr[i + 1], fields[i], stream, single)
