@@ -56,11 +56,11 @@ def strips(n_blocks: int, n_words: int) -> NDArray[np.uint8]:
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def split(start, stop, words, n_steps, nibbles, pairs, spin_sums):
-    """nibbles[b, k, j] = k-th group of 4 samples of spin j of block b, and pairs[b, k, j] = where TABLES has spins 2j and 2j + 1.
+def split(start, stop, words, n_steps, nibbles, spin_sums):
+    """nibbles[b, k, j] = k-th group of 4 samples of spin j of block b, for blocks start to stop.
 
-    For blocks start to stop; zero past the last spin and past the last word. On the way spin_sums[j] += 2 * (set bits of spin j).
-    words: (n_spins, n_words) uint64     nibbles: (n_blocks, >= n_steps, COLUMNS) uint8     pairs: (..., COLUMNS // 2) uint16
+    Zero past the last spin and past the last word. On the way spin_sums[j] += 2 * (set bits of spin j).
+    words: (n_spins, n_words) uint64     nibbles: (n_blocks, >= n_steps, COLUMNS) uint8
     """
     n_spins, n_words = words.shape
     column = np.empty(COLUMNS, np.uint64)
@@ -79,19 +79,19 @@ def split(start, stop, words, n_steps, nibbles, pairs, spin_sums):
                     spin_sums[first + j] += 2 * np.int64(up)
             column[:] = ahead[w % AHEAD]
             for t in range(16):
-                row, tables = nibbles[block, 16 * w + t], pairs[block, 16 * w + t]
+                row = nibbles[block, 16 * w + t]
                 for j in range(COLUMNS):
                     row[j] = column[j] & np.uint64(15)
                     column[j] >>= np.uint64(4)
-                for j in range(COLUMNS // 2):
-                    tables[j] = (np.uint16(row[2 * j]) << np.uint16(4)) | (np.uint16(row[2 * j + 1]) << np.uint16(8))
         nibbles[block, 16 * n_words : n_steps] = 0
-        pairs[block, 16 * n_words : n_steps] = 0
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _count_tile(typing, tables, pairs, pair, nibbles, column, n_triples, counts, at):  # type: ignore[no-untyped-def]
-    """counts[at + r * COLUMNS + l] += samples in which row r of the pair and column l differ; all arrays are flat."""
+def _count_tile(typing, tables, nibbles, pair, column, n_triples, counts, at):  # type: ignore[no-untyped-def]
+    """counts[at + r * COLUMNS + l] += samples in which spin r of the pair and spin l of the columns differ; all arrays are flat.
+
+    pair, column: where their first nibbles are
+    """
     bytes_, words = ir.VectorType(ir.IntType(8), LANES), ir.VectorType(ir.IntType(16), LANES)
     quarter, half = ir.VectorType(ir.IntType(8), 16), ir.VectorType(ir.IntType(16), LANES // 2)
 
@@ -105,21 +105,23 @@ def _count_tile(typing, tables, pairs, pair, nibbles, column, n_triples, counts,
         def size(number):  # type: ignore[no-untyped-def]
             return ir.Constant(ir.IntType(64), number)
 
-        all_tables, all_pairs, all_nibbles, all_counts = (data(position) for position in (0, 1, 3, 6))
+        all_tables, all_nibbles, all_counts = (data(position) for position in (0, 1, 5))
         shuffle = cgutils.get_or_insert_function(builder.module, ir.FunctionType(bytes_, [bytes_, bytes_]), "llvm.x86.avx2.pshuf.b")
         twice = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [lane % 16 for lane in range(LANES)])
         low_halves, four = ir.Constant(bytes_, [15] * LANES), ir.Constant(half, [4] * (LANES // 2))
         sums = [[cgutils.alloca_once_value(builder, ir.Constant(bytes_, [0] * LANES)) for _ in range(PARTS)] for _ in range(2)]
-        with cgutils.for_range(builder, args[5]) as loop:
+        with cgutils.for_range(builder, args[4]) as loop:
             found = [None] * PARTS
             for look_up in range(TRIPLE):
                 step = builder.add(builder.mul(loop.index, size(TRIPLE)), size(look_up))
-                place = builder.add(builder.mul(step, size(COLUMNS // 2)), args[2])
-                which = builder.zext(builder.load(builder.gep(all_pairs, [place])), ir.IntType(64))
+                step = builder.mul(step, size(COLUMNS))
+                both = load(all_nibbles, builder.add(step, args[2]), ir.IntType(16))  # y + 256 y'
+                both = builder.zext(both, ir.IntType(64))
+                which = builder.add(both, builder.mul(builder.and_(both, size(15)), size(15)))  # 16 y + 256 y'
                 table = load(all_tables, which, quarter)
                 table = builder.shuffle_vector(table, ir.Constant(quarter, ir.Undefined), twice)
                 for part in range(PARTS):
-                    place = builder.add(builder.mul(step, size(COLUMNS)), builder.add(args[4], size(part * LANES)))
+                    place = builder.add(step, builder.add(args[3], size(part * LANES)))
                     differ = builder.call(shuffle, [table, load(all_nibbles, place, bytes_)])
                     found[part] = differ if look_up == 0 else builder.add(found[part], differ)
             for part in range(PARTS):
@@ -128,24 +130,24 @@ def _count_tile(typing, tables, pairs, pair, nibbles, column, n_triples, counts,
                     builder.store(builder.add(builder.load(total), builder.and_(more, low_halves)), total)
         for row in range(2):
             for part in range(PARTS):
-                place = builder.gep(all_counts, [builder.add(args[7], size(row * COLUMNS + part * LANES))])
+                place = builder.gep(all_counts, [builder.add(args[6], size(row * COLUMNS + part * LANES))])
                 target = builder.bitcast(place, words.as_pointer())
                 more = builder.zext(builder.load(sums[row][part]), words)
                 builder.store(builder.add(builder.load(target, align=2), more), target, align=2)
         return context.get_dummy_value()
 
-    return types.void(tables, pairs, pair, nibbles, column, n_triples, counts, at), generate
+    return types.void(tables, nibbles, pair, column, n_triples, counts, at), generate
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def subtract_differences(start, stop, nibbles, pairs, n_steps, tables, n_samples, sums):
+def subtract_differences(start, stop, nibbles, n_steps, tables, n_samples, sums):
     """sums[i, j] -= 2 * (samples in which spins i and j differ), for i in strips start to stop (STRIP spins each) and j >= i.
 
-    nibbles, pairs: as from `split`     sums: (n_spins, n_spins) int64, overwritten by n_samples - 2 * ... where n_samples >= 0
+    nibbles: as from `split`     sums: (n_spins, n_spins) int64, overwritten by n_samples - 2 * ... where n_samples >= 0
     One writer per entry and integer sums: the result does not depend on the number of threads.
     """
     n_blocks, room, _ = nibbles.shape
-    flat_nibbles, flat_pairs = nibbles.ravel(), pairs.ravel()
+    flat_nibbles = nibbles.ravel()
     tile = np.empty((STRIP, COLUMNS), np.uint16)
     flat_tile = tile.ravel()
     for strip in range(start, stop):
@@ -156,9 +158,9 @@ def subtract_differences(start, stop, nibbles, pairs, n_steps, tables, n_samples
                 tile[:] = 0
                 for k in range(slab, min(slab + SLAB, n_steps), STEPS):
                     n_triples = min(STEPS, n_steps - k) // TRIPLE
-                    pair, column = ((block * room + k) * COLUMNS + offset) // 2, (other * room + k) * COLUMNS
+                    pair, column = (block * room + k) * COLUMNS + offset, (other * room + k) * COLUMNS
                     for row in range(0, STRIP, 2):
-                        _count_tile(tables, flat_pairs, pair + row // 2, flat_nibbles, column, n_triples, flat_tile, row * COLUMNS)
+                        _count_tile(tables, flat_nibbles, pair + row, column, n_triples, flat_tile, row * COLUMNS)
                 for r in range(min(STRIP, len(sums) - first_row)):
                     i = first_row + r
                     row = sums[i, first_column:]
