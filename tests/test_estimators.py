@@ -20,7 +20,7 @@ ESTIMATORS = [ik.LinearIsing(), ik.RidgeIsing(), ik.TwoStageIsing()]
 
 def worlds(n_spins, n_samples):
     truth = ik.random_regular(n_spins=n_spins, degree=3, coupling=0.4, random_state=n_samples)
-    return ik.sample(truth, n_samples=n_samples, warm_up=30, random_state=n_samples + 1)
+    return ik.sample(truth, n_samples=n_samples, random_state=n_samples + 1)
 
 
 @pytest.mark.parametrize("fit_fields", [True, False])
