@@ -115,15 +115,16 @@ def _sums_by_lookup(
     words: Words, n_samples: int, sums: NDArray[np.int64], spin_sums: NDArray[np.int64], n_jobs: int | None
 ) -> None:
     """Pair and spin sums by table look-up, a slab of samples at a time so that its nibbles take little memory."""
+    words = np.ascontiguousarray(words)
     n_spins, n_words = words.shape
     n_blocks, n_strips = -(-n_spins // nibbles.COLUMNS), -(-n_spins // nibbles.STRIP)
     slab = min(n_words, max(64, _SLAB_BYTES // (16 * nibbles.COLUMNS * n_blocks)))
     room = nibbles.strips(n_blocks, slab)
     spin_sums[:] = -n_samples
     for start in range(0, n_words, slab):
-        piece = words[:, start : start + slab]
-        n_steps = nibbles.steps_of(piece.shape[1])
-        spread(nibbles.split, n_blocks, piece, n_steps, room, spin_sums, n_jobs=n_jobs)
+        stop = min(start + slab, n_words)
+        n_steps = nibbles.steps_of(stop - start)
+        spread(nibbles.split, n_blocks, words, start, stop, n_steps, room, spin_sums, n_jobs=n_jobs)
         counted = (room, n_steps, nibbles.TABLES, n_samples if start == 0 else -1, sums)
         spread(nibbles.subtract_differences, n_strips, *counted, n_jobs=n_jobs)
     spread(kernels.mirror, n_spins, sums, chunk=64, n_jobs=n_jobs)

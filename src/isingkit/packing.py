@@ -223,7 +223,7 @@ def _cut(words: Words, start: int, count: int) -> Words:
     if count % 64:
         low = low.copy()
         low[:, -1] &= np.uint64((1 << count % 64) - 1)
-    return low
+    return np.ascontiguousarray(low)  # kernels are compiled for whole rows
 
 
 def _joined(pieces: Sequence[Words], lengths: Sequence[int]) -> Words:

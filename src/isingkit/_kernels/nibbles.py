@@ -56,13 +56,13 @@ def strips(n_blocks: int, n_words: int) -> NDArray[np.uint8]:
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def split(start, stop, words, n_steps, nibbles, spin_sums):
-    """nibbles[b, k, j] = k-th group of 4 samples of spin j of block b, for blocks start to stop.
+def split(start, stop, words, first_word, last_word, n_steps, nibbles, spin_sums):
+    """nibbles[b, k, j] = k-th group of 4 samples, from first_word to last_word, of spin j of block b, for blocks start to stop.
 
     Zero past the last spin and past the last word. On the way spin_sums[j] += 2 * (set bits of spin j).
     words: (n_spins, n_words) uint64     nibbles: (n_blocks, >= n_steps, COLUMNS) uint8
     """
-    n_spins, n_words = words.shape
+    n_spins, n_words = len(words), last_word - first_word
     column = np.empty(COLUMNS, np.uint64)
     ahead = np.zeros((AHEAD, COLUMNS), np.uint64)
     for block in range(start, stop):
@@ -74,8 +74,8 @@ def split(start, stop, words, n_steps, nibbles, spin_sums):
                 for j in range(width):
                     up = np.uint64(0)
                     for k in range(min(AHEAD, n_words - w)):
-                        ahead[k, j] = words[first + j, w + k]
-                        up += popcount(words[first + j, w + k])
+                        ahead[k, j] = words[first + j, first_word + w + k]
+                        up += popcount(ahead[k, j])
                     spin_sums[first + j] += 2 * np.int64(up)
             column[:] = ahead[w % AHEAD]
             for t in range(16):
