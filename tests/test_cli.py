@@ -114,6 +114,7 @@ def test_every_kind_of_teacher_is_made(capsys, tmp_path, kind, options, n_edges)
         (["sample", "nothing.npz", "--samples", "5", "-o", "x.spins"], "does not exist"),
         (["sample", __file__, "--samples", "5", "-o", "x.spins"], "is not an isingkit model"),
         (["sample", __file__, "--samples", "5", "-o", "x.txt"], ".spins, .npy or .csv"),
+        (["sample", __file__, "--samples", "5", "-o", "nowhere/x.spins"], "no such folder: nowhere"),
     ],
 )
 def test_mistakes_with_teachers_and_samples_say_what_to_do(capsys, monkeypatch, tmp_path, arguments, says):

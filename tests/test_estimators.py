@@ -171,6 +171,8 @@ def test_scoring_reads_a_table_as_the_fit_did(spins):
     assert fit.score(np.full((3, 12), "up")) == pytest.approx(ik.RidgeIsing().fit(spins).score(np.ones((3, 12))))
     with pytest.raises(ex.SpinValueError, match="down or up was expected"):
         fit.score(np.full((3, 12), "sideways"))
+    with pytest.raises(ex.CodingMismatchError, match="'x0' was read as"):
+        fit.score(ik.pack(ik.as_spins(np.where(spins > 0, "up", "down"), mapping=[("up", "down")] * 12)))
 
 
 def test_least_squares_refuses_too_few_samples_and_offers_ridge(rng):
@@ -259,6 +261,7 @@ def test_a_constant_column_is_an_isolated_spin_and_changes_nothing_else(estimato
         (ik.LinearIsing(threshold=-1), "threshold must be"),
         (ik.LinearIsing(threshold=np.nan), "threshold must be"),
         (ik.LinearIsing(rule="both"), "'average', 'and' or 'or'"),
+        (ik.LinearIsing(missing="ignore"), "'error', 'drop' or 'pairwise'"),
     ],
 )
 def test_settings_out_of_range_are_refused(estimator, says, spins):

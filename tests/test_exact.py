@@ -39,6 +39,7 @@ def test_exact_sums_equal_the_definition(make, seed):
         np.testing.assert_allclose(found.probabilities[place], probability, atol=1e-15)
     else:
         np.testing.assert_allclose([[found.pair_mean(i, j) for j in range(9)] for i in range(9)], pairs, atol=1e-13)
+        assert found.pair_mean(-1, 8) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("make", [a_tree, a_forest, a_graph])

@@ -321,3 +321,30 @@ def test_edge_correlations_of_large_random_regular_graphs_are_tanh():
     upper = scipy.sparse.triu(model.couplings).tocoo()
     by_chain = (samples[:, upper.row] * samples[:, upper.col] * np.sign(upper.data)).mean(axis=1)
     assert abs(by_chain.mean() - np.tanh(0.4)) < 3 * by_chain.std() / np.sqrt(2048) + 1 / 1600
+
+
+@pytest.mark.parametrize("field", [0.0, 1e-13])
+@pytest.mark.parametrize(("n_spins", "product"), [(3, -1), (4, 1), (5, 1), (6, -1)])
+def test_metropolis_in_turn_does_not_go_round_in_circles(n_spins, product, field):
+    """Rings, frustrated ones too: were flips that cost nothing always accepted, chains would never forget their start."""
+    couplings = 0.5 * (np.eye(n_spins, k=1) + np.eye(n_spins, k=1 - n_spins))
+    couplings[0, 1] *= product
+    model = ik.IsingModel(couplings + couplings.T, np.full(n_spins, field))
+    samples = ik.sample(model, n_samples=51_200, warm_up=300, update="metropolis", random_state=0)
+    assert max(deviations(model, samples)) < 5
+
+
+def test_large_numbers_that_cancel_do_not_lose_the_small_one():
+    """-1e6 and 1e6 + 0.3 leave a field of 0.3, which single precision would not see: catches a mean wrong by 3 percent."""
+    model = ik.IsingModel([[0, -1e6], [-1e6, 0]], [1e6 + 0.3, 4e6])
+    for update in ("heat-bath", "metropolis"):
+        samples = np.asarray(ik.sample(model, n_samples=2**18, warm_up=30, update=update, check=False, random_state=0))
+        assert samples[:, 0].mean() == pytest.approx(np.tanh(0.3), abs=5 / 2**9)
+
+
+def test_frozen_spins_and_short_warm_ups_are_no_disagreement(rng):
+    couplings = np.triu(0.1 * rng.normal(size=(50, 50)), 1) / 7
+    ik.sample(ik.IsingModel(couplings + couplings.T, 10 + rng.normal(size=50)), n_samples=64, random_state=0)
+    weak = ik.random_regular(n_spins=100, degree=3, coupling=0.05, random_state=0)
+    for warm_up in (1, 2, 3, 5, 10, 30):
+        ik.sample(weak, n_samples=512, warm_up=warm_up, random_state=0)

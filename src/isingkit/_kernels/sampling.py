@@ -175,7 +175,7 @@ def _bit_update(n_planes, n_counts):
     return update
 
 
-# For couplings of one strength Metropolis leaves counts above half the degree to chance, heat bath all of them.
+# For couplings of one strength Metropolis leaves counts from half the degree on to chance, heat bath all of them.
 _flip_up_to_3, _flip_up_to_7, _flip_up_to_15, _flip_up_to_63 = (_bit_update(n, 1 << n - 1) for n in (2, 3, 4, 6))
 _draw_up_to_3, _draw_up_to_7, _draw_up_to_15, _draw_up_to_63 = (_bit_update(n, 1 << n) for n in (2, 3, 4, 6))
 
@@ -207,7 +207,7 @@ def bit_sweeps(start, stop, indptr, indices, signs, chances, chance_of_degree, h
                     else:
                         _draw_up_to_63(state, i, indices, signs, a, b, flat_chances, chance, 0, 0, stream)
                 else:
-                    first = degree // 2 + 1 if degree > 0 else 0  # an isolated spin would flip every time: toss a coin instead
+                    first = (degree + 1) // 2  # a flip that costs nothing is left to chance, too
                     if degree <= 3:
                         _flip_up_to_3(state, i, indices, signs, a, b, flat_chances, chance, first, -1, stream)
                     elif degree <= 7:
@@ -222,7 +222,8 @@ def bit_sweeps(start, stop, indptr, indices, signs, chances, chance_of_degree, h
 
 LANES = 64  # chains of one block; their states of one spin are one cache line
 GROUP = 16  # of them in one vector of numbers; their random bits are GROUP // 2 words
-SLACK = 1e-4  # far more than single precision is off by; what is closer than that to being undecided is done again in double
+SLACK = 1e-4  # relative: what is closer than that to being undecided in single precision is done again in double
+STRONG = 200.0  # sums of |field| and |couplings| for which single precision could be off by more than that
 
 
 class _Real:
@@ -255,8 +256,8 @@ _SINGLE = _Real(ir.FloatType(), 32, 23, 6, 80.0)  # to 5 digits
 _DOUBLE = _Real(ir.DoubleType(), 64, 52, 12, 700.0)  # to 14 digits
 
 
-def _general_update(heat_bath):
-    """An intrinsic that updates one spin of a block of 64 chains."""
+def _general_update(heat_bath, slack):
+    """An intrinsic that updates one spin of a block of 64 chains; with a huge slack all of them in double precision."""
 
     @intrinsic  # type: ignore[untyped-decorator]
     def update(typing, state, spin, neighbours, couplings, start, stop, field, streams, single):
@@ -295,9 +296,12 @@ def _general_update(heat_bath):
                     more = builder.fmul(everywhere(factor), spins)
                     builder.store(builder.fadd(builder.load(local), more), local)
                 x = builder.load(local)
-                if not heat_bath:
-                    x = builder.fmul(x, builder.sitofp(old, real.numbers))
-                return real.exponential(builder, x)
+                if heat_bath:
+                    return real.exponential(builder, x)
+                # a flip that costs nothing is tossed for: spins in turn could go round in circles for ever
+                costs_nothing = builder.fcmp_ordered("==", x, real.constant(0.0))
+                chance = real.exponential(builder, builder.fmul(x, builder.sitofp(old, real.numbers)))
+                return builder.select(costs_nothing, real.constant(0.5), chance)
 
             def is_below(real, uniform, chance, slack):  # type: ignore[no-untyped-def]
                 """uniform < 1 / (1 + chance) for heat bath, uniform < chance for Metropolis, with room to spare for slack > 0."""
@@ -330,8 +334,8 @@ def _general_update(heat_bath):
                 lower = builder.fmul(builder.sitofp(coarse, _SINGLE.numbers), _SINGLE.constant(2.0**-24))
                 upper = builder.fadd(lower, _SINGLE.constant(2.0**-24))
                 chance = odds(_SINGLE, lane, old)
-                surely = is_below(_SINGLE, upper, chance, SLACK)
-                maybe = is_below(_SINGLE, lower, chance, -SLACK)
+                surely = is_below(_SINGLE, upper, chance, slack)
+                maybe = is_below(_SINGLE, lower, chance, -slack)
                 builder.store(outcome(surely, old), target, align=1)
                 open_ = builder.bitcast(builder.xor(surely, maybe), ir.IntType(GROUP))
                 with builder.if_then(builder.icmp_unsigned("!=", open_, ir.Constant(ir.IntType(GROUP), 0)), likely=False):
@@ -353,7 +357,8 @@ def _general_update(heat_bath):
     return update
 
 
-_general_draw, _general_flip = _general_update(True), _general_update(False)
+_general_draw, _general_flip = _general_update(True, SLACK), _general_update(False, SLACK)
+_strong_draw, _strong_flip = _general_update(True, 1e30), _general_update(False, 1e30)
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -365,12 +370,21 @@ def general_sweeps(start, stop, indptr, indices, couplings, fields, heat_bath, r
     """
     n_spins = len(fields)
     single = (-2 * couplings).astype(np.float32)
+    strong = np.empty(n_spins, np.bool_)
+    for i in range(n_spins):
+        strong[i] = abs(fields[i]) + np.abs(couplings[indptr[i] : indptr[i + 1]]).sum() > STRONG
     for block in range(start, stop):
         state, stream = states[block].ravel(), streams[block].ravel()
         for _ in range(n_sweeps):
             for step in range(n_spins):
                 i = _random_spin(stream, LANES // 2, n_spins) if random_order else step
-                if heat_bath or indptr[i] == indptr[i + 1]:  # Metropolis would flip an isolated spin every time
-                    _general_draw(state, i, indices, couplings, indptr[i], indptr[i + 1], fields[i], stream, single)
+                a, b = indptr[i], indptr[i + 1]
+                draw = heat_bath or a == b  # isolated spins in a weak field would flip nearly every time
+                if draw and strong[i]:
+                    _strong_draw(state, i, indices, couplings, a, b, fields[i], stream, single)
+                elif draw:
+                    _general_draw(state, i, indices, couplings, a, b, fields[i], stream, single)
+                elif strong[i]:
+                    _strong_flip(state, i, indices, couplings, a, b, fields[i], stream, single)
                 else:
-                    _general_flip(state, i, indices, couplings, indptr[i], indptr[i + 1], fields[i], stream, single)
+                    _general_flip(state, i, indices, couplings, a, b, fields[i], stream, single)

@@ -57,6 +57,8 @@ def main(arguments: list[str] | None = None) -> None:
         _stop(error.format_message())
     except IsingkitError as error:
         _stop(str(error))
+    except MemoryError as error:
+        _stop(f"not enough memory: {error}; ask for less.")
     except OSError as error:
         _stop(f"{error.strerror or error}: {error.filename or ''}")
     except (click.Abort, KeyboardInterrupt):

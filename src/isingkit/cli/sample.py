@@ -30,6 +30,8 @@ def command(
     """Draw samples of a saved model by Monte Carlo."""
     if output.suffix not in (".spins", ".npy", ".csv"):
         raise click.UsageError(f"samples are saved as .spins, .npy or .csv, not as '{output.name}'", click.get_current_context())
+    if not output.parent.is_dir():
+        raise click.UsageError(f"no such folder: {output.parent}", click.get_current_context())
 
     import numpy as np
 

@@ -13,7 +13,7 @@ from isingkit.estimators.symmetric import symmetric_couplings
 from isingkit.exceptions import EmptyTableError, ModelMismatchError, SettingError, require_instance, require_number
 from isingkit.gram import Gram, gram
 from isingkit.model import IsingModel
-from isingkit.packing import PackedSpins, as_asked, pack
+from isingkit.packing import PackedSpins, as_asked, pack, require_same_coding
 from isingkit.spins import Spins, as_spins, as_weights, require_network
 
 
@@ -99,6 +99,8 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
     def _check_settings(self) -> None:
         require_number("threshold", self.threshold, at_least=0)
         require_instance("fit_fields", self.fit_fields, bool, "True or False")
+        if self.missing not in ("error", "drop", "pairwise"):
+            raise SettingError(setting="missing", value=self.missing, expected="'error', 'drop' or 'pairwise'")
         if self.rule not in ("average", "and", "or"):
             raise SettingError(setting="rule", value=self.rule, expected="'average', 'and' or 'or'")
 
@@ -110,6 +112,8 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
                 self._set_names(packed.names)
             elif packed.names != self.model_.names:
                 raise ModelMismatchError(left=self.model_.names, right=packed.names, what="the fit and the samples")
+            else:
+                require_same_coding(packed.names, self.mapping_, packed.mapping)
         else:
             if not reset:
                 validate_data(self, X, reset=False, skip_check_array=True)  # the same spins as in fit

@@ -22,9 +22,10 @@ class Watch:
         self._seen: list[dict[str, NDArray[np.float64]]] = []  # for each look: one number a chain, random starts first
 
     def intervals(self, warm_up: int) -> list[int]:
-        """Sweeps before each look; they add up to warm_up."""
-        second_half = np.linspace(warm_up - warm_up // 2, warm_up, N_LOOKS).astype(int)
-        return np.diff(second_half, prepend=0).tolist()  # type: ignore[no-any-return]
+        """Sweeps before each look, at least one; they add up to warm_up."""
+        n_looks = max(2, min(N_LOOKS, warm_up // 2 // 2 * 2))
+        looks = np.unique(np.linspace(warm_up - warm_up // 2, warm_up, n_looks).astype(int))
+        return np.diff(looks, prepend=0).tolist()  # type: ignore[no-any-return]
 
     def look(self, chains: tuple[NDArray[np.int8], NDArray[np.int8]]) -> None:
         """Note what the chains, (n_chains, n_spins) from random and from aligned starts, show now."""
@@ -51,18 +52,25 @@ class Watch:
 
 
 def _diagnosed(draws: NDArray[np.float64]) -> dict[str, float]:
-    """draws: (n_chains, n_looks), the first half of the chains started at random, the other aligned."""
+    """draws: (n_chains, n_looks), the first half of the chains started at random, the other aligned.
+
+    R-hat wants chains that have had time to change: where there are fewer looks than planned it is left at 1.
+    """
     n_chains, n_looks = draws.shape
-    halves = draws.reshape(2 * n_chains, n_looks // 2)  # split: each chain's first and second half
-    within = halves.var(axis=1, ddof=1).mean()
-    between = halves.mean(axis=1).var(ddof=1)
-    length = halves.shape[1]
-    r_hat = np.sqrt((length - 1) / length + between / within) if within > 0 else 1.0 if between == 0 else np.inf
-    # draws of one chain: the variance of its mean over that of independent ones
-    effective = draws.size if between == 0 else min(draws.size, len(halves) * within / between)
-    ends = draws[:, -n_looks // 2 :].mean(axis=1)
+    smallest = (1e-9 * np.abs(draws).max()) ** 2  # what is less is rounding
+    ends = draws[:, n_looks // 2 :].mean(axis=1)
     random, aligned = ends[: n_chains // 2], ends[n_chains // 2 :]
-    error = np.sqrt((random.var(ddof=1) + aligned.var(ddof=1)) / (n_chains // 2))
-    apart = abs(random.mean() - aligned.mean())
-    starts_apart = apart / error if error > 0 else 0.0 if apart == 0 else np.inf
+    variance, apart = (random.var(ddof=1) + aligned.var(ddof=1)) / (n_chains // 2), (random.mean() - aligned.mean()) ** 2
+    starts_apart = 0.0 if apart <= smallest else np.sqrt(apart / variance) if variance > smallest else np.inf
+    if n_looks < N_LOOKS:
+        return {"r_hat": 1.0, "effective_samples": float(n_chains), "starts_apart": float(starts_apart)}
+    halves = draws.reshape(2 * n_chains, n_looks // 2)  # split: each chain's first and second half
+    length = halves.shape[1]
+    within, between = halves.var(axis=1, ddof=1).mean(), halves.mean(axis=1).var(ddof=1)
+    if between <= smallest:
+        r_hat, effective = 1.0, float(draws.size)
+    else:
+        r_hat = np.sqrt((length - 1) / length + between / within) if within > smallest else np.inf
+        # draws of one chain: the variance of its mean over that of independent ones
+        effective = min(draws.size, len(halves) * within / between)
     return {"r_hat": float(r_hat), "effective_samples": float(effective), "starts_apart": float(starts_apart)}

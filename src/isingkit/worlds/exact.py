@@ -97,6 +97,7 @@ class Tree:
         j
             Another, or the same.
         """
+        i, j = (range(len(self.means))[spin] for spin in (i, j))  # negative places count from the end
         above_i, above_j = self._ancestors(i), self._ancestors(j)
         meeting = next((spin for spin in above_i if spin in above_j), None)
         if meeting is None:  # two trees are independent

@@ -154,6 +154,8 @@ def from_graph(
     random_state
         Seed or numpy Generator.
     """
+    if not hasattr(graph, "is_directed"):
+        raise SettingError(setting="graph", value=type(graph), expected="a networkx graph")
     place: dict[Hashable, int] = {node: k for k, node in enumerate(graph.nodes)}
     edges = list(graph.edges(data=True))
     if graph.is_directed() or graph.is_multigraph() or any(a == b for a, b, _ in edges):
@@ -163,7 +165,7 @@ def from_graph(
         found = [attributes.get("coupling", attributes.get("weight")) for _, _, attributes in edges]
         if None in found:
             raise SettingError(setting="coupling", value=None, expected="given where edges have no 'coupling' or 'weight'")
-        coupling = np.array(found, dtype=np.float64)
+        coupling = found
     if fields is None and any("field" in attributes for _, attributes in graph.nodes(data=True)):
         fields = np.array([attributes.get("field", 0.0) for _, attributes in graph.nodes(data=True)])
     names = tuple(str(node) for node in graph.nodes)
@@ -242,7 +244,10 @@ def _drawn(setting: str, value: Any, count: int, rng: np.random.Generator) -> ND
     if np.ndim(value) == 0:
         require_number(setting, value)
         return np.full(count, float(value))
-    values = np.asarray(value, dtype=np.float64)
+    try:
+        values = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
     if values.shape != (count,) or not np.isfinite(values).all():
         raise SettingError(
             setting=setting, value=f"shape {values.shape}", expected=f"a number, a distribution, or {count} finite numbers"

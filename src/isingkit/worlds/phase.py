@@ -39,7 +39,7 @@ def paramagnetic(model: IsingModel) -> Phase:
 
 
 def _spectral_radius(model: IsingModel, weights: np.ndarray, n_steps: int = 24) -> float:  # type: ignore[type-arg]
-    """Gelfand's formula: the growth of a vector's norm over many steps; 0 on trees, where every message dies out."""
+    """Gelfand's formula: the growth of a vector's norm over many steps; 0 on trees shallower than that, where messages die out."""
     graph = model.couplings
     if graph.nnz == 0:
         return 0.0

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from tqdm import tqdm
 
 from isingkit._kernels import sampling as kernels
@@ -121,7 +122,7 @@ def default_warm_up(model: IsingModel) -> int:
 
 def _steps(n_sweeps: int, n_spins_and_chains: int) -> list[int]:
     """Sweeps in portions of a few seconds at the most, so that a progress bar moves and Ctrl-C is heard."""
-    portion = max(1, 10**10 // n_spins_and_chains)
+    portion = max(1, 10**10 // max(1, n_spins_and_chains))
     return [min(portion, n_sweeps - done) for done in range(0, n_sweeps, portion)]
 
 
@@ -194,16 +195,16 @@ def _chances(strength: float, degrees: NDArray[Any], heat_bath: bool) -> tuple[N
     """Binary digits, 0 or -1, of the chances that updates leave to chance, and where those of each degree start.
 
     Heat bath: up with probability 1 / (1 + exp(-2 K (2 n - d))) where n of d couplings pull up, n = 0 ... d.
-    Metropolis: flips with probability exp(-2 K (2 n - d)) where n > d / 2 couplings are satisfied, and else surely; isolated spins,
-    which would flip for ever, with probability 1/2.
+    Metropolis: flips with probability exp(-2 K (2 n - d)) where n > d / 2 couplings are satisfied, and surely where n < d / 2.
+    Where a flip costs nothing, n = d / 2, it is tossed for: were it always accepted, spins in turn could go round in circles.
     """
     rows: list[list[int]] = []
     starts = np.zeros(kernels.LARGEST_DEGREE + 1, dtype=np.int64)
     for degree in np.unique(degrees).tolist():
         starts[degree] = len(rows)
-        for count in range(0 if heat_bath or degree == 0 else degree // 2 + 1, degree + 1):
+        for count in range(0 if heat_bath else (degree + 1) // 2, degree + 1):
             energy = 2 * strength * (2 * count - degree)
-            chance = 1 / (1 + np.exp(-energy)) if heat_bath or degree == 0 else np.exp(-energy)
+            chance = expit(energy) if heat_bath else np.exp(-energy) if energy > 0 else 0.5
             fixed_point = min(int(chance * 2.0**64), 2**64 - 1)
             rows.append([-(fixed_point >> (63 - digit) & 1) for digit in range(64)])
     padding = [[0] * 64] * (kernels.LARGEST_DEGREE + 1)  # counts past the degree are looked up, too, but never occur
