@@ -5,11 +5,11 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def popcount(typing, word):  # type: ignore[no-untyped-def]
+@intrinsic
+def popcount(typing, word):
     """Number of set bits. Inside a loop over words LLVM turns it into the processor's vector popcount, where there is one."""
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):
         return builder.ctpop(args[0])
 
     return types.uint64(types.uint64), generate

@@ -15,6 +15,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from isingkit._kernels.gram import popcount
+from isingkit._kernels.vectors import Vectors
 
 LANES = 32  # spins in one vector of bytes
 PARTS = 4  # vectors side by side
@@ -86,8 +87,8 @@ def split(start, stop, words, first_word, last_word, n_steps, nibbles, spin_sums
         nibbles[block, 16 * n_words : n_steps] = 0
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _count_tile(typing, tables, nibbles, pair, column, n_triples, counts, at):  # type: ignore[no-untyped-def]
+@intrinsic
+def _count_tile(typing, tables, nibbles, pair, column, n_triples, counts, at):
     """counts[at + r * COLUMNS + l] += samples in which spin r of the pair and spin l of the columns differ; all arrays are flat.
 
     pair, column: where their first nibbles are
@@ -95,17 +96,14 @@ def _count_tile(typing, tables, nibbles, pair, column, n_triples, counts, at):  
     bytes_, words = ir.VectorType(ir.IntType(8), LANES), ir.VectorType(ir.IntType(16), LANES)
     quarter, half = ir.VectorType(ir.IntType(8), 16), ir.VectorType(ir.IntType(16), LANES // 2)
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        def data(position):  # type: ignore[no-untyped-def]
-            return cgutils.create_struct_proxy(signature.args[position])(context, builder, args[position]).data
+    def generate(context, builder, signature, args):
+        v = Vectors(context, builder, signature, args, LANES)
+        size = v.size
 
-        def load(array, at, kind):  # type: ignore[no-untyped-def]
-            return builder.load(builder.bitcast(builder.gep(array, [at]), kind.as_pointer()), align=1)
+        def load(array, at, kind):
+            return v.load(v.at(array, at, kind))
 
-        def size(number):  # type: ignore[no-untyped-def]
-            return ir.Constant(ir.IntType(64), number)
-
-        all_tables, all_nibbles, all_counts = (data(position) for position in (0, 1, 5))
+        all_tables, all_nibbles, all_counts = (v.data(position) for position in (0, 1, 5))
         shuffle = cgutils.get_or_insert_function(builder.module, ir.FunctionType(bytes_, [bytes_, bytes_]), "llvm.x86.avx2.pshuf.b")
         twice = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [lane % 16 for lane in range(LANES)])
         low_halves, four = ir.Constant(bytes_, [15] * LANES), ir.Constant(half, [4] * (LANES // 2))

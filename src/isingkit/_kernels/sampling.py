@@ -8,55 +8,12 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from isingkit._kernels.vectors import Vectors
+
 WORDS = 8  # words of one block of chains: one spin of 512 chains is one cache line
 CHAINS = 64 * WORDS
 LARGEST_DEGREE = 63
 UNCHECKED = 4  # digits compared between two looks at whether all chains are decided
-
-
-class _Vectors:
-    """LLVM's vector operations on `lanes` 64-bit words, whatever vectors the processor has."""
-
-    def __init__(self, context, builder, signature, args, lanes):  # type: ignore[no-untyped-def]
-        self.context, self.builder, self.signature, self.args, self.lanes = context, builder, signature, args, lanes
-        self.words = ir.VectorType(ir.IntType(64), lanes)
-
-    def data(self, position):  # type: ignore[no-untyped-def]
-        """Pointer to the first entry of an array argument."""
-        proxy = cgutils.create_struct_proxy(self.signature.args[position])
-        return proxy(self.context, self.builder, self.args[position]).data
-
-    def size(self, number):  # type: ignore[no-untyped-def]
-        return ir.Constant(ir.IntType(64), number)
-
-    def constant(self, number, kind=None):  # type: ignore[no-untyped-def]
-        return ir.Constant(kind or self.words, [number] * self.lanes)
-
-    def at(self, array, place, kind=None):  # type: ignore[no-untyped-def]
-        """Pointer to a vector that starts at a place of a flat array."""
-        return self.builder.bitcast(self.builder.gep(array, [place]), (kind or self.words).as_pointer())
-
-    def load(self, pointer):  # type: ignore[no-untyped-def]
-        return self.builder.load(pointer, align=1)
-
-    def spread(self, scalar, kind=None):  # type: ignore[no-untyped-def]
-        """A scalar in every lane."""
-        kind = kind or self.words
-        one = self.builder.insert_element(ir.Constant(kind, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
-        return self.builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zeros)
-
-    def rotated(self, word, by):  # type: ignore[no-untyped-def]
-        return self.builder.or_(self.builder.shl(word, self.constant(by)), self.builder.lshr(word, self.constant(64 - by)))
-
-    def xoshiro(self, s0, s1, s2, s3):  # type: ignore[no-untyped-def]
-        """A random word a lane and the next state (xoshiro256++, one generator a lane)."""
-        xor = self.builder.xor
-        random = self.builder.add(self.rotated(self.builder.add(s0, s3), 23), s0)
-        shifted = self.builder.shl(s1, self.constant(17))
-        s2, s3 = xor(s2, s0), xor(s3, s1)
-        s1, s0 = xor(s1, s2), xor(s0, s3)
-        return random, (s0, s1, xor(s2, shifted), self.rotated(s3, 45))
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -82,7 +39,7 @@ def _bit_update(n_planes, n_counts):
     For degrees < 2**n_planes, of whose counts the last n_counts are left to chance (those past the degree never occur).
     """
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def update(typing, state, spin, neighbours, signs, start, stop, chances, chance, first, relative, streams):
         """state[spin] of all chains after one update.
 
@@ -92,13 +49,13 @@ def _bit_update(n_planes, n_counts):
         streams: flat (4, WORDS), the xoshiro256++ generators of the words
         """
 
-        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-            v = _Vectors(context, builder, signature, args, WORDS)
+        def generate(context, builder, signature, args):
+            v = Vectors(context, builder, signature, args, WORDS)
             states, others, negative, digits, generators = (v.data(k) for k in (0, 2, 3, 6, 10))
             spin, start, stop, chance, first, relative = (args[k] for k in (1, 4, 5, 7, 8, 9))
             zero, ones = v.constant(0), v.constant(-1)
 
-            def row(array, at):  # type: ignore[no-untyped-def]
+            def row(array, at):
                 return v.at(array, builder.mul(at, v.size(WORDS)))
 
             mine = v.load(row(states, spin))
@@ -229,15 +186,15 @@ STRONG = 200.0  # sums of |field| and |couplings| for which single precision cou
 class _Real:
     """Single or double precision: how e**x is made of the bits of a number."""
 
-    def __init__(self, kind, bits, mantissa, n_terms, limit):  # type: ignore[no-untyped-def]
+    def __init__(self, kind, bits, mantissa, n_terms, limit):
         self.kind, self.words = kind, ir.VectorType(ir.IntType(bits), GROUP)
         self.numbers, self.limit, self.mantissa = ir.VectorType(kind, GROUP), limit, mantissa
         self.series = [0.6931471805599453**n / factorial(n) for n in range(n_terms)]  # of 2**f, |f| <= 1/2
 
-    def constant(self, value):  # type: ignore[no-untyped-def]
+    def constant(self, value):
         return ir.Constant(self.numbers, [value] * GROUP)
 
-    def exponential(self, builder, x):  # type: ignore[no-untyped-def]
+    def exponential(self, builder, x):
         """e**x: 2**k by the exponent's bits, 2**f by its series; adding 1.5 * 2**mantissa leaves k in the last bits."""
         for beyond, limit in ((">", self.limit), ("<", -self.limit)):
             x = builder.select(builder.fcmp_ordered(beyond, x, self.constant(limit)), self.constant(limit), x)
@@ -259,7 +216,7 @@ _DOUBLE = _Real(ir.DoubleType(), 64, 52, 12, 700.0)  # to 14 digits
 def _general_update(heat_bath, slack):
     """An intrinsic that updates one spin of a block of 64 chains; with a huge slack all of them in double precision."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def update(typing, state, spin, neighbours, couplings, start, stop, field, streams, single):
         """state[spin] of a block of 64 chains after one update.
 
@@ -270,19 +227,19 @@ def _general_update(heat_bath, slack):
         """
         bytes_, bits = ir.VectorType(ir.IntType(8), GROUP), ir.VectorType(ir.IntType(1), GROUP)
 
-        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-            v = _Vectors(context, builder, signature, args, GROUP // 2)
+        def generate(context, builder, signature, args):
+            v = Vectors(context, builder, signature, args, GROUP // 2)
             states, others, strengths, generators, rounded = (v.data(k) for k in (0, 2, 3, 7, 8))
             spin, start, stop, field = (args[k] for k in (1, 4, 5, 6))
-            whole_group = _Vectors(context, builder, signature, args, GROUP)
+            whole_group = Vectors(context, builder, signature, args, GROUP)
 
-            def odds(real, lane, old):  # type: ignore[no-untyped-def]
+            def odds(real, lane, old):
                 """exp(-2 h), or exp(-2 h s) for Metropolis."""
 
-                def twice(value):  # type: ignore[no-untyped-def]
+                def twice(value):
                     return builder.fmul(value, ir.Constant(ir.DoubleType(), -2.0))
 
-                def everywhere(value):  # type: ignore[no-untyped-def]
+                def everywhere(value):
                     return whole_group.spread(value, real.numbers)
 
                 local = cgutils.alloca_once(builder, real.numbers)
@@ -303,7 +260,7 @@ def _general_update(heat_bath, slack):
                 chance = real.exponential(builder, builder.fmul(x, builder.sitofp(old, real.numbers)))
                 return builder.select(costs_nothing, real.constant(0.5), chance)
 
-            def is_below(real, uniform, chance, slack):  # type: ignore[no-untyped-def]
+            def is_below(real, uniform, chance, slack):
                 """uniform < 1 / (1 + chance) for heat bath, uniform < chance for Metropolis, with room to spare for slack > 0."""
                 uniform = builder.fmul(uniform, real.constant(1.0 + slack))
                 if heat_bath:
@@ -311,7 +268,7 @@ def _general_update(heat_bath, slack):
                     return builder.fcmp_ordered("<", builder.fmul(uniform, odds_of_both), real.constant(1.0))
                 return builder.fcmp_ordered("<", uniform, chance)
 
-            def random_words(lane):  # type: ignore[no-untyped-def]
+            def random_words(lane):
                 first = builder.udiv(lane, v.size(2))
                 places = [v.at(generators, builder.add(v.size(k * LANES // 2), first)) for k in range(4)]
                 random, after = v.xoshiro(*(v.load(place) for place in places))
@@ -319,7 +276,7 @@ def _general_update(heat_bath, slack):
                     builder.store(word, place, align=1)
                 return random
 
-            def outcome(decided, old):  # type: ignore[no-untyped-def]
+            def outcome(decided, old):
                 if heat_bath:
                     return builder.select(decided, ir.Constant(bytes_, [1] * GROUP), ir.Constant(bytes_, [-1] * GROUP))
                 return builder.select(decided, builder.sub(ir.Constant(bytes_, [0] * GROUP), old), old)

@@ -19,6 +19,7 @@ def command(output: Path, seed: int, as_json: bool) -> None:
     """Find a planted network from fewer samples than spins, and the network of pixels in handwritten digits."""
     from tqdm import tqdm
 
+    output.mkdir(parents=True, exist_ok=True)
     with tqdm(total=5, desc="getting ready (slow only the first time)", leave=False) as progress:
         from isingkit.experiments import demo
 
@@ -34,7 +35,6 @@ def command(output: Path, seed: int, as_json: bool) -> None:
         digits = demo.measure_digits()
         progress.update()
         progress.set_description("drawing")
-        output.mkdir(parents=True, exist_ok=True)
         picture = output / "networks.png"
         with replacing(picture) as temporary:
             demo.plot(worlds[0], digits).savefig(temporary, dpi=120)

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isingkit.estimators.normal import NormalEquations, normal_equations, warn_of_constants
-from isingkit.estimators.symmetric import symmetric_couplings
+from isingkit.estimators.symmetric import RULES, symmetric_couplings
 from isingkit.exceptions import EmptyTableError, ModelMismatchError, SettingError, require_instance, require_number
 from isingkit.gram import Gram, gram
 from isingkit.model import IsingModel
@@ -101,7 +101,7 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         require_instance("fit_fields", self.fit_fields, bool, "True or False")
         if self.missing not in ("error", "drop", "pairwise"):
             raise SettingError(setting="missing", value=self.missing, expected="'error', 'drop' or 'pairwise'")
-        if self.rule not in ("average", "and", "or"):
+        if self.rule not in RULES:
             raise SettingError(setting="rule", value=self.rule, expected="'average', 'and' or 'or'")
 
     def _read(self, X: Any, sample_weight: Any, reset: bool) -> tuple[PackedSpins, NDArray[np.float64] | None]:

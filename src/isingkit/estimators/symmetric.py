@@ -6,7 +6,6 @@ from numpy.typing import NDArray
 
 from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import spread
-from isingkit.exceptions import SettingError
 
 RULES = {"average": kernels.AVERAGE, "and": kernels.AND, "or": kernels.OR}
 
@@ -16,8 +15,6 @@ def symmetric_couplings(estimates: NDArray[np.float64], threshold: float, rule: 
 
     rule "average": |J_ij + J_ji| / 2 > threshold; "and": both |J_ij| and |J_ji| > threshold; "or": one of them.
     """
-    if rule not in RULES:
-        raise SettingError(setting="rule", value=rule, expected="'average', 'and' or 'or'")
     n_spins = len(estimates)
     parts = spread(kernels.edges, -(-n_spins // kernels.TILE), estimates, threshold, RULES[rule])
     rows, columns, couplings = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
