@@ -46,8 +46,8 @@ def rivals(model, update):
         assert abs(energy / (-np.abs(strengths) * np.tanh(np.abs(strengths))).sum() - 1) < 0.1
     return {
         "ours": lambda: ours(1),
-        "one thread": lambda: ours(1, 4),
-        "two threads": lambda: ours(2, 4),
+        "one thread": lambda: ours(1, 8),
+        "two threads": lambda: ours(2, 8),
         "dwave": dwave,
         "numba": lambda: plain_metropolis(graph.indptr, graph.indices, graph.data, 20 * N_SWEEPS, state),
     }

@@ -13,7 +13,7 @@ from isingkit.exceptions import ModelMismatchError
 from isingkit.packing import PackedSpins, Words, pack, require_same_coding
 from isingkit.spins import Coding, as_weights
 
-_SLAB_BYTES = 1 << 24  # nibbles held at a time
+_SLAB_BYTES = 1 << 25  # nibbles held at a time: each slab costs a pass over the sums
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,8 +2,9 @@
 
 Four samples of one spin are a nibble x. For two spins with nibbles y and y' the 16-byte table
 T[x] = popcount(x ^ y) + 16 popcount(x ^ y') is one register, and one byte shuffle looks up 32 spins j at once: 256 pairs of values.
-Three look-ups add up before half a byte could overflow, then the halves are counted apart. XOR + popcount takes about three times
-the instructions.
+Three look-ups add up before half a byte could overflow. Their sums, and the same shifted by half a byte, are then added up modulo
+256 with no regard to what spills over; the two halves of each count follow from both at the end. XOR + popcount takes about four
+times the instructions.
 """
 
 import numba
@@ -87,54 +88,74 @@ def split(start, stop, words, first_word, last_word, n_steps, nibbles, spin_sums
         nibbles[block, 16 * n_words : n_steps] = 0
 
 
-@intrinsic
-def _count_tile(typing, tables, nibbles, pair, column, n_triples, counts, at):
-    """counts[at + r * COLUMNS + l] += samples in which spin r of the pair and spin l of the columns differ; all arrays are flat.
+def _count_tile(parts):
+    """An intrinsic that counts two spins i against `parts` vectors of spins j."""
 
-    pair, column: where their first nibbles are
-    """
-    bytes_, words = ir.VectorType(ir.IntType(8), LANES), ir.VectorType(ir.IntType(16), LANES)
-    quarter, half = ir.VectorType(ir.IntType(8), 16), ir.VectorType(ir.IntType(16), LANES // 2)
+    @intrinsic
+    def count(typing, tables, nibbles, pair, column, n_triples, counts, at):
+        """counts[at + r * COLUMNS + l] += samples in which spin r of the pair and spin l of the columns differ; arrays are flat.
 
-    def generate(context, builder, signature, args):
-        v = Vectors(context, builder, signature, args, LANES)
-        size = v.size
+        pair, column: where their first nibbles are
+        """
+        bytes_, words = ir.VectorType(ir.IntType(8), LANES), ir.VectorType(ir.IntType(16), LANES)
+        quarter, half = ir.VectorType(ir.IntType(8), 16), ir.VectorType(ir.IntType(16), LANES // 2)
 
-        def load(array, at, kind):
-            return v.load(v.at(array, at, kind))
+        def generate(context, builder, signature, args):
+            v = Vectors(context, builder, signature, args, LANES)
+            size = v.size
 
-        all_tables, all_nibbles, all_counts = (v.data(position) for position in (0, 1, 5))
-        shuffle = cgutils.get_or_insert_function(builder.module, ir.FunctionType(bytes_, [bytes_, bytes_]), "llvm.x86.avx2.pshuf.b")
-        twice = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [lane % 16 for lane in range(LANES)])
-        low_halves, four = ir.Constant(bytes_, [15] * LANES), ir.Constant(half, [4] * (LANES // 2))
-        sums = [[cgutils.alloca_once_value(builder, ir.Constant(bytes_, [0] * LANES)) for _ in range(PARTS)] for _ in range(2)]
-        with cgutils.for_range(builder, args[4]) as loop:
-            found = [None] * PARTS
-            for look_up in range(TRIPLE):
-                step = builder.add(builder.mul(loop.index, size(TRIPLE)), size(look_up))
-                step = builder.mul(step, size(COLUMNS))
-                both = load(all_nibbles, builder.add(step, args[2]), ir.IntType(16))  # y + 256 y'
-                both = builder.zext(both, ir.IntType(64))
-                which = builder.add(both, builder.mul(builder.and_(both, size(15)), size(15)))  # 16 y + 256 y'
-                table = load(all_tables, which, quarter)
-                table = builder.shuffle_vector(table, ir.Constant(quarter, ir.Undefined), twice)
-                for part in range(PARTS):
-                    place = builder.add(step, builder.add(args[3], size(part * LANES)))
-                    differ = builder.call(shuffle, [table, load(all_nibbles, place, bytes_)])
-                    found[part] = differ if look_up == 0 else builder.add(found[part], differ)
-            for part in range(PARTS):
-                shifted = builder.bitcast(builder.lshr(builder.bitcast(found[part], half), four), bytes_)
-                for total, more in ((sums[0][part], found[part]), (sums[1][part], shifted)):
-                    builder.store(builder.add(builder.load(total), builder.and_(more, low_halves)), total)
-        for row in range(2):
-            for part in range(PARTS):
-                place = builder.gep(all_counts, [builder.add(args[6], size(row * COLUMNS + part * LANES))])
-                target = builder.bitcast(place, words.as_pointer())
-                more = builder.zext(builder.load(sums[row][part]), words)
-                builder.store(builder.add(builder.load(target, align=2), more), target, align=2)
-        return context.get_dummy_value()
+            def load(array, at, kind):
+                return v.load(v.at(array, at, kind))
 
-    return types.void(tables, nibbles, pair, column, n_triples, counts, at), generate
+            def down(value, bits):
+                """Bytes shifted in pairs: the upper byte's low bits spill into the lower one."""
+                places = ir.Constant(half, [bits] * (LANES // 2))
+                return builder.bitcast(builder.lshr(builder.bitcast(value, half), places), bytes_)
+
+            def minus_sixteen(value, other):
+                return builder.sub(value, builder.shl(other, ir.Constant(bytes_, [4] * LANES)))
+
+            all_tables, all_nibbles, all_counts = (v.data(position) for position in (0, 1, 5))
+            shuffle = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(bytes_, [bytes_, bytes_]), "llvm.x86.avx2.pshuf.b"
+            )
+            twice = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [lane % 16 for lane in range(LANES)])
+            zero = ir.Constant(bytes_, [0] * LANES)
+            whole, shifted = ([cgutils.alloca_once_value(builder, zero) for _ in range(parts)] for _ in range(2))
+            with cgutils.for_range(builder, args[4]) as loop:
+                found = [None] * parts
+                for look_up in range(TRIPLE):
+                    step = builder.add(builder.mul(loop.index, size(TRIPLE)), size(look_up))
+                    step = builder.mul(step, size(COLUMNS))
+                    both = load(all_nibbles, builder.add(step, args[2]), ir.IntType(16))  # y + 256 y'
+                    both = builder.zext(both, ir.IntType(64))
+                    which = builder.add(both, builder.mul(builder.and_(both, size(15)), size(15)))  # 16 y + 256 y'
+                    table = load(all_tables, which, quarter)
+                    table = builder.shuffle_vector(table, ir.Constant(quarter, ir.Undefined), twice)
+                    for part in range(parts):
+                        place = builder.add(step, builder.add(args[3], size(part * LANES)))
+                        differ = builder.call(shuffle, [table, load(all_nibbles, place, bytes_)])
+                        found[part] = differ if look_up == 0 else builder.add(found[part], differ)
+                for part in range(parts):
+                    for total, more in ((whole[part], found[part]), (shifted[part], down(found[part], 4))):
+                        builder.store(builder.add(builder.load(total), more), total)
+            for part in range(parts):
+                # modulo 256: whole = low + 16 high; shifted = high, in the lower of two bytes + 16 low of the upper
+                total, moved = builder.load(whole[part]), builder.load(shifted[part])
+                high = minus_sixteen(moved, down(minus_sixteen(total, moved), 8))
+                for row, differ in enumerate((minus_sixteen(total, high), high)):
+                    place = builder.gep(all_counts, [builder.add(args[6], size(row * COLUMNS + part * LANES))])
+                    target = builder.bitcast(place, words.as_pointer())
+                    more = builder.zext(differ, words)
+                    builder.store(builder.add(builder.load(target, align=2), more), target, align=2)
+            return context.get_dummy_value()
+
+        return types.void(tables, nibbles, pair, column, n_triples, counts, at), generate
+
+    return count
+
+
+_count_1, _count_2, _count_3, _count_4 = (_count_tile(parts) for parts in range(1, PARTS + 1))
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -158,7 +179,16 @@ def subtract_differences(start, stop, nibbles, n_steps, tables, n_samples, sums)
                     n_triples = min(STEPS, n_steps - k) // TRIPLE
                     pair, column = (block * room + k) * COLUMNS + offset, (other * room + k) * COLUMNS
                     for row in range(0, STRIP, 2):
-                        _count_tile(tables, flat_nibbles, pair + row, column, n_triples, flat_tile, row * COLUMNS)
+                        skip = (offset + row) // LANES if other == block else 0  # vectors in which all j < i
+                        first, at = column + skip * LANES, row * COLUMNS + skip * LANES
+                        if skip == 0:
+                            _count_4(tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at)
+                        elif skip == 1:
+                            _count_3(tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at)
+                        elif skip == 2:
+                            _count_2(tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at)
+                        else:
+                            _count_1(tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at)
                 for r in range(min(STRIP, len(sums) - first_row)):
                     i = first_row + r
                     row = sums[i, first_column:]

@@ -148,7 +148,7 @@ def bit_sweeps(start, stop, indptr, indices, signs, chances, chance_of_degree, h
     n_spins = len(indptr) - 1
     flat_chances = chances.ravel()
     for block in range(start, stop):
-        state, stream = states[block].ravel(), streams[block].ravel()
+        state, stream = states[block].ravel(), streams[block].copy().ravel()  # a copy: threads must not share its cache lines
         for _ in range(n_sweeps):
             for step in range(n_spins):
                 i = _random_spin(stream, WORDS, n_spins) if random_order else step
@@ -173,20 +173,22 @@ def bit_sweeps(start, stop, indptr, indices, signs, chances, chance_of_degree, h
                         _flip_up_to_15(state, i, indices, signs, a, b, flat_chances, chance, first, -1, stream)
                     else:
                         _flip_up_to_63(state, i, indices, signs, a, b, flat_chances, chance, first, -1, stream)
+        streams[block] = stream.reshape(streams[block].shape)
 
 
 # Chains as numbers
 
 LANES = 64  # chains of one block; their states of one spin are one cache line
-GROUP = 16  # of them in one vector of numbers; their random bits are GROUP // 2 words
+GROUP = 16  # of them in one vector of numbers
+GENERATORS = LANES // 4  # a word of random bits serves four chains
 SLACK = 1e-4  # relative: what is closer than that to being undecided in single precision is done again in double
-STRONG = 200.0  # sums of |field| and |couplings| for which single precision could be off by more than that
+STRONG = 40.0  # sums of |field| and |couplings| done in double throughout; e**(2 * 40) still fits into single precision
 
 
 class _Real:
     """Single or double precision: how e**x is made of the bits of a number."""
 
-    def __init__(self, kind, bits, mantissa, n_terms, limit):
+    def __init__(self, kind, bits, mantissa, n_terms, limit=None):
         self.kind, self.words = kind, ir.VectorType(ir.IntType(bits), GROUP)
         self.numbers, self.limit, self.mantissa = ir.VectorType(kind, GROUP), limit, mantissa
         self.series = [0.6931471805599453**n / factorial(n) for n in range(n_terms)]  # of 2**f, |f| <= 1/2
@@ -194,9 +196,14 @@ class _Real:
     def constant(self, value):
         return ir.Constant(self.numbers, [value] * GROUP)
 
+    def fused(self, builder, a, b, c):
+        """a * b + c, in one instruction where the processor has it and single precision is to be quick."""
+        flags = ("contract",) if self is _SINGLE else ()
+        return builder.fadd(builder.fmul(a, b, flags=flags), c, flags=flags)
+
     def exponential(self, builder, x):
         """e**x: 2**k by the exponent's bits, 2**f by its series; adding 1.5 * 2**mantissa leaves k in the last bits."""
-        for beyond, limit in ((">", self.limit), ("<", -self.limit)):
+        for beyond, limit in ((">", self.limit), ("<", -self.limit)) if self.limit else ():
             x = builder.select(builder.fcmp_ordered(beyond, x, self.constant(limit)), self.constant(limit), x)
         shift = self.constant(1.5 * 2.0**self.mantissa)
         y = builder.fmul(x, self.constant(1.4426950408889634))
@@ -204,13 +211,13 @@ class _Real:
         f = builder.fsub(y, builder.fsub(whole, shift))
         value = self.constant(self.series[-1])
         for coefficient in self.series[-2::-1]:
-            value = builder.fadd(builder.fmul(value, f), self.constant(coefficient))
+            value = self.fused(builder, value, f, self.constant(coefficient))
         power = builder.shl(builder.bitcast(whole, self.words), ir.Constant(self.words, [self.mantissa] * GROUP))
         return builder.bitcast(builder.add(builder.bitcast(value, self.words), power), self.numbers)
 
 
-_SINGLE = _Real(ir.FloatType(), 32, 23, 6, 80.0)  # to 5 digits
-_DOUBLE = _Real(ir.DoubleType(), 64, 52, 12, 700.0)  # to 14 digits
+_SINGLE = _Real(ir.FloatType(), 32, 23, 6)  # to 5 digits
+_DOUBLE = _Real(ir.DoubleType(), 64, 52, 12, limit=700.0)  # to 14 digits
 
 
 def _general_update(heat_bath, slack):
@@ -220,9 +227,9 @@ def _general_update(heat_bath, slack):
     def update(typing, state, spin, neighbours, couplings, start, stop, field, streams, single):
         """state[spin] of a block of 64 chains after one update.
 
-        state: flat (n_spins, LANES) int8     neighbours[start:stop], couplings[start:stop]     streams: flat (4, LANES // 2)
+        state: flat (n_spins, LANES) int8     neighbours[start:stop], couplings[start:stop]     streams: flat (4, GENERATORS)
         single: -2 * couplings in single precision
-        A uniform number of 24 bits and a chance in single precision decide nearly every lane; the few that are too close to call
+        A uniform number of 16 bits and a chance in single precision decide nearly every lane; the few that are too close to call
         get more random bits and double precision, so that the chances are right to 14 digits.
         """
         bytes_, bits = ir.VectorType(ir.IntType(8), GROUP), ir.VectorType(ir.IntType(1), GROUP)
@@ -250,8 +257,7 @@ def _general_update(heat_bath, slack):
                     spins = builder.sitofp(v.load(v.at(states, place, bytes_)), real.numbers)
                     exact = twice(builder.load(builder.gep(strengths, [k])))
                     factor = exact if real is _DOUBLE else builder.load(builder.gep(rounded, [k]))
-                    more = builder.fmul(everywhere(factor), spins)
-                    builder.store(builder.fadd(builder.load(local), more), local)
+                    builder.store(real.fused(builder, everywhere(factor), spins, builder.load(local)), local)
                 x = builder.load(local)
                 if heat_bath:
                     return real.exponential(builder, x)
@@ -269,8 +275,8 @@ def _general_update(heat_bath, slack):
                 return builder.fcmp_ordered("<", uniform, chance)
 
             def random_words(lane):
-                first = builder.udiv(lane, v.size(2))
-                places = [v.at(generators, builder.add(v.size(k * LANES // 2), first)) for k in range(4)]
+                first = builder.udiv(lane, v.size(4))
+                places = [v.at(generators, builder.add(v.size(k * GENERATORS), first)) for k in range(4)]
                 random, after = v.xoshiro(*(v.load(place) for place in places))
                 for place, word in zip(places, after, strict=True):
                     builder.store(word, place, align=1)
@@ -282,31 +288,38 @@ def _general_update(heat_bath, slack):
                 return builder.select(decided, builder.sub(ir.Constant(bytes_, [0] * GROUP), old), old)
 
             mine_at = builder.mul(spin, v.size(LANES))
-            with cgutils.for_range(builder, v.size(LANES // GROUP)) as groups:
-                lane = builder.mul(groups.index, v.size(GROUP))
+
+            def decide(lane, first, coarse):
+                """The update of one group, by 16 random bits a chain; `first` is where its random words come from."""
                 target = v.at(states, builder.add(mine_at, lane), bytes_)
                 old = v.load(target)
-                eight_bits = ir.Constant(_SINGLE.words, [8] * GROUP)
-                coarse = builder.lshr(builder.bitcast(random_words(lane), _SINGLE.words), eight_bits)  # 24 bits
-                lower = builder.fmul(builder.sitofp(coarse, _SINGLE.numbers), _SINGLE.constant(2.0**-24))
-                upper = builder.fadd(lower, _SINGLE.constant(2.0**-24))
+                lower = builder.fmul(builder.sitofp(coarse, _SINGLE.numbers), _SINGLE.constant(2.0**-16))
+                upper = builder.fadd(lower, _SINGLE.constant(2.0**-16))
                 chance = odds(_SINGLE, lane, old)
                 surely = is_below(_SINGLE, upper, chance, slack)
                 maybe = is_below(_SINGLE, lower, chance, -slack)
                 builder.store(outcome(surely, old), target, align=1)
                 open_ = builder.bitcast(builder.xor(surely, maybe), ir.IntType(GROUP))
                 with builder.if_then(builder.icmp_unsigned("!=", open_, ir.Constant(ir.IntType(GROUP), 0)), likely=False):
-                    halves = []
+                    parts = []
                     for _ in range(2):
-                        words = builder.or_(builder.lshr(random_words(lane), v.constant(12)), v.constant(0x3FF0000000000000))
-                        halves.append(builder.bitcast(words, ir.VectorType(ir.DoubleType(), GROUP // 2)))
+                        words = builder.or_(builder.lshr(random_words(first), v.constant(12)), v.constant(0x3FF0000000000000))
+                        parts.append(builder.bitcast(words, ir.VectorType(ir.DoubleType(), GROUP // 2)))
                     together = ir.Constant(ir.VectorType(ir.IntType(32), GROUP), list(range(GROUP)))
-                    fine = builder.fsub(builder.shuffle_vector(*halves, together), _DOUBLE.constant(1.0))
+                    fine = builder.fsub(builder.shuffle_vector(*parts, together), _DOUBLE.constant(1.0))
                     uniform = builder.fadd(builder.sitofp(coarse, _DOUBLE.numbers), fine)
-                    uniform = builder.fmul(uniform, _DOUBLE.constant(2.0**-24))
+                    uniform = builder.fmul(uniform, _DOUBLE.constant(2.0**-16))
                     decided = is_below(_DOUBLE, uniform, odds(_DOUBLE, lane, old), 0.0)
                     still_open = builder.bitcast(open_, bits)
                     builder.store(outcome(builder.select(still_open, decided, surely), old), target, align=1)
+
+            sixteen = ir.Constant(_SINGLE.words, [16] * GROUP)
+            with cgutils.for_range(builder, v.size(LANES // (2 * GROUP))) as pairs:
+                first = builder.mul(pairs.index, v.size(2 * GROUP))
+                both = builder.bitcast(random_words(first), _SINGLE.words)
+                halves = builder.lshr(both, sixteen), builder.lshr(builder.shl(both, sixteen), sixteen)
+                for group, coarse in enumerate(halves):
+                    decide(builder.add(first, v.size(group * GROUP)), first, coarse)
             return context.get_dummy_value()
 
         return types.void(state, spin, neighbours, couplings, start, stop, field, streams, single), generate
@@ -323,7 +336,7 @@ def general_sweeps(start, stop, indptr, indices, couplings, fields, heat_bath, r
     """Sweeps of 64 chains a block, for blocks start to stop; any couplings and fields.
 
     indptr, indices: int64, couplings: float64, CSR of J     fields: (n_spins,)
-    streams: (n_blocks, 4, LANES // 2) uint64   states: (n_blocks, n_spins, LANES) int8; both are left where the next call goes on
+    streams: (n_blocks, 4, GENERATORS) uint64   states: (n_blocks, n_spins, LANES) int8; both are left where the next call goes on
     """
     n_spins = len(fields)
     single = (-2 * couplings).astype(np.float32)
@@ -331,10 +344,10 @@ def general_sweeps(start, stop, indptr, indices, couplings, fields, heat_bath, r
     for i in range(n_spins):
         strong[i] = abs(fields[i]) + np.abs(couplings[indptr[i] : indptr[i + 1]]).sum() > STRONG
     for block in range(start, stop):
-        state, stream = states[block].ravel(), streams[block].ravel()
+        state, stream = states[block].ravel(), streams[block].copy().ravel()  # a copy: threads must not share its cache lines
         for _ in range(n_sweeps):
             for step in range(n_spins):
-                i = _random_spin(stream, LANES // 2, n_spins) if random_order else step
+                i = _random_spin(stream, GENERATORS, n_spins) if random_order else step
                 a, b = indptr[i], indptr[i + 1]
                 draw = heat_bath or a == b  # isolated spins in a weak field would flip nearly every time
                 if draw and strong[i]:
@@ -345,3 +358,4 @@ def general_sweeps(start, stop, indptr, indices, couplings, fields, heat_bath, r
                     _strong_flip(state, i, indices, couplings, a, b, fields[i], stream, single)
                 else:
                     _general_flip(state, i, indices, couplings, a, b, fields[i], stream, single)
+        streams[block] = stream.reshape(streams[block].shape)

@@ -80,7 +80,7 @@ class Tree:
         indptr = np.concatenate([[0], np.cumsum(has_parent)])
         indices = place[self.parent[self.order][has_parent]]
         couplings = self.parent_couplings[self.order][has_parent]
-        streams = rng.integers(2**64, size=(n_blocks, 4, sampling.LANES // 2), dtype=np.uint64)
+        streams = rng.integers(2**64, size=(n_blocks, 4, sampling.GENERATORS), dtype=np.uint64)
         states = np.ones((n_blocks, n_spins, sampling.LANES), dtype=np.int8)
         fixed = (indptr, indices, couplings, self.cavity[self.order], True)
         spread(sampling.general_sweeps, n_blocks, *fixed, False, streams, states, 1)

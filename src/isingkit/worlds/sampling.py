@@ -23,8 +23,8 @@ WATCHED = 64  # chains looked at by the check where they are numbers; twice as m
 
 def sample(
     model: IsingModel,
-    *,
     n_samples: int,
+    *,
     warm_up: int | None = None,
     n_chains: int | None = None,
     thin: int = 10,
@@ -185,7 +185,7 @@ def _number_chains(model: IsingModel, n_samples: int, heat_bath: bool, rng: np.r
     graph = model.couplings
     n_blocks = -(-n_samples // kernels.LANES)
     fixed = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data, model.fields, heat_bath)
-    streams = rng.integers(2**64, size=(n_blocks, 4, kernels.LANES // 2), dtype=np.uint64)
+    streams = rng.integers(2**64, size=(n_blocks, 4, kernels.GENERATORS), dtype=np.uint64)
     states = 2 * rng.integers(2, size=(n_blocks, model.n_spins, kernels.LANES), dtype=np.int8) - 1
     states[:, :, kernels.LANES // 2 :] = 1  # the other half starts aligned
     return Chains(kernels.general_sweeps, fixed, streams, states)
