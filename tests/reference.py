@@ -63,3 +63,60 @@ def completed_inverse(matrix, unknown):
             matrix[i, j] += change
             matrix[j, i] += change
     return np.linalg.inv(matrix)
+
+
+def cayley_tree(degree, depth, coupling, rng):
+    """Couplings of a regular tree of some generations around spin 0, with random signs, and each spin's generation."""
+    parents, generations = [-1], [0]
+    last = [0]
+    for generation in range(1, depth + 1):
+        fresh = []
+        for parent in last:
+            for _ in range(degree - (generation > 1)):
+                fresh.append(len(parents))
+                parents.append(parent)
+                generations.append(generation)
+        last = fresh
+    return tree_couplings(parents, coupling * rng.choice([-1, 1], len(parents))), np.array(generations)
+
+
+def tree_couplings(parents, strengths):
+    """Matrix of couplings of a tree: spin i > 0 hangs on parents[i] < i by strengths[i]."""
+    couplings = np.zeros((len(parents), len(parents)))
+    for i in range(1, len(parents)):
+        couplings[i, parents[i]] = couplings[parents[i], i] = strengths[i]
+    return couplings
+
+
+def tree_correlations(parents, strengths):
+    """<s_i s_j> on a tree: the product of tanh J along the path, built spin by spin."""
+    n = len(parents)
+    correlations = np.eye(n)
+    for i in range(1, n):
+        correlations[i, :i] = correlations[:i, i] = np.tanh(strengths[i]) * correlations[parents[i], :i]
+    return correlations
+
+
+def mean_estimates(correlations, effective_ridge):
+    """(C + k) J = b for spin 0 on all others, by the definition; J, and 1 - 2 b J + J C J."""
+    b, rest = correlations[1:, 0], correlations[1:, 1:]
+    means = np.linalg.solve(rest + effective_ridge * np.eye(len(b)), b)
+    return means, 1 - 2 * b @ means + means @ rest @ means
+
+
+def least_squares_scatter(couplings, i, j):
+    """M times the variance of J_ij and the covariance of J_ij and J_ji, by least squares on the true neighbours; enumerated."""
+    n = len(couplings)
+    states = np.array(list(itertools.product([-1, 1], repeat=n)), dtype=float)
+    weights = np.exp(np.einsum("ai,ij,aj->a", states, couplings, states) / 2)
+    weights /= weights.sum()
+
+    def influence(a, b):
+        near = np.flatnonzero(couplings[a])
+        matrix = states[:, near].T @ (weights[:, None] * states[:, near])
+        means = np.linalg.solve(matrix, states[:, near].T @ (weights * states[:, a]))
+        residual = states[:, a] - states[:, near] @ means
+        return residual * (np.linalg.inv(matrix) @ states[:, near].T)[list(near).index(b)]
+
+    first, second = influence(i, j), influence(j, i)
+    return weights @ first**2, weights @ (first * second)

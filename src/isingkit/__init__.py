@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from isingkit import theory as theory
     from isingkit.estimators.linear import LinearIsing as LinearIsing
     from isingkit.estimators.ridge import RidgeIsing as RidgeIsing
     from isingkit.estimators.two_stage import TwoStageIsing as TwoStageIsing
@@ -55,13 +56,14 @@ _HOMES = {
     "paramagnetic": "worlds.phase",
     "sample": "worlds.sampling",
 }
-__all__ = sorted([*_HOMES, "exceptions"])
+_MODULES = ("exceptions", "theory")
+__all__ = sorted([*_HOMES, *_MODULES])
 
 
 def __getattr__(name: str) -> object:
     """Import public names when they are first used, so that `isingkit --help` need not wait for numba and scipy."""
-    if name == "exceptions":
-        return import_module("isingkit.exceptions")
+    if name in _MODULES:
+        return import_module(f"isingkit.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'isingkit' has no attribute '{name}'")
     value = getattr(import_module(f"isingkit.{_HOMES[name]}"), name)

@@ -262,11 +262,9 @@ class SingularSystemError(IsingkitError):
 class NotConvergedError(IsingkitError):
     """An iteration did not come to rest."""
 
-    def __init__(self, *, what: str, residual: float) -> None:
+    def __init__(self, *, what: str, residual: float, advice: str = "use a larger ridge, or weaker couplings") -> None:
         self.what, self.residual = what, residual
-        super().__init__(
-            f"{what} did not converge (residual {residual:.2g}): use a larger ridge, or leave out the emptiest columns."
-        )
+        super().__init__(f"{what} did not converge (residual {residual:.2g}): {advice}.")
 
 
 class NotEquilibratedError(IsingkitError):
@@ -283,6 +281,18 @@ class NotEquilibratedError(IsingkitError):
             f"{found['r_hat']:.2f}, where 1.1 is allowed, and random and aligned starts differ by {found['starts_apart']:.1f} "
             "standard errors, where 5 are. Raise warm_up, e.g. tenfold; weaken the couplings; or pass check=False to take the "
             "samples as they are."
+        )
+
+
+class OrderedPhaseError(IsingkitError):
+    """The theory was asked about a teacher outside its paramagnetic phase."""
+
+    def __init__(self, *, growth: float | None) -> None:
+        self.growth = growth
+        came = "its Bethe matrix has an eigenvalue <= 0" if growth is None else f"disturbances grow {growth:.3g}-fold a step"
+        super().__init__(
+            f"the theory holds in the paramagnetic phase, where (degree - 1) tanh^2 coupling < 1, but here {came}. "
+            "Use weaker couplings, or fewer neighbours."
         )
 
 

@@ -177,5 +177,8 @@ def _complete(inverse: Matrix, normal: NormalEquations) -> None:
             break
     else:
         if largest > 1e-6:
-            raise NotConvergedError(what="the completion of pairs never seen together", residual=largest)
+            raise NotConvergedError(
+                what="the completion of pairs never seen together", residual=largest,
+                advice="use a larger ridge, or leave out the emptiest columns",
+            )  # fmt: skip
     inverse[:] = full

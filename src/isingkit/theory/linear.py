@@ -1,0 +1,68 @@
+"""What ordinary least squares finds on a tree: Theorem 1 and its inverse."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from isingkit.exceptions import NotConvergedError, SettingError
+from isingkit.theory.spectrum import MOST_STEPS, Array
+
+
+def linear_means(couplings: ArrayLike) -> Array:
+    r"""Theorem 1: mean estimates of one spin's couplings by least squares, with samples enough. [eq:solution-Jbar-lamda=00003D0-1]
+
+    \bar J_j = (\sinh(2 J_j) / 2) / (1 + \sum_k \sinh^2 J_k): shrunk, but zero where J_j is zero. The other spins may be coupled in
+    any way that makes a tree.
+
+    Parameters
+    ----------
+    couplings
+        The couplings of one spin; zeros are no neighbours.
+
+    Examples
+    --------
+    >>> from isingkit import theory
+    >>> theory.linear_means([0.4, -0.4, 0.4, 0]).round(4)
+    array([ 0.2948, -0.2948,  0.2948,  0.    ])
+    """
+    couplings = np.asarray(couplings, dtype=np.float64)
+    return np.sinh(2 * couplings) / 2 / (1 + np.sum(np.sinh(couplings) ** 2))
+
+
+def couplings_from_linear(means: ArrayLike) -> Array:
+    r"""The inverse of Theorem 1: one spin's couplings from its mean estimates by least squares. [eq:solution-Jbar-lamda=00003D0-1]
+
+    With H = 1 + \sum_k \sinh^2 J_k each \sinh^2 J_j is (\sqrt{1 + 4 \bar J_j^2 H^2} - 1) / 2, which leaves one equation for H. It
+    is convex, and its smaller root is the paramagnetic one, where \sum \tanh^2 J / (1 + \tanh^2 J) < 1: on random regular graphs
+    just (c - 1) \tanh^2 K < 1. Newton's steps from H = 1 never overshoot it.
+
+    Parameters
+    ----------
+    means
+        Estimates of one spin's couplings by least squares; zeros are no neighbours.
+
+    Examples
+    --------
+    >>> from isingkit import theory
+    >>> theory.couplings_from_linear(theory.linear_means([0.4, -0.1, 0.7])).round(6)
+    array([ 0.4, -0.1,  0.7])
+    """
+    means = np.asarray(means, dtype=np.float64)
+    if not np.isfinite(means).all():
+        raise SettingError(setting="means", value=means, expected="finite numbers")
+    whole = 1.0
+    for _ in range(MOST_STEPS):
+        roots = np.sqrt(1 + 4 * (means * whole) ** 2)
+        excess = 1 + np.sum(roots - 1) / 2 - whole
+        slope = 1 - np.sum(2 * means**2 * whole / roots)
+        if excess <= 4e-16 * whole:
+            return np.arcsinh(2 * means * whole) / 2
+        if slope <= 0:
+            break
+        whole += excess / slope
+    else:
+        raise NotConvergedError(what="the inverse of Theorem 1", residual=float(excess))
+    raise SettingError(
+        setting="means",
+        value=float(np.sum(np.abs(means))),
+        expected="least-squares estimates of one spin of a paramagnetic tree (shown: the sum of their absolute values)",
+    )
