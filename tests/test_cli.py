@@ -151,3 +151,55 @@ def test_interrupted_sampling_leaves_no_file(tmp_path):
         process.stderr.read()
     assert process.returncode == 130
     assert [path.name for path in tmp_path.iterdir()] == ["teacher.npz"]
+
+
+def test_theory_prints_the_prediction_and_what_a_network_needs(capsys):
+    graph = ["theory", "--degree", "3", "--coupling", "0.4"]
+    code, out, _ = run(capsys, *graph, "--samples-per-spin", "10", "--ridge", "10", "--depth", "2", "--json")
+    assert code == 0
+    facts = json.loads(out)
+    assert facts["rows"][0]["kappa"] == pytest.approx(19.132136, abs=1e-6)
+    assert facts["rows"][0]["means"] == pytest.approx([0.149663, 0.031270], abs=1e-6)
+    _, out, _ = run(capsys, *graph, "--spins", "100", "--probability", "0.9", "--json")
+    needed = json.loads(out)["samples_needed"]
+    assert needed["n_samples"] == ik.theory.samples_needed(100, 3, 0.4, 0.9)
+    _, out, _ = run(capsys, *graph, "--spins", "100")
+    assert "TwoStageIsing(ridge=" in out
+    assert "sum of squared errors" in out
+
+
+def test_theory_sweeps_a_parameter_and_draws_it(capsys, tmp_path):
+    model = ik.random_tree(n_spins=50, coupling=0.4, random_state=0)
+    model.save(tmp_path / "tree.npz")
+    for teacher in (["--degree", "3", "--coupling", "0.4"], ["--model", str(tmp_path / "tree.npz"), "--spin", "3"],
+                    ["--mean-degree", "2", "--coupling", "0.3"]):  # fmt: skip
+        picture = tmp_path / f"{teacher[0]}.svg"
+        code, out, err = run(capsys, "theory", *teacher, "--sweep", "ridge=0.1:10:3", "--plot", str(picture))
+        assert (code, err) == (0, "")
+        assert len(out.splitlines()) == 5  # a header, three rows, where it was drawn
+        assert "generation 1" in picture.read_text() or "<svg" in picture.read_text()
+    _, out, _ = run(capsys, "theory", "--degree", "3", "--coupling", "0.4", "--sweep", "coupling=0.1:0.3:3", "--json")
+    assert [row["coupling"] for row in json.loads(out)["rows"]] == pytest.approx([0.1, 0.2, 0.3])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--coupling", "0.4"],
+        ["--degree", "3"],
+        ["--degree", "3", "--mean-degree", "4", "--coupling", "0.4"],
+        ["--degree", "3", "--coupling", "0.4", "--plot", "x.png"],
+        ["--degree", "3", "--coupling", "0.4", "--sweep", "ridge=1:2"],
+        ["--degree", "3", "--coupling", "0.4", "--sweep", "seed=1:2:3"],
+        ["--degree", "3", "--coupling", "0.4", "--sweep", "ridge=0:1:3"],
+        ["--mean-degree", "4", "--coupling", "0.4", "--spins", "100"],
+        ["--mean-degree", "4", "--coupling", "0.4", "--depth", "2"],
+        ["--degree", "3", "--coupling", "2"],
+        ["--degree", "3", "--coupling", "0.4", "--ridge", "0", "--samples-per-spin", "0.5"],
+    ],
+)
+def test_theory_refuses_what_it_cannot_answer_in_one_line(capsys, arguments):
+    code, out, err = run(capsys, "theory", *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("isingkit: ")
+    assert err.count("\n") == 1

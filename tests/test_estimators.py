@@ -27,7 +27,7 @@ def worlds(n_spins, n_samples):
 @pytest.mark.parametrize("ridge", [1e-9, 0.1, 10.0])
 @pytest.mark.parametrize("n_samples", [12, 20, 30, 39, 40, 41, 80])
 def test_ridge_equals_scikit_learn_spin_by_spin(n_samples, ridge, fit_fields):
-    """M > N, M = N, M < N by the inverse and by the dual."""
+    """[eq:PL-estimator-L2] M > N, M = N, M < N by the inverse and by the dual."""
     samples = worlds(40, n_samples)
     fit = ik.RidgeIsing(ridge=ridge, fit_fields=fit_fields).fit(samples)
     rows, intercepts = reference.regressions(np.asarray(samples, dtype=float), ridge * 40, fit_fields)
@@ -48,6 +48,7 @@ def test_linear_equals_scikit_learn_spin_by_spin(n_samples, fit_fields):
 @pytest.mark.parametrize("fit_fields", [True, False])
 @pytest.mark.parametrize(("n_samples", "ridge", "prune"), [(30, 0.1, 0.2), (40, 0.1, 0.15), (200, 1.0, 0.05), (200, 1.0, 9.0)])
 def test_two_stage_equals_the_plain_reference(n_samples, ridge, prune, fit_fields):
+    """[eq:stage1-threshold]"""
     samples = worlds(40, n_samples)
     fit = ik.TwoStageIsing(ridge=ridge, prune=prune, fit_fields=fit_fields).fit(samples)
     one, two = reference.two_stage(np.asarray(samples, dtype=float), ridge, prune, fit_fields)

@@ -25,6 +25,7 @@ def a_graph(seed):
 @pytest.mark.parametrize("make", [a_tree, a_forest, a_graph])
 @pytest.mark.parametrize("seed", range(4))
 def test_exact_sums_equal_the_definition(make, seed):
+    """[eq:BotzmanDistr-def]"""
     model = make(seed)
     states, probability = reference.probabilities(model.couplings.toarray(), model.fields)
     energy = 0.5 * np.einsum("si,ij,sj->s", states, model.couplings.toarray(), states) + states @ model.fields

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import importlib.util
 import inspect
 import operator
 import re
@@ -106,6 +107,21 @@ def test_every_error_class_is_raised_and_tested():
         if name.endswith(("Error", "Warning")) and name not in ("IsingkitError", "IsingkitWarning"):
             assert f"{name}(" in source, name
             assert f"ex.{name}" in tests, name
+
+
+def test_every_equation_named_in_the_code_has_a_test_and_is_in_the_paper():
+    """docs/equations.md is what docs/equations.py writes; no label stands alone; labels are the paper's, where it is at hand."""
+    script = Path(__file__).parents[1] / "docs" / "equations.py"
+    spec = importlib.util.spec_from_file_location("equations", script)
+    equations = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(equations)
+    assert (script.parent / "equations.md").read_text() == equations.page(), "run python docs/equations.py"
+    code, tests = (set(equations.labelled(script.parents[1] / folder)) for folder in ("src/isingkit", "tests"))
+    assert code == tests
+    paper = Path(__file__).parents[2] / "shared" / "paper" / "paper.tex"
+    if paper.is_file():
+        text = paper.read_text()
+        assert not [label for label in code if f"{{{label}}}" not in text and f"\\Leq{{{label[3:]}}}" not in text]
 
 
 def test_importing_isingkit_is_light_and_lists_its_names():

@@ -54,6 +54,7 @@ def test_models_of_other_sizes_are_refused():
 
 @pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
 def test_curves_count_directed_couplings_above_each_threshold(rng, make):
+    """[eq:Precision-Recall]"""
     truth = model_of(6, {(0, 1): 1.0, (2, 3): -1.0, (3, 4): 1.0})
     estimates = rng.normal(size=(6, 6)) * (1 - np.eye(6))
     np.testing.assert_array_equal(

@@ -50,7 +50,7 @@ def integral(spectrum, function):
 @pytest.mark.parametrize(("degree", "coupling"), [(3, 0.4), (4, 0.1), (2, 0.8), (10, -0.2), (3, 0.85)])
 @pytest.mark.parametrize(("x", "ridge"), [(2.0, 0.3), (0.01, 5.0), (40.0, 0.001)])
 def test_g_functions_are_integrals_over_the_density(degree, coupling, x, ridge):
-    """[eq:G1-x-def-1] [eq:G3-x] [eq:EVD-nita-results] [eq:eNS/n-result-2] to ten digits."""
+    """[eq:G1-x-def-1] [eq:G3-x] [eq:EVD-nita-results] [eq:eNS/n-result-2] to ten digits; [eq:fixed-point equation-1] undoes G1."""
     spectrum = theory.RegularSpectrum(degree, coupling)
     for found, function in (
         (1.0, lambda eta: 1.0),
@@ -61,7 +61,7 @@ def test_g_functions_are_integrals_over_the_density(degree, coupling, x, ridge):
         (spectrum.g3_slope(x, ridge), lambda eta: -eta / (x + 2 * ridge * eta) ** 2),
     ):
         assert found == pytest.approx(integral(spectrum, function), rel=1e-10)
-    assert spectrum.inverse_g1(spectrum.g1(x, ridge), ridge) == pytest.approx(x, rel=1e-12)  # [eq:fixed-point equation-1]
+    assert spectrum.inverse_g1(spectrum.g1(x, ridge), ridge) == pytest.approx(x, rel=1e-12)
 
 
 def test_moments_of_the_spectrum_are_those_of_the_bethe_matrix():
@@ -98,7 +98,7 @@ def test_equations_of_state_hold_everywhere():
 @pytest.mark.parametrize("depth", [1, 2, 3, 5])
 @pytest.mark.parametrize(("degree", "ridge"), [(3, 0.1), (4, 3.0), (2, 1.0)])
 def test_generations_solve_the_explicit_tree(degree, ridge, depth, rng):
-    """[eq:J-mean-linear-equation] on a tree of up to 485 spins with random signs: means, v, Q, bias, RSS to 1e-11."""
+    """[eq:J-mean-linear-equation] [eq:Linear-equation-regularize] on trees of up to 485 spins with random signs, to 1e-11."""
     couplings, generations = reference.cayley_tree(degree, depth, 0.4, rng)
     parents = [-1] + [int(np.flatnonzero(couplings[i, :i])[0]) for i in range(1, len(couplings))]
     strengths = [0.0] + [couplings[i, parents[i]] for i in range(1, len(couplings))]
@@ -144,7 +144,10 @@ def test_bethe_matrix_inverts_the_correlations_of_trees(rng):
 
 
 def test_theorem_one_holds_on_explicit_trees(rng):
-    """[eq:solution-Jbar-lamda=00003D0-1] [eq:J-mean-linear-equation-1]: least squares on all other spins of random trees, 1e-12."""
+    """Least squares on all other spins of random trees, to 1e-12.
+
+    [eq:solution-Jbar-lamda=00003D0-1] [eq:solution-Jbar-lamda=00003D0] [eq:J-mean-linear-equation-1]
+    """
     for _ in range(50):
         parents, strengths = random_tree(rng, 30)
         truth = reference.tree_couplings(parents, strengths)[0, 1:]
@@ -152,7 +155,7 @@ def test_theorem_one_holds_on_explicit_trees(rng):
         np.testing.assert_allclose(means, theory.linear_means(truth), atol=1e-12)
         if np.sum(np.tanh(truth) ** 2 / (1 + np.tanh(truth) ** 2)) < 1:
             np.testing.assert_allclose(theory.couplings_from_linear(means), truth, atol=1e-9)
-    k = np.tanh(0.4) / (1 + 2 * np.tanh(0.4) ** 2)  # [eq:solution-Jbar-lamda=00003D0]
+    k = np.tanh(0.4) / (1 + 2 * np.tanh(0.4) ** 2)  # all of one strength
     np.testing.assert_allclose(theory.linear_means([0.4, -0.4, 0.4]), [k, -k, k], rtol=1e-14)
 
 
@@ -338,7 +341,7 @@ def test_scatter_of_least_squares_matches_enumeration(degree, strength):
 
 
 def test_recovery_behaves_as_precision_and_recall_do():
-    """[Precision-Recall]: recall falls with the threshold, more samples help, models of one degree agree with the formula."""
+    """[eq:Precision-Recall]: recall falls with the threshold, more samples help, models of one degree agree with the formula."""
     grid = np.linspace(0, 0.4, 41)
     for prune in (None, 0.05):
         few, many = (theory.recovery(400, 3, 0.4, m, ridge=1.0, prune=prune) for m in (300, 1200))

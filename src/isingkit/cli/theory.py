@@ -9,7 +9,7 @@ import click
 from isingkit import __version__
 
 
-class Sweep(click.ParamType):
+class Sweep(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in some versions of click
     """NAME=START:STOP:COUNT."""
 
     name = "sweep"

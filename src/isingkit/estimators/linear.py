@@ -11,7 +11,7 @@ from isingkit.packing import PackedSpins
 
 
 class LinearIsing(IsingEstimator):
-    """Couplings by ordinary least squares of each spin on all others, thresholded. [eq:PL-estimator-L2 with lambda = 0]
+    """Couplings by ordinary least squares of each spin on all others, thresholded. [eq:PL-estimator-L2] with lambda = 0.
 
     Needs more samples than spins. On tree-like networks absent couplings are estimated without bias (Theorem 1), so a threshold
     finds the network; present ones come out as tanh K / (1 + (c - 1) tanh^2 K), smaller than K.

@@ -10,6 +10,8 @@ from isingkit.theory.spectrum import MOST_STEPS, Array
 def linear_means(couplings: ArrayLike) -> Array:
     r"""Theorem 1: mean estimates of one spin's couplings by least squares, with samples enough. [eq:solution-Jbar-lamda=00003D0-1]
 
+    [eq:solution-Jbar-lamda=00003D0] where all are of one strength.
+
     \bar J_j = (\sinh(2 J_j) / 2) / (1 + \sum_k \sinh^2 J_k): shrunk, but zero where J_j is zero. The other spins may be coupled in
     any way that makes a tree.
 

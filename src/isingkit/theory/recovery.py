@@ -89,7 +89,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recovery:
-    """What thresholded estimates of a whole network get right, as a function of the threshold. [Precision-Recall]
+    """What thresholded estimates of a whole network get right, as a function of the threshold. [eq:Precision-Recall]
 
     `prune` is None for one stage: then the threshold is on the ridge estimates themselves (or, where ridge is infinite, on sample
     correlations).

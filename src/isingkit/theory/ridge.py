@@ -39,7 +39,7 @@ GENERATIONS = 8  # of which `means` speaks at infinite depth
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prediction:
-    """The error of linear and ridge estimates of one spin's couplings, in the limit of many spins.
+    """The error of linear and ridge estimates of one spin's couplings, in the limit of many spins. [eq:RSS-def-1] [eq:Q-def]
 
     Where ridge is infinite all of it is about sample correlations, which is what estimates times ridge / samples_per_spin become.
     Fields are numbers, or arrays where arrays were asked for.
@@ -70,7 +70,8 @@ def random_regular(
 ) -> Prediction:
     """Prediction for a spin of a random regular graph with couplings of one strength, whatever their signs.
 
-    [eq:EOS-sparse] [eq:y-hat-result] [eq:J-mean-linear-equation] [eq:R-def-resuls] [eq:RSS-def-2] [eq:bias-def]
+    [eq:EOS-sparse] [eq:y-hat-result] [eq:J-bar-condition] [eq:J-mean-linear-equation] [eq:R-def-resuls] [eq:RSS-def-2]
+    [eq:bias-def]
 
     Estimates of a spin's generation g have one mean, x_g, so that depth d is a d x d system, and infinite depth a geometric series.
     Arrays broadcast: ten thousand points of a phase diagram are one call.
@@ -226,6 +227,8 @@ def spectrum_of(model: IsingModel) -> Spectrum:
 
 def decay_bound(coupling: ArrayLike, effective_ridge: ArrayLike) -> Any:
     r"""Theorem 2: mean estimates fall, from one generation to the next, at least by this factor. [eq:decay-ratio-generalnode]
+
+    [eq:decay-ratio-Leaf] at leaves.
 
     \delta = \theta (D - 1) / (D - \theta^2) with \theta = \tanh K, D = 1 + 2 \lambda / \kappa; equality holds at leaves. (The text
     below the theorem prints D - \theta.)
