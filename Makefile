@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench figures clean
 
 demo: .venv/installed
 	$(BIN)/isingkit demo
@@ -15,6 +15,9 @@ check: .venv/tested
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layout.py
+
+figures: .venv/tested
+	$(BIN)/isingkit reproduce all --workers 2
 
 bench: .venv/benched
 	$(BIN)/python benchmarks/run.py

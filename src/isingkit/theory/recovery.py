@@ -100,11 +100,12 @@ class Recovery:
     ridge: float
     prune: float | None
     pairs: Pairs
+    directions: int  # 2 where pairs are unordered
 
     def precision(self, threshold: ArrayLike) -> Any:
-        """Expected edges found over expected couplings claimed."""
+        """Expected edges found over expected couplings claimed; not a number where none is expected."""
         found, false = self._counts(threshold)
-        return np.divide(found, found + false, out=np.full_like(found, np.nan), where=found + false > 0)[()]
+        return np.divide(found, found + false, out=np.full_like(found, np.nan), where=found + false > 1e-6)[()]
 
     def recall(self, threshold: ArrayLike) -> Any:
         """Expected edges found over edges."""
@@ -126,6 +127,12 @@ class Recovery:
             best = int(np.argmin(self._errors(grid)))
             low, high = grid[max(0, best - 1)], grid[min(16, best + 1)]
         return float(grid[best])
+
+    def n_candidates(self) -> float:
+        """Expected number of spins, for each spin, that pass stage one; of a two-stage estimator."""
+        if self.prune is None:
+            raise SettingError(setting="prune", value=None, expected="a number: one stage has no candidates")
+        return float(self.pairs.passing(np.array([self.prune]), None)[0] @ self.pairs.count) / self.n_spins * self.directions
 
     def interval(self, probability: float = 0.5) -> tuple[float, float] | None:
         """Thresholds between which the network is found exactly with at least this probability; None where there are none."""
@@ -228,7 +235,7 @@ def recovery(
     second = np.maximum(noise / n_samples - known, 1e-3 * noise / n_samples) * n_samples / left
     second_mean = np.where(is_edge, linear_means(np.full(degree, strength))[0] - shift, 0.0)
     pairs = Pairs(counts * n_spins, is_edge, means, std, second_mean, np.full(len(counts), slope), np.sqrt(second))
-    return Recovery(n_spins, n_samples, ridge, prune, pairs)
+    return Recovery(n_spins, n_samples, ridge, prune, pairs, 2 if rule == "average" else 1)
 
 
 def recovery_of_model(model: IsingModel, n_samples: int, *, ridge: float = 0.0, prune: float | None = None) -> Recovery:
@@ -299,7 +306,7 @@ def recovery_of_model(model: IsingModel, n_samples: int, *, ridge: float = 0.0, 
             second_mean[near] -= taken
         second = np.maximum(second / n_samples - known, 1e-3 * second / n_samples) * n_samples / left
         rows.append(np.column_stack([near, means[i] * flip, std[i], second_mean * flip, back, np.sqrt(second)])[others])
-    return Recovery(n, n_samples, ridge, prune, _grouped(np.concatenate(rows)))
+    return Recovery(n, n_samples, ridge, prune, _grouped(np.concatenate(rows)), 1)
 
 
 def best_two_stage(n_spins: int, degree: int, coupling: float, n_samples: int) -> Recovery:

@@ -1,0 +1,172 @@
+"""Precision and recall against thresholds: what figures 3, 6 and 8 measure, predict and draw."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isingkit.estimators.linear import LinearIsing
+from isingkit.estimators.two_stage import TwoStageIsing
+from isingkit.experiments.runner import Row, Table, chosen, column, seed_of
+from isingkit.model import IsingModel
+from isingkit.theory.recovery import Recovery, recovery, recovery_of_model
+from isingkit.worlds.graphs import erdos_renyi, random_regular
+from isingkit.worlds.sampling import sample
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+THRESHOLDS = tuple(round(0.005 * k, 3) for k in range(81))
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One ensemble of worlds and one estimator."""
+
+    graph: str  # "random regular" or "Erdos-Renyi"
+    degree: int  # or mean degree
+    coupling: float
+    n_spins: tuple[int, ...]
+    samples_per_spin: float
+    ridge: float  # 0: least squares, one stage
+    prune: float | None
+    n_graphs: int
+    n_samplings: int
+    seed: int
+
+
+def points(setting: Setting) -> list[Row]:
+    """One sampling of one graph."""
+    return [
+        {"graph": setting.graph, "ridge": setting.ridge, "n_spins": n, "world": world, "sampling": sampling}
+        for n in setting.n_spins
+        for world in range(setting.n_graphs)
+        for sampling in range(setting.n_samplings)
+    ]
+
+
+def teacher(setting: Setting, n_spins: int, world: int) -> IsingModel:
+    """The graph of a world; the same for every estimator and sampling."""
+    seed = seed_of(setting.seed, setting.graph, setting.degree, setting.coupling, n_spins, world)
+    if setting.graph == "random regular":
+        return random_regular(n_spins=n_spins, degree=setting.degree, coupling=setting.coupling, random_state=seed)
+    return erdos_renyi(n_spins=n_spins, mean_degree=setting.degree, coupling=setting.coupling, random_state=seed)
+
+
+def measure(setting: Setting, point: Row) -> Any:
+    """Couplings found and invented above each threshold, by stage, for directed estimates and for averages of two."""
+    model = teacher(setting, point["n_spins"], point["world"])
+    n_samples = round(setting.samples_per_spin * point["n_spins"])
+    samples = sample(model, n_samples, random_state=seed_of(setting.seed, point["n_spins"], point["world"], point["sampling"]))
+    if setting.prune is None:
+        stages = {"one": LinearIsing(fit_fields=False).fit(samples).estimates_}
+    else:
+        fit = TwoStageIsing(ridge=setting.ridge, prune=setting.prune, fit_fields=False).fit(samples)
+        stages = {"one": fit.stage_one_estimates_, "two": fit.estimates_}
+    truth = model.couplings.toarray() != 0
+    return {
+        stage: {"directed": _counts(estimates, truth), "averaged": _counts((estimates + estimates.T) / 2, truth)}
+        for stage, estimates in stages.items()
+    } | {"edges": int(truth.sum())}
+
+
+def predict(setting: Setting, n_spins: int, stage: str) -> Recovery:
+    """Directed estimates: by formula on random regular graphs, by the first world's own Bethe matrix on others."""
+    return _predicted(setting, n_spins, setting.prune if stage == "two" else None)
+
+
+def tabulate(setting: Setting, records: list[Row]) -> Table:
+    """Precision and recall over all worlds of a size, measured and predicted, at every threshold."""
+    rows = []
+    for n_spins in setting.n_spins:
+        results = [record["result"] for record in records if record["point"]["n_spins"] == n_spins]
+        edges = sum(result["edges"] for result in results)
+        for stage in [name for name in ("one", "two") if name in results[0]]:
+            theory = predict(setting, n_spins, stage)
+            precision, recall = theory.precision(THRESHOLDS), theory.recall(THRESHOLDS)
+            for kind in ("directed", "averaged"):
+                found, false = (np.sum([result[stage][kind][k] for result in results], axis=0) for k in (0, 1))
+                for place, threshold in enumerate(THRESHOLDS):
+                    total = int(found[place] + false[place])
+                    row = {
+                        "graph": setting.graph, "ridge": setting.ridge, "n_spins": n_spins, "stage": stage, "kind": kind,
+                        "threshold": threshold, "n_worlds": len(results), "found": int(found[place]), "false": int(false[place]),
+                        "missed": edges - int(found[place]), "precision": found[place] / total if total else float("nan"),
+                        "recall": found[place] / edges,
+                    }  # fmt: skip
+                    if kind == "directed":
+                        row |= {"predicted_precision": float(precision[place]), "predicted_recall": float(recall[place])}
+                    rows.append(row)
+    return rows
+
+
+def agreement(table: Table) -> list[str]:
+    """Intervals of perfect recovery, the best simultaneous precision and recall, and the distance from theory."""
+    lines = []
+    for graph, ridge, stage in dict.fromkeys((row["graph"], row["ridge"], row["stage"]) for row in table):
+        rows = chosen(table, graph=graph, ridge=ridge, stage=stage)
+        for n_spins in dict.fromkeys(row["n_spins"] for row in rows):
+            said = []
+            for kind in ("directed", "averaged"):
+                here = chosen(rows, n_spins=n_spins, kind=kind)
+                perfect = [row["threshold"] for row in here if row["false"] == row["missed"] == 0]
+                best = max(min(row["precision"], row["recall"]) for row in here if row["precision"] == row["precision"])
+                where = f"perfect from {perfect[0]:g} to {perfect[-1]:g}" if perfect else f"at best {100 * best:.2f} percent"
+                said.append(f"{kind} {where}")
+            seen = [row for row in chosen(rows, n_spins=n_spins, kind="directed") if row["recall"] > 0.05]
+            off = [
+                max(
+                    abs(row[name] - row[f"predicted_{name}"])
+                    for row in seen
+                    if row[f"predicted_{name}"] == row[f"predicted_{name}"]
+                )
+                for name in ("precision", "recall")
+            ]
+            lines.append(
+                f"{graph}, ridge {ridge:.3g}, stage {stage}, N={n_spins}: {'; '.join(said)}; theory is off by at most "
+                f"{off[0]:.3f} in precision and {off[1]:.3f} in recall"
+            )
+    return lines
+
+
+def plot(table: Table, title: str) -> "Figure":
+    """A panel for each estimator and stage: recall dotted, precision solid, theory thin and black; averages beside."""
+    from matplotlib.figure import Figure
+
+    panels = list(dict.fromkeys((row["graph"], row["ridge"], row["stage"]) for row in table))
+    figure = Figure(figsize=(11, 0.6 + 3.1 * ((len(panels) + 1) // 2)), layout="constrained")
+    figure.suptitle(title)
+    all_axes = figure.subplots((len(panels) + 1) // 2, 2, squeeze=False).ravel()
+    for axes, (graph, ridge, stage) in zip(all_axes, panels, strict=False):
+        rows = chosen(table, graph=graph, ridge=ridge, stage=stage)
+        for number, n_spins in enumerate(dict.fromkeys(row["n_spins"] for row in rows)):
+            directed, averaged = (chosen(rows, n_spins=n_spins, kind=kind) for kind in ("directed", "averaged"))
+            x = column(directed, "threshold")
+            axes.plot(x, column(directed, "precision"), "-", color=f"C{number}", label=f"N = {n_spins}: precision")
+            axes.plot(
+                x, column(directed, "recall"), ":", lw=2, color=f"C{number}", label="recall (dotted)" if number == 0 else None
+            )
+            axes.plot(x, column(averaged, "precision"), "-", lw=0.8, alpha=0.5, color=f"C{number}")
+            for name in ("precision", "recall"):
+                axes.plot(x, column(directed, f"predicted_{name}"), "--", lw=0.8, color="black",
+                          label="theory (dashed)" if number == 0 and name == "recall" else None)  # fmt: skip
+        axes.set(xlabel="threshold", ylim=(0, 1.03), title=f"{graph}, ridge {ridge:.3g}, stage {stage}")
+        axes.legend(frameon=False, fontsize=7)
+    for axes in all_axes[len(panels) :]:
+        axes.remove()
+    return figure
+
+
+def _counts(estimates: Any, truth: Any) -> list[list[int]]:
+    sizes = np.abs(estimates)
+    edges, others = np.sort(sizes[truth]), np.sort(sizes[~truth & ~np.eye(len(truth), dtype=bool)])
+    return [[int(len(group) - place) for place in np.searchsorted(group, THRESHOLDS, side="right")] for group in (edges, others)]
+
+
+@lru_cache(maxsize=64)
+def _predicted(setting: Setting, n_spins: int, prune: float | None) -> Recovery:
+    n_samples = round(setting.samples_per_spin * n_spins)
+    if setting.graph == "random regular":
+        return recovery(n_spins, setting.degree, setting.coupling, n_samples, ridge=setting.ridge, prune=prune, rule="directed")
+    return recovery_of_model(teacher(setting, n_spins, 0), n_samples, ridge=setting.ridge, prune=prune)
