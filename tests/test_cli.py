@@ -165,7 +165,12 @@ def test_theory_prints_the_prediction_and_what_a_network_needs(capsys):
     assert needed["n_samples"] == ik.theory.samples_needed(100, 3, 0.4, 0.9)
     _, out, _ = run(capsys, *graph, "--spins", "100")
     assert "TwoStageIsing(ridge=" in out
+    assert out.count("\n") == 1  # the answer alone
+    _, out, _ = run(capsys, *graph, "--ridge", "inf")
     assert "sum of squared errors" in out
+    assert "sample correlations" in out
+    facts = json.loads(run(capsys, *graph, "--ridge", "inf", "--json")[1], parse_constant=pytest.fail)
+    assert facts["rows"][0]["effective_ridge"] is None
 
 
 def test_theory_sweeps_a_parameter_and_draws_it(capsys, tmp_path):
@@ -176,9 +181,9 @@ def test_theory_sweeps_a_parameter_and_draws_it(capsys, tmp_path):
         picture = tmp_path / f"{teacher[0]}.svg"
         code, out, err = run(capsys, "theory", *teacher, "--sweep", "ridge=0.1:10:3", "--plot", str(picture))
         assert (code, err) == (0, "")
-        assert len(out.splitlines()) == 5  # a header, three rows, where it was drawn
+        assert len(out.splitlines()) == 6  # what was asked, a header, three rows, where it was drawn
         assert "generation 1" in picture.read_text() or "<svg" in picture.read_text()
-    _, out, _ = run(capsys, "theory", "--degree", "3", "--coupling", "0.4", "--sweep", "coupling=0.1:0.3:3", "--json")
+    _, out, _ = run(capsys, "theory", "--degree", "3", "--sweep", "coupling=0.1:0.3:3", "--json")
     assert [row["coupling"] for row in json.loads(out)["rows"]] == pytest.approx([0.1, 0.2, 0.3])
 
 
@@ -195,6 +200,8 @@ def test_theory_sweeps_a_parameter_and_draws_it(capsys, tmp_path):
         ["--mean-degree", "4", "--coupling", "0.4", "--spins", "100"],
         ["--mean-degree", "4", "--coupling", "0.4", "--depth", "2"],
         ["--degree", "3", "--coupling", "2"],
+        ["--degree", "3", "--coupling", "0.4", "--spin", "2"],
+        ["--degree", "3", "--coupling", "0.4", "--probability", "0.9"],
         ["--degree", "3", "--coupling", "0.4", "--ridge", "0", "--samples-per-spin", "0.5"],
     ],
 )

@@ -51,8 +51,8 @@ def test_numba_and_dask_are_imported_in_one_place_each():
         imported = {
             name.split(".")[0]
             for node in ast.walk(ast.parse(path.read_text()))
-            for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in getattr(node, "names", [])])
             if isinstance(node, (ast.Import, ast.ImportFrom))
+            for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
         }
         if imported & {"numba", "llvmlite"}:
             assert path.parent.name == "_kernels", path

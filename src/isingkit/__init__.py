@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from isingkit.packing import pack as pack
     from isingkit.spins import Spins as Spins
     from isingkit.spins import as_spins as as_spins
+    from isingkit.theory.phase import paramagnetic as paramagnetic
     from isingkit.worlds.exact import exact as exact
     from isingkit.worlds.graphs import erdos_renyi as erdos_renyi
     from isingkit.worlds.graphs import from_graph as from_graph
     from isingkit.worlds.graphs import random_regular as random_regular
     from isingkit.worlds.graphs import random_tree as random_tree
     from isingkit.worlds.graphs import square_lattice as square_lattice
-    from isingkit.worlds.phase import paramagnetic as paramagnetic
     from isingkit.worlds.sampling import sample as sample
 
 _HOMES = {
@@ -53,7 +53,7 @@ _HOMES = {
     "random_regular": "worlds.graphs",
     "random_tree": "worlds.graphs",
     "square_lattice": "worlds.graphs",
-    "paramagnetic": "worlds.phase",
+    "paramagnetic": "theory.phase",
     "sample": "worlds.sampling",
 }
 _MODULES = ("exceptions", "theory")

@@ -287,12 +287,13 @@ class NotEquilibratedError(IsingkitError):
 class OrderedPhaseError(IsingkitError):
     """The theory was asked about a teacher outside its paramagnetic phase."""
 
-    def __init__(self, *, growth: float | None) -> None:
-        self.growth = growth
-        came = "its Bethe matrix has an eigenvalue <= 0" if growth is None else f"disturbances grow {growth:.3g}-fold a step"
+    def __init__(self, *, growth: float | None, strongest: float | None = None) -> None:
+        self.growth, self.strongest = growth, strongest
+        came = "its Bethe matrix has an eigenvalue <= 0" if growth is None else f"they grow {growth:.3g}-fold"
+        advice = "weaker couplings" if strongest is None else f"couplings below {strongest:.4g}"
         super().__init__(
-            f"the theory holds in the paramagnetic phase, where (degree - 1) tanh^2 coupling < 1, but here {came}. "
-            "Use weaker couplings, or fewer neighbours."
+            f"the theory holds in the paramagnetic phase, where disturbances shrink from spin to spin, but here {came}. "
+            f"Use {advice}, or fewer neighbours."
         )
 
 

@@ -127,31 +127,39 @@ def tabulate(records: list[Row], degree: int) -> Table:
 
 
 def agreement(table: Table, smallest: float = 0.0) -> list[str]:
-    """How far measurement is from theory: in standard errors, in percent, and for the larger graphs."""
+    """How far measurement is from theory, in standard errors and percent; points beyond 3 errors with what twice the spins give."""
     lines = []
-    sizes = sorted({row["n_spins"] for row in table})
+    small, *larger = sorted({row["n_spins"] for row in table})
+
+    def percent(row: Row) -> float:
+        return float(100 * (row["mean"] / row["predicted"] - 1))
+
     for name in ("rss", "Q", "bias"):
-        rows = [row for row in chosen(table, quantity=name, n_spins=sizes[0]) if row["samples_per_spin"] >= smallest]
+        rows = [row for row in chosen(table, quantity=name, n_spins=small) if row["samples_per_spin"] >= smallest]
         off = [abs(row["mean"] - row["predicted"]) / row["error"] for row in rows]
-        percent = [100 * abs(row["mean"] / row["predicted"] - 1) for row in rows]
-        within = sum(value <= 3 for value in off)
         lines.append(
-            f"{LABELS[name]}, N={sizes[0]}: {within} of {len(rows)} points within 3 standard errors of infinite depth; "
-            f"largest deviation {max(percent):.2f} percent ({max(off):.1f} standard errors)"
+            f"{LABELS[name]}, N={small}: {sum(value <= 3 for value in off)} of {len(rows)} points within 3 standard errors of "
+            f"infinite depth; the largest deviation is {max(abs(percent(row)) for row in rows):.2f} percent or {max(off):.1f} of them"
         )
-        for n_spins in sizes[1:]:
-            pairs = [
-                (100 * abs(small["mean"] / small["predicted"] - 1), 100 * abs(large["mean"] / large["predicted"] - 1))
-                for large in chosen(table, quantity=name, n_spins=n_spins)
-                for small in chosen(rows, **{key: large[key] for key in ("coupling", "ridge", "rule", "samples_per_spin")})
-            ]
-            if pairs:
-                small, large = (np.mean([pair[k] for pair in pairs]) for k in (0, 1))
-                lines.append(
-                    f"{LABELS[name]}: where both were measured, mean deviation {small:.2f} percent at N={sizes[0]}, "
-                    f"{large:.2f} percent at N={n_spins}"
-                )
+        for n_spins in larger:
+            twins = [chosen(table, quantity=name, n_spins=n_spins, **_place(row)) for row in rows]
+            pairs = [(abs(percent(row)), abs(percent(twin[0]))) for row, twin in zip(rows, twins, strict=True) if twin]
+            lines.append(
+                f"{LABELS[name]}: mean deviation {np.mean([a for a, _ in pairs]):.3f} percent at N={small}, "
+                f"{np.mean([b for _, b in pairs]):.3f} percent at N={n_spins}"
+            )
+            for row, twin, far in zip(rows, twins, off, strict=True):
+                if far > 3 and twin:
+                    where = ", ".join(f"{key.replace('_', ' ')} {value:.3g}" for key, value in _place(row).items() if key != "rule")
+                    lines.append(
+                        f"{LABELS[name]} at {where}: {percent(row):+.2f} percent at N={small} ({far:.1f} standard errors), "
+                        f"{percent(twin[0]):+.2f} percent at N={n_spins}"
+                    )
     return lines
+
+
+def _place(row: Row) -> Row:
+    return {key: row[key] for key in ("coupling", "ridge", "rule", "samples_per_spin")}
 
 
 def plot(table: Table, title: str, with_depths: bool) -> "Figure":

@@ -18,14 +18,14 @@ CLAIM = "Theory and experiment agree fairly well; RSS and Q diverge as samples p
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """N = 200, K = 0.2 and 0.4, 100 worlds; a few points with twice the spins show what finite size does."""
+    """N = 200, K = 0.2 and 0.4, 100 worlds; the same with twice the spins shows what finite size does."""
 
     degree: int = 3
     couplings: tuple[float, ...] = (0.2, 0.4)
     n_spins: int = 200
     samples_per_spin: tuple[float, ...] = (1.2, 1.5, 2, 3, 4, 6, 8, 10)
     larger: int = 400
-    larger_samples_per_spin: tuple[float, ...] = (1.5, 3)
+    larger_samples_per_spin: tuple[float, ...] = (1.5, 2, 3, 4, 6, 8, 10)
     n_worlds: int = 100
     block: int = 10
     seed: int = 1

@@ -25,6 +25,7 @@ class Config:
     n_spins: tuple[int, ...] = (200, 400, 800, 1600)
     n_graphs: int = 10
     n_samplings: int = 2
+    step: float = 0.002
     seed: int = 1
 
     @staticmethod
@@ -65,7 +66,7 @@ def _setting_of(config: Config, point: Row) -> curves.Setting:
 
 
 def _settings(config: Config) -> list[curves.Setting]:
-    shared = (config.n_spins, config.samples_per_spin, 0.0, None, config.n_graphs, config.n_samplings, config.seed)
+    shared = (config.n_spins, config.samples_per_spin, 0.0, None, config.n_graphs, config.n_samplings, config.step, config.seed)
     return [
         curves.Setting(graph, degree, config.coupling, *shared) for graph, degree in (("random regular", 3), ("Erdos-Renyi", 4))
     ]

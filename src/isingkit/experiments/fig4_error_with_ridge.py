@@ -29,7 +29,7 @@ class Config:
     n_spins: int = 200
     samples_per_spin: tuple[float, ...] = (0.3, 0.5, 0.8, 1, 1.5, 2, 4, 7, 10)
     larger: int = 400
-    larger_samples_per_spin: tuple[float, ...] = (0.8, 4)
+    larger_samples_per_spin: tuple[float, ...] = (0.3, 0.5, 0.8, 1, 1.5, 2, 4, 7, 10)
     n_worlds: int = 100
     block: int = 10
     seed: int = 1

@@ -32,6 +32,7 @@ class Config:
     n_spins: tuple[int, ...] = (200, 400, 800)
     n_graphs: int = 20
     n_samplings: int = 1
+    step: float = 0.002
     seed: int = 1
 
     @staticmethod
@@ -77,7 +78,7 @@ def _settings(config: Config) -> list[curves.Setting]:
     return [
         curves.Setting(
             "random regular", config.degree, config.coupling, config.n_spins, config.samples_per_spin, ridge, prune,
-            config.n_graphs, config.n_samplings, config.seed,
+            config.n_graphs, config.n_samplings, config.step, config.seed,
         )
         for ridge, prune in ((config.ridge, config.prune), (round(best, 3), round(first / 2, 3)))
     ]  # fmt: skip

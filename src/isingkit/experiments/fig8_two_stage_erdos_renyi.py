@@ -28,6 +28,7 @@ class Config:
     n_spins: tuple[int, ...] = (200, 400, 800, 1600)
     n_graphs: int = 10
     n_samplings: int = 2
+    step: float = 0.002
     seed: int = 1
 
     @staticmethod
@@ -71,6 +72,6 @@ def _settings(config: Config) -> list[curves.Setting]:
     return [
         curves.Setting(
             "Erdos-Renyi", config.mean_degree, config.coupling, config.n_spins, config.samples_per_spin, config.ridge, config.prune,
-            config.n_graphs, config.n_samplings, config.seed,
+            config.n_graphs, config.n_samplings, config.step, config.seed,
         )
     ]  # fmt: skip

@@ -17,8 +17,6 @@ from isingkit.worlds.sampling import sample
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-THRESHOLDS = tuple(round(0.005 * k, 3) for k in range(81))
-
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -33,7 +31,12 @@ class Setting:
     prune: float | None
     n_graphs: int
     n_samplings: int
+    step: float  # between thresholds
     seed: int
+
+    @property
+    def thresholds(self) -> list[float]:
+        return [round(self.step * k, 6) for k in range(round(0.4 / self.step) + 1)]
 
 
 def points(setting: Setting) -> list[Row]:
@@ -66,7 +69,7 @@ def measure(setting: Setting, point: Row) -> Any:
         stages = {"one": fit.stage_one_estimates_, "two": fit.estimates_}
     truth = model.couplings.toarray() != 0
     return {
-        stage: {"directed": _counts(estimates, truth), "averaged": _counts((estimates + estimates.T) / 2, truth)}
+        stage: {"directed": _counts(estimates, truth, setting), "averaged": _counts((estimates + estimates.T) / 2, truth, setting)}
         for stage, estimates in stages.items()
     } | {"edges": int(truth.sum())}
 
@@ -84,10 +87,10 @@ def tabulate(setting: Setting, records: list[Row]) -> Table:
         edges = sum(result["edges"] for result in results)
         for stage in [name for name in ("one", "two") if name in results[0]]:
             theory = predict(setting, n_spins, stage)
-            precision, recall = theory.precision(THRESHOLDS), theory.recall(THRESHOLDS)
+            precision, recall = theory.precision(setting.thresholds), theory.recall(setting.thresholds)
             for kind in ("directed", "averaged"):
                 found, false = (np.sum([result[stage][kind][k] for result in results], axis=0) for k in (0, 1))
-                for place, threshold in enumerate(THRESHOLDS):
+                for place, threshold in enumerate(setting.thresholds):
                     total = int(found[place] + false[place])
                     row = {
                         "graph": setting.graph, "ridge": setting.ridge, "n_spins": n_spins, "stage": stage, "kind": kind,
@@ -158,10 +161,11 @@ def plot(table: Table, title: str) -> "Figure":
     return figure
 
 
-def _counts(estimates: Any, truth: Any) -> list[list[int]]:
+def _counts(estimates: Any, truth: Any, setting: Setting) -> list[list[int]]:
     sizes = np.abs(estimates)
     edges, others = np.sort(sizes[truth]), np.sort(sizes[~truth & ~np.eye(len(truth), dtype=bool)])
-    return [[int(len(group) - place) for place in np.searchsorted(group, THRESHOLDS, side="right")] for group in (edges, others)]
+    places = [np.searchsorted(group, setting.thresholds, side="right") for group in (edges, others)]
+    return [(len(group) - place).tolist() for group, place in zip((edges, others), places, strict=True)]
 
 
 @lru_cache(maxsize=64)

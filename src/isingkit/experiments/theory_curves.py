@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isingkit.model import IsingModel
-from isingkit.theory.ridge import Prediction, erdos_renyi, of_model, poisson_spectrum, random_regular, spectrum_of
+from isingkit.theory.ridge import Prediction, of_ensemble, of_model, poisson_spectrum, random_regular, spectrum_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +55,7 @@ def predict(config: Config, parameter: str | None = None, values: tuple[float, .
         if config.model is not None:
             p = of_model(config.model, config.spin, alpha, ridge, config.depth, spectrum)
         elif config.mean_degree is not None:
-            p = erdos_renyi(config.mean_degree, at["coupling"], alpha, ridge, spectrum)  # type: ignore[arg-type]
+            p = of_ensemble(spectrum or poisson_spectrum(config.mean_degree, at["coupling"]), alpha, ridge)  # type: ignore[arg-type]
         else:
             p = random_regular(config.degree, at["coupling"], alpha, ridge, config.depth)  # type: ignore[arg-type]
         row: dict[str, float | list[float]] = {name: float(number) for name, number in at.items() if number is not None}

@@ -3,7 +3,16 @@
 from isingkit.theory.cavity import CavitySpectrum, EnsembleSpectrum
 from isingkit.theory.linear import couplings_from_linear, linear_means
 from isingkit.theory.recovery import Recovery, best_two_stage, recovery, recovery_of_model, samples_needed
-from isingkit.theory.ridge import Prediction, best_ridge, decay_bound, erdos_renyi, free_energy, of_model, random_regular
+from isingkit.theory.ridge import (
+    Prediction,
+    best_ridge,
+    decay_bound,
+    erdos_renyi,
+    free_energy,
+    of_ensemble,
+    of_model,
+    random_regular,
+)
 from isingkit.theory.spectrum import ModelSpectrum, RegularSpectrum, bethe_matrix
 
 __all__ = [
@@ -21,6 +30,7 @@ __all__ = [
     "erdos_renyi",
     "free_energy",
     "linear_means",
+    "of_ensemble",
     "of_model",
     "random_regular",
     "recovery",

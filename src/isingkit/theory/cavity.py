@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from isingkit.exceptions import NotConvergedError, OrderedPhaseError, SettingError, require_number
 from isingkit.model import IsingModel
-from isingkit.theory.spectrum import Array, Spectrum, Traces, bethe_matrix, weights_of
+from isingkit.theory.phase import require_paramagnetic
+from isingkit.theory.spectrum import STRONGEST, Array, Spectrum, Traces, bethe_matrix, numbers, weights_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +36,7 @@ class CavitySpectrum(Spectrum):
 
     def __init__(self, model: IsingModel) -> None:
         matrix = bethe_matrix(model)
+        require_paramagnetic(model)
         self.diagonal = matrix.diagonal()
         graph = model.couplings.tocoo()
         self.rows, self.columns = graph.row, graph.col
@@ -125,7 +127,7 @@ class EnsembleSpectrum(Spectrum):
     size
         Members of the population.
     generations
-        How often it is renewed.
+        How often it is renewed; by default until what it started from has shrunk to a millionth.
     random_state
         Seed.
 
@@ -139,20 +141,24 @@ class EnsembleSpectrum(Spectrum):
     """
 
     def __init__(
-        self, degrees: ArrayLike, coupling: ArrayLike, *, size: int = 50_000, generations: int = 30, random_state: int = 0
+        self, degrees: ArrayLike, coupling: ArrayLike, *, size: int = 50_000, generations: int | None = None, random_state: int = 0
     ) -> None:
         require_number("size", size, at_least=1, whole=True)
-        require_number("generations", generations, at_least=1, whole=True)
-        law = np.asarray(degrees, dtype=np.float64)
+        if generations is not None:
+            require_number("generations", generations, at_least=1, whole=True)
+        law = numbers("degrees", degrees)
         if law.ndim != 1 or not np.isfinite(law).all() or (law < 0).any() or law.sum() <= 0:
             raise SettingError(setting="degrees", value=degrees, expected="probabilities of the degrees 0, 1, 2, ...")
-        self.law, self.size, self.generations, self.random_state = law / law.sum(), size, generations, random_state
-        self.strengths = np.atleast_1d(np.abs(np.asarray(coupling, dtype=np.float64)))
+        self.law, self.size, self.random_state = law / law.sum(), size, random_state
+        self.strengths = np.atleast_1d(np.abs(numbers("coupling", coupling)))
+        if len(self.strengths) == 0 or not np.all(self.strengths <= STRONGEST):
+            raise SettingError(setting="coupling", value=coupling, expected=f"finite numbers, at most {STRONGEST:g} in size")
         excess = self.law * np.arange(len(law))
         self.excess = excess[1:] / excess.sum() if excess.sum() > 0 else np.ones(1)  # degrees, less one, at the end of an edge
         growth = float(self.excess @ np.arange(len(self.excess)) * np.mean(np.tanh(self.strengths) ** 2))
         if growth >= 1:
             raise OrderedPhaseError(growth=growth)
+        self.generations = generations or int(np.clip(np.log(1e-6) / np.log(max(growth, 1e-3)), 5, 5000))
 
     def population(self, effective_ridge: float) -> Population:
         """Spins with their branches, after all generations."""

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isingkit.exceptions import NotConvergedError, SettingError
-from isingkit.theory.spectrum import MOST_STEPS, Array
+from isingkit.theory.spectrum import MOST_STEPS, STRONGEST, Array, numbers
 
 
 def linear_means(couplings: ArrayLike) -> Array:
@@ -26,7 +26,9 @@ def linear_means(couplings: ArrayLike) -> Array:
     >>> theory.linear_means([0.4, -0.4, 0.4, 0]).round(4)
     array([ 0.2948, -0.2948,  0.2948,  0.    ])
     """
-    couplings = np.asarray(couplings, dtype=np.float64)
+    couplings = numbers("couplings", couplings)
+    if not np.all(np.abs(couplings) <= STRONGEST):
+        raise SettingError(setting="couplings", value=couplings, expected=f"finite numbers, at most {STRONGEST:g} in size")
     return np.sinh(2 * couplings) / 2 / (1 + np.sum(np.sinh(couplings) ** 2))
 
 
@@ -48,7 +50,7 @@ def couplings_from_linear(means: ArrayLike) -> Array:
     >>> theory.couplings_from_linear(theory.linear_means([0.4, -0.1, 0.7])).round(6)
     array([ 0.4, -0.1,  0.7])
     """
-    means = np.asarray(means, dtype=np.float64)
+    means = numbers("means", means)
     if not np.isfinite(means).all():
         raise SettingError(setting="means", value=means, expected="finite numbers")
     whole = 1.0

@@ -18,7 +18,7 @@ from scipy.optimize import minimize_scalar
 from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import cg
 
-from isingkit.exceptions import NotConvergedError, SettingError, require_number
+from isingkit.exceptions import NotConvergedError, SettingError, require_instance, require_number
 from isingkit.model import IsingModel
 from isingkit.theory.cavity import CavitySpectrum, EnsembleSpectrum
 from isingkit.theory.spectrum import (
@@ -30,6 +30,7 @@ from isingkit.theory.spectrum import (
     bethe_matrix,
     effective_ridge,
     margins,
+    numbers,
     weights_of,
 )  # fmt: skip
 
@@ -43,6 +44,27 @@ class Prediction:
 
     Where ridge is infinite all of it is about sample correlations, which is what estimates times ridge / samples_per_spin become.
     Fields are numbers, or arrays where arrays were asked for.
+
+    Attributes
+    ----------
+    kappa, chi
+        Order parameters; chi = G1(kappa).
+    effective_ridge
+        2 ridge / kappa: what the ridge amounts to once noise is accounted for.
+    Q
+        Variance of the noise in the field on the spin.
+    R
+        Sum of squares of the noise of all estimates: each has variance R / n_spins.
+    rss
+        Sum of squared errors of all estimates of the spin, bias and noise.
+    bias
+        Mean estimate over coupling, averaged over the spin's neighbours; 1 is unbiased.
+    unexplained
+        Mean squared residual on new samples, were there no noise; test_error is with it.
+    means
+        |mean estimate| of generation 1, 2, ...: neighbours, their neighbours, ...
+    free_energy
+        Minimum of squared residuals plus penalty, over the number of spins.
     """
 
     samples_per_spin: Any
@@ -61,8 +83,8 @@ class Prediction:
 
     @property
     def test_error(self) -> Any:
-        """Mean squared residual on new samples."""
-        return self.unexplained + self.Q
+        """Mean squared residual on new samples; where ridge is infinite, of estimates that are all zero."""
+        return _plain(self.unexplained + np.where(np.isinf(self.ridge), 0.0, self.Q))
 
 
 def random_regular(
@@ -96,10 +118,13 @@ def random_regular(
     >>> round(p.kappa, 6), round(p.Q, 6), round(p.rss, 6), round(p.bias, 6)
     (19.132136, 0.015667, 0.20967, 0.374158)
     """
-    if depth is not None:
-        require_number("depth", depth, at_least=1, whole=True)
+    _check_depth(depth)
     alpha, penalty = _checked(samples_per_spin, ridge)
-    degree, coupling, alpha, penalty = np.broadcast_arrays(degree, coupling, alpha, penalty)
+    try:
+        degree, coupling, alpha, penalty = np.broadcast_arrays(degree, numbers("coupling", coupling), alpha, penalty)
+    except ValueError:
+        shapes = tuple(np.shape(value) for value in (degree, coupling, alpha, penalty))
+        raise SettingError(setting="shapes of all arguments", value=shapes, expected="alike, or to broadcast") from None
     spectrum = RegularSpectrum(degree, coupling)
     k = effective_ridge(spectrum, alpha, penalty)
     traces = spectrum.traces(k)
@@ -110,7 +135,8 @@ def random_regular(
     else:
         means, squares, unexplained = _finite_depth(degree, strength, k, depth)
     off = degree * ((strength - means[0]) ** 2 - means[0] ** 2) + squares
-    return _prediction(alpha, penalty, depth, k, traces, unexplained, off, means[0] / strength, means, squares)
+    bias = np.divide(means[0], strength, out=np.full(k.shape, np.nan), where=strength > 0)
+    return _prediction(alpha, penalty, depth, k, traces, unexplained, off, bias, means, squares)
 
 
 def of_model(
@@ -146,9 +172,9 @@ def of_model(
     >>> p.kappa, round(p.Q + p.unexplained - 2 * p.Q, 9)  # at alpha = 2 noise doubles the residual
     (2.0, 0.0)
     """
-    if depth is not None:
-        require_number("depth", depth, at_least=1, whole=True)
+    _check_depth(depth)
     alpha, penalty = _checked(samples_per_spin, ridge)
+    require_instance("model", model, IsingModel, "an IsingModel")
     spectrum = spectrum or spectrum_of(model)
     require_number("spin", spin, at_least=0, whole=True)
     if spin >= model.n_spins:
@@ -163,10 +189,8 @@ def of_model(
     return _prediction(alpha, penalty, depth, k, spectrum.traces(k), unexplained, off, bias, means, squares)
 
 
-def erdos_renyi(
-    mean_degree: float, coupling: float, samples_per_spin: float, ridge: float = 0.0, spectrum: EnsembleSpectrum | None = None
-) -> Prediction:
-    """Prediction for the average spin of an Erdos-Renyi graph, or of any ensemble of trees, at infinite depth. [eq:EOS-sparse]
+def erdos_renyi(mean_degree: float, coupling: float, samples_per_spin: float, ridge: float = 0.0) -> Prediction:
+    """Prediction for the average spin of an Erdos-Renyi graph with couplings of one strength, at infinite depth. [eq:EOS-sparse]
 
     By population dynamics; three to four digits. `means` holds the mean of the first generation only.
 
@@ -180,8 +204,6 @@ def erdos_renyi(
         alpha.
     ridge
         lambda.
-    spectrum
-        Another ensemble, with degrees and couplings of its own; mean_degree and coupling are then not used.
 
     Examples
     --------
@@ -189,8 +211,34 @@ def erdos_renyi(
     >>> round(theory.erdos_renyi(mean_degree=4, coupling=0.4, samples_per_spin=0.9, ridge=0.1).rss, 2)
     0.96
     """
+    return of_ensemble(poisson_spectrum(mean_degree, coupling), samples_per_spin, ridge)
+
+
+def of_ensemble(spectrum: EnsembleSpectrum, samples_per_spin: float, ridge: float = 0.0) -> Prediction:
+    """Prediction for the average spin of any ensemble of trees, degrees and couplings unequal, at infinite depth. [eq:EOS-sparse]
+
+    `bias` and `means` are averages over couplings, not over spins; `means` holds the first generation only.
+
+    Parameters
+    ----------
+    spectrum
+        The ensemble, e.g. EnsembleSpectrum(degrees=[0.2, 0.3, 0.5], coupling=[0.2, 0.6]).
+    samples_per_spin
+        alpha.
+    ridge
+        lambda.
+
+    Examples
+    --------
+    >>> from isingkit import theory
+    >>> ensemble = theory.EnsembleSpectrum(degrees=[0, 0, 0.5, 0.5], coupling=[0.2, 0.6])
+    >>> round(theory.of_ensemble(ensemble, samples_per_spin=2).kappa, 6)
+    2.0
+    """
+    require_instance("spectrum", spectrum, EnsembleSpectrum, "an EnsembleSpectrum")
+    require_number("samples_per_spin", samples_per_spin, above=0)
+    require_number("ridge", ridge, at_least=0, finite=False)
     alpha, penalty = _checked(samples_per_spin, ridge)
-    spectrum = spectrum or poisson_spectrum(mean_degree, coupling)
     k = effective_ridge(spectrum, alpha, penalty)
     spins = spectrum.population(float(k))
     n, owner = len(spins.g), spins.edge_of
@@ -203,7 +251,8 @@ def erdos_renyi(
     else:
         squares = np.bincount(owner, weights=means**2, minlength=n).astype(float)  # least squares has no further means
     linear = np.bincount(owner, weights=spins.couplings**2 - 2 * spins.couplings * means, minlength=n)
-    bias = np.mean(means / spins.couplings) if len(means) else np.nan
+    some = spins.couplings > 0
+    bias = np.mean(means[some] / spins.couplings[some]) if some.any() else np.nan
     traces = spectrum.traces(k)
     unexplained = np.mean(spins.p2 / spins.p**2)
     first = np.array([np.mean(means)]) if len(means) else np.zeros(1)
@@ -215,9 +264,11 @@ def poisson_spectrum(mean_degree: float, coupling: float) -> EnsembleSpectrum:
     """Spectrum of Erdos-Renyi graphs with couplings of one strength."""
     require_number("mean_degree", mean_degree, above=0)
     require_number("coupling", coupling)
+    if mean_degree > 1000:
+        raise SettingError(setting="mean_degree", value=mean_degree, expected="at most 1000: the theory is about sparse graphs")
     degrees = np.arange(int(mean_degree + 12 * np.sqrt(mean_degree) + 20))
     logs = degrees * np.log(mean_degree) - mean_degree - np.cumsum(np.log(np.maximum(degrees, 1)))
-    return EnsembleSpectrum(np.exp(logs), coupling)
+    return EnsembleSpectrum(np.exp(logs), coupling, size=int(np.clip(200_000 / mean_degree, 1000, 50_000)))
 
 
 def spectrum_of(model: IsingModel) -> Spectrum:
@@ -247,13 +298,15 @@ def decay_bound(coupling: ArrayLike, effective_ridge: ArrayLike) -> Any:
     >>> round(theory.decay_bound(0.4, p.effective_ridge), 4), round(float(p.means[1] / p.means[0]), 4)
     (0.1402, 0.1311)
     """
-    theta = np.tanh(np.abs(coupling))
+    theta = np.tanh(np.abs(numbers("coupling", coupling)))
     one, k = weights_of(effective_ridge)
+    if np.any(k < 0):
+        raise SettingError(setting="effective_ridge", value=effective_ridge, expected="a number >= 0")
     return _plain(theta * k / (one * (1 - theta**2) + k))
 
 
 def best_ridge(degree: int, coupling: float, samples_per_spin: float) -> float:
-    """The ridge with the smallest RSS on random regular graphs, at infinite depth. [eq:RSS-def-2]
+    """The ridge with the smallest RSS on random regular graphs, at infinite depth; 0 or infinity at the ends. [eq:RSS-def-2]
 
     Parameters
     ----------
@@ -270,10 +323,12 @@ def best_ridge(degree: int, coupling: float, samples_per_spin: float) -> float:
     >>> round(theory.best_ridge(degree=3, coupling=0.4, samples_per_spin=0.8), 1)
     1.4
     """
-    _checked(samples_per_spin, 1.0)
-    grid = np.linspace(-12.0, 12.0, 97)
-    errors = random_regular(degree, coupling, samples_per_spin, np.exp(grid)).rss
-    low, high = grid[max(0, int(np.argmin(errors)) - 1)], grid[min(96, int(np.argmin(errors)) + 1)]
+    require_number("samples_per_spin", samples_per_spin, above=0)
+    grid = np.linspace(-30.0, 30.0, 241)
+    best = int(np.argmin(random_regular(degree, coupling, samples_per_spin, np.exp(grid)).rss))
+    if best in (0, 240):
+        return 0.0 if best == 0 else np.inf
+    low, high = grid[best - 1], grid[best + 1]
     found = minimize_scalar(
         lambda log: random_regular(degree, coupling, samples_per_spin, np.exp(log)).rss, bounds=(low, high), method="bounded",
         options={"xatol": 1e-9},
@@ -395,7 +450,8 @@ def _generations(degree: int, strength: float, depth: int) -> tuple[Array, Array
     inner = rho ** (apart + 2.0) * (1 - rho ** (2.0 * (least - 1))) / (1 - rho**2)
     matrix = rho ** apart.astype(float) + (degree - 2) / (degree - 1) * inner + rho ** both.astype(float)
     eigenvalues, vectors = np.linalg.eigh(matrix)
-    sizes = (degree * float(degree - 1) ** (g - 1)).astype(np.float64)
+    with np.errstate(over="ignore"):  # generations beyond number have means of zero
+        sizes = (degree * float(degree - 1) ** (g - 1)).astype(np.float64)
     return eigenvalues, vectors, np.sqrt(degree / (degree - 1)) * rho ** g.astype(float), sizes
 
 
@@ -420,7 +476,7 @@ def _one_spin(ball: IsingModel, generations: Any, truth: Array, k: float) -> tup
     if failed:
         raise NotConvergedError(what="the linear system of the mean estimates", residual=float(failed))
     kept = matrix @ column  # [H (p + q H)^-1]_{. 0}
-    estimates = -kept / kept[0]
+    estimates = -kept / kept[0] if one > 0 else column.copy()  # at infinity: correlations
     estimates[0] = 0.0
     unexplained = column @ kept / kept[0] ** 2
     neighbours = truth != 0
@@ -430,8 +486,18 @@ def _one_spin(ball: IsingModel, generations: Any, truth: Array, k: float) -> tup
     return unexplained, np.sum((truth - estimates) ** 2), float(estimates @ estimates), bias, means
 
 
+def _check_depth(depth: int | None) -> None:
+    if depth is not None and not (isinstance(depth, (int, np.integer)) and depth >= 1):
+        raise SettingError(setting="depth", value=depth, expected="a whole number >= 1, or None for all generations")
+
+
 def _checked(samples_per_spin: ArrayLike, ridge: ArrayLike) -> tuple[Array, Array]:
-    alpha, penalty = np.asarray(samples_per_spin, dtype=np.float64), np.asarray(ridge, dtype=np.float64)
+    alpha, penalty = numbers("samples_per_spin", samples_per_spin), numbers("ridge", ridge)
+    try:
+        alpha, penalty = np.broadcast_arrays(alpha, penalty)
+    except ValueError:
+        expected = f"an array that goes with samples_per_spin, whose shape is {alpha.shape}"
+        raise SettingError(setting="ridge", value=ridge, expected=expected) from None
     if not np.all(np.isfinite(alpha) & (alpha > 0)):
         raise SettingError(setting="samples_per_spin", value=samples_per_spin, expected="a finite number > 0")
     if not np.all(penalty >= 0):

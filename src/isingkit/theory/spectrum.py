@@ -15,8 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from isingkit.exceptions import NotConvergedError, OrderedPhaseError, SettingError, require_instance, require_number
 from isingkit.model import IsingModel
+from isingkit.theory.phase import require_paramagnetic
 
 Array = NDArray[np.float64]
+STRONGEST = 10.0  # of couplings: 1 - tanh has no digits left beyond
 MOST_STEPS = 500  # of Newton's method, which needs a dozen, or some fifty where two roots nearly meet
 
 
@@ -28,6 +30,14 @@ class Traces:
     t2: Any  # of (1 + k H)^-2
     p: Any  # of H (1 + k H)^-1
     p2: Any  # of H (1 + k H)^-2
+
+
+def numbers(setting: str, value: object) -> Array:
+    """An array of numbers, or a refusal of what is none."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SettingError(setting=setting, value=value, expected="a number, or an array of numbers") from None
 
 
 def weights_of(effective_ridge: ArrayLike) -> tuple[Array, Array]:
@@ -74,6 +84,7 @@ class Spectrum(ABC):
         In k = 2 lambda / x it reads k t(k) = 2 lambda y; the left is concave, so Newton's steps from the left never overshoot.
         """
         require_number("y", y, above=0)
+        require_number("ridge", ridge, at_least=0)
         if ridge == 0:
             return 1 / y
         top = float(self.traces(np.inf).t)
@@ -145,14 +156,17 @@ class RegularSpectrum(Spectrum):
     coupling: Any
 
     def __post_init__(self) -> None:
-        degree, coupling = np.asarray(self.degree), np.asarray(self.coupling, dtype=np.float64)
+        degree, coupling = np.asarray(self.degree), numbers("coupling", self.coupling)
         if not (np.issubdtype(degree.dtype, np.integer) and np.all(degree >= 1)):
             raise SettingError(setting="degree", value=self.degree, expected="a whole number >= 1")
-        if not np.all(np.isfinite(coupling)):
-            raise SettingError(setting="coupling", value=self.coupling, expected="a finite number")
+        if not np.all(np.abs(coupling) <= STRONGEST):
+            raise SettingError(setting="coupling", value=self.coupling, expected=f"a finite number, at most {STRONGEST:g} in size")
         growth = float(np.max((degree - 1) * np.tanh(coupling) ** 2))
         if growth >= 1:
-            raise OrderedPhaseError(growth=growth)
+            strongest = float(np.arctanh(1 / np.sqrt(np.max(degree) - 1))) if np.max(degree) > 2 else None
+            raise OrderedPhaseError(growth=growth, strongest=strongest)
+        object.__setattr__(self, "degree", degree.astype(np.int64)[()])
+        object.__setattr__(self, "coupling", coupling[()])
 
     @property
     def centre(self) -> Any:
@@ -197,10 +211,10 @@ class RegularSpectrum(Spectrum):
             ratio = 4 * (c - 1) * np.sin(phi) ** 2 / ((c - 2) ** 2 + 4 * (c - 1) * np.sin(phi) ** 2)
             eta = self.centre - 2 * self.weight * np.sqrt(c - 1) * np.cos(phi)
             value = float(np.mean(c / 2 * ratio * function(eta)))
-            if abs(value - before) <= 1e-14 * abs(value):
+            change, before, n = abs(value - before), value, 2 * n
+            if change <= 1e-13 * abs(value):
                 return value
-            before, n = value, 2 * n
-        raise NotConvergedError(what="the integral over the spectrum", residual=abs(value - before))
+        raise NotConvergedError(what="the integral over the spectrum", residual=change, advice="use weaker couplings")
 
     def moment(self, order: int) -> float:
         """Mean of eta**order; order -1 is the mean of C's diagonal, which is 1."""
@@ -277,14 +291,19 @@ class ModelSpectrum(Spectrum):
     eigenvalues: Array  # (n_spins,)
 
     def __post_init__(self) -> None:
-        smallest = float(np.min(self.eigenvalues))
-        if smallest <= 0:
+        eigenvalues = numbers("eigenvalues", self.eigenvalues)
+        if eigenvalues.ndim != 1 or len(eigenvalues) == 0 or not np.isfinite(eigenvalues).all():
+            raise SettingError(setting="eigenvalues", value=self.eigenvalues, expected="a list of finite numbers")
+        if np.min(eigenvalues) <= 0:
             raise OrderedPhaseError(growth=None)
+        object.__setattr__(self, "eigenvalues", eigenvalues)
 
     @staticmethod
     def of(model: IsingModel) -> "ModelSpectrum":
-        """Eigenvalues of a model's Bethe matrix."""
-        return ModelSpectrum(np.linalg.eigvalsh(bethe_matrix(model).toarray()))
+        """Eigenvalues of a model's Bethe matrix; refuses models that are not paramagnetic."""
+        matrix = bethe_matrix(model)
+        require_paramagnetic(model)
+        return ModelSpectrum(np.linalg.eigvalsh(matrix.toarray()))
 
     def traces(self, effective_ridge: ArrayLike) -> Traces:
         one, k = weights_of(effective_ridge)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from isingkit._kernels.graphs import tree_edges
 from isingkit.exceptions import OrderedTeacherWarning, SettingError, require_number, warn
 from isingkit.model import IsingModel
-from isingkit.worlds.phase import paramagnetic
+from isingkit.theory.phase import paramagnetic
 
 if TYPE_CHECKING:
     import networkx

@@ -14,9 +14,9 @@ from isingkit._kernels.threads import spread
 from isingkit.exceptions import SettingError, require_instance, require_number
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, unpacked
+from isingkit.theory.phase import paramagnetic
 from isingkit.worlds.equilibrium import Watch
 from isingkit.worlds.graphs import Seed
-from isingkit.worlds.phase import paramagnetic
 
 WATCHED = 64  # chains looked at by the check where they are numbers; twice as many where they are bits
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isingkit.exceptions import require_instance
+from isingkit.exceptions import OrderedPhaseError, require_instance
 from isingkit.model import IsingModel
 
 
@@ -36,6 +36,13 @@ def paramagnetic(model: IsingModel) -> Phase:
     require_instance("model", model, IsingModel, "an IsingModel")
     weights = np.tanh(model.couplings.data)
     return Phase(_spectral_radius(model, weights**2), _spectral_radius(model, weights))
+
+
+def require_paramagnetic(model: IsingModel) -> None:
+    """Refuse a model that the theory does not hold for."""
+    phase = paramagnetic(model)
+    if not phase.holds:
+        raise OrderedPhaseError(growth=max(phase.glass, phase.order))
 
 
 def _spectral_radius(model: IsingModel, weights: np.ndarray, n_steps: int = 24) -> float:  # type: ignore[type-arg]
