@@ -139,7 +139,7 @@ def agreement(table: Table, smallest: float = 0.0) -> list[str]:
         off = [abs(row["mean"] - row["predicted"]) / row["error"] for row in rows]
         lines.append(
             f"{LABELS[name]}, N={small}: {sum(value <= 3 for value in off)} of {len(rows)} points within 3 standard errors of "
-            f"infinite depth; the largest deviation is {max(abs(percent(row)) for row in rows):.2f} percent or {max(off):.1f} of them"
+            f"infinite depth; deviations up to {max(abs(percent(row)) for row in rows):.2f} percent, {max(off):.1f} standard errors"
         )
         for n_spins in larger:
             twins = [chosen(table, quantity=name, n_spins=n_spins, **_place(row)) for row in rows]

@@ -35,9 +35,8 @@ def html_page(found: list[Row], pictures: str = "svg") -> str:
 def markdown_page(found: list[Row]) -> str:
     """The same for the documentation, with PNG pictures beside it."""
     lines = ["# The paper, reproduced", "", "Written by `isingkit reproduce`; every number below was measured in that run.", "",
-             "Where theory and measurement part: beyond the reach of finite N (least squares at N = 200 is off by half a percent, at 400 by",
-             "half of that), and in stage two where candidates are many and on hubs (Erdos-Renyi, ridge 0.1, prune 0.05), for which the",
-             "theory of recovery takes candidates to be no neighbours of each other.", ""]  # fmt: skip
+             "Where theory and measurement part, finite size is one reason (compare sizes), and candidates of stage two that are",
+             "neighbours of each other are the other: the theory of recovery takes them to be none. Hubs have many.", ""]  # fmt: skip
     for figure in found:
         name = figure["figure"]
         lines += [f"## {name}: {figure['title']}", "", f"![{name}: {figure['title']}]({name}.png)", ""]
