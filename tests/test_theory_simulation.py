@@ -96,7 +96,7 @@ def test_predicted_precision_and_recall_are_the_measured_ones(kind):
     ridge, prune, n_samples, n_worlds = {
         "regular, both stages": (0.1, 0.1, 640, 12),
         "regular, least squares": (0.0, None, 1600, 12),
-        "Erdos-Renyi, both stages": (1.0, 0.05, 720, 8),
+        "Erdos-Renyi, both stages": (0.1, 0.05, 720, 8),
     }[kind]
     first, second, truths, models = [], [], [], []
     for seed in range(n_worlds):

@@ -79,6 +79,11 @@ class Pairs:
         bent = _bent(level * scale, self.second_mean)
         return np.divide(bent, scale, out=level + np.zeros_like(bent), where=scale > 0)
 
+    def excess(self, prune: float) -> Array:
+        """Mean of X - mean where stage one is passed, times the probability that it is; 0 for pairs of mean 0."""
+        up, down = (np.exp(-(((prune - sign * self.mean) / self.std) ** 2) / 2) / np.sqrt(2 * np.pi) for sign in (1.0, -1.0))
+        return self.std * (up - down)
+
     def candidates(self, prune: float) -> tuple[Array, float]:
         """Probability to pass stage one, and the expected sum, over pairs that do and are no edges, of (X - mean)^2."""
         squares = np.zeros(len(self.count))
@@ -229,12 +234,15 @@ def recovery(
         noise[0] += residual * (degree - 1) * further * (passing[1] if len(passing) > 1 else 0.0)
         noise[1:2] += residual * further * (degree > 1)
         # neighbours' correlations: theta^2 off the diagonal, so that C^-1 times equal numbers divides by 1 + (c - 1) theta^2
+        slope_alone = slope
         solved = np.full(degree, means[0] / (1 + (degree - 1) * np.tanh(strength) ** 2))
         kept = float(spectrum.traces(p.effective_ridge).p)
         slope, taken = _crowded(
             p.effective_ridge, seen, kept, n_samples * bulk, slope, left / n_samples, squares, np.full(degree, means[0]), solved
         )
         shift = float(taken[0])
+        if len(counts) > 1:  # children that pass do so by an excess in their parent's direction
+            shift += (degree - 1) * float(spectrum.weight) * slope_alone * float(first.excess(prune)[1])
     if rule == "average":
         noise, counts = noise * (1 + agree) / 2, counts / 2
     # of the noise in stage two, stage one knows slope^2 std^2; what is left of it grows with the number of candidates
@@ -298,13 +306,14 @@ def recovery_of_model(model: IsingModel, n_samples: int, *, ridge: float = 0.0, 
         variance = np.where(truth != 0, (1 - means**2) / n_samples, variance)
     std = np.sqrt(variance)
     residual, further = 1 / matrix.diagonal(), np.sinh(truth) ** 2
+    full_noise, full_local = (vectors * (eigenvalues * inverse**2)) @ vectors.T, (vectors * inverse) @ vectors.T
+    own_gain, other_gain = _company(truth, full_noise, full_local)
     rows = []
     for i in range(n):
         near, others = truth[i] != 0, np.arange(n) != i
         flip = np.where(means[i] < 0, -1.0, 1.0)  # only the relative sign of both stages matters
         second_mean, second, left = np.zeros(n), np.full(n, residual[i]), float(n_samples)
         back = residual[i] * local / (n_samples * variance[i])
-        known = back**2 * variance[i]
         if near.any():
             second_mean[near] = linear_means(truth[i, near])
             second[near] = np.diagonal(_neighbour_scatter(truth[i, near]))
@@ -314,11 +323,20 @@ def recovery_of_model(model: IsingModel, n_samples: int, *, ridge: float = 0.0, 
             passing[i] = 0.0
             left = n_samples - float(passing.sum())
             _check_candidates(prune, left, n_samples)
-            second += residual[i] * (further @ np.where(near, 0.0, passing) * near + further @ (passing * near) * ~near)
+            second += residual[i] * (further @ np.where(near, 0.0, passing) * near + further @ passing * ~near)
+            chosen = np.where(near, 0.0, passing)
+            spread = chance_squares / max(float(chosen @ variance[i]), 1e-300)  # mean z^2 of those that pass
+            back = back * (1 + np.where(near, 0.0, own_gain @ chosen + spread * (other_gain @ chosen)))
+            known = back**2 * variance[i]
             typical = (k, float(local.mean()), float(diagonal.mean()), n_samples * float(variance[i].mean()))
             solved = np.linalg.solve(_neighbour_correlations(truth[i, near]), means[i, near]) if near.any() else np.zeros(0)
+            # children that pass do so by an excess in their parent's direction, of which stage two gives part to them, not to it
+            excess = flip * here.excess(prune) * np.where(near, 0.0, back)
+            second_mean[near] -= (np.sinh(2 * truth[near]) / 2) @ excess
             back, taken = _crowded(*typical, back, left / n_samples, chance_squares, means[i, near], solved)
             second_mean[near] -= taken
+        else:
+            known = back**2 * variance[i]
         second = np.maximum(second / n_samples - known, 1e-3 * second / n_samples) * n_samples / left
         rows.append(np.column_stack([near, means[i] * flip, std[i], second_mean * flip, back, np.sqrt(second)])[others])
     return Recovery(n, n_samples, ridge, prune, _grouped(np.concatenate(rows)), 1)
@@ -506,6 +524,22 @@ def _neighbour_scatter(couplings: Array) -> Array:
     np.fill_diagonal(middle, (1 - a @ theta) ** 2 + a**2 @ (1 - theta**2))
     inverse = np.linalg.inv(_neighbour_correlations(couplings))
     return np.asarray(inverse @ middle @ inverse)
+
+
+def _company(truth: Array, noise: Array, local: Array) -> tuple[Array, Array]:
+    """What a candidate's head start gains when a neighbour of its own is a candidate, too: by its own X, and by the neighbour's.
+
+    With F both of them, stage two given stage one is C_FF^-1 G_FF N_FF^-1 X, where G = (1 + k H)^-1 and N = H (1 + k H)^-2.
+    """
+    own, other = np.zeros_like(truth), np.zeros_like(truth)
+    for j, m in np.argwhere(truth != 0):
+        pair = np.ix_([j, m], [j, m])
+        theta = np.tanh(truth[j, m])
+        share = np.linalg.solve([[1, theta], [theta, 1]], local[pair]) @ np.linalg.inv(noise[pair])
+        alone = local[j, j] / noise[j, j]
+        own[j, m] = share[0, 0] / alone - 1
+        other[j, m] = share[0, 1] * noise[j, m] / noise[j, j] / alone
+    return own, other
 
 
 def _neighbour_correlations(couplings: Array) -> Array:
