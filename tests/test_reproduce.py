@@ -80,14 +80,17 @@ def test_estimates_have_the_predicted_means_by_generation(folder):
 
 
 def test_two_stages_recover_more_as_networks_grow_and_as_predicted(folder):
-    for name, sizes, tolerance in (("fig6", (100, 200, 400), 0.03), ("fig8", (200, 400), 0.1)):
+    for name, sizes in (("fig6", (100, 200, 400)), ("fig8", (200, 400))):
         table = chosen(runner.read(name, folder), kind="directed", ridge=0.1)
         reached = [best(chosen(table, n_spins=n, stage="two")) for n in sizes]
         assert reached == sorted(reached)
         largest = chosen(table, n_spins=sizes[-1])
         assert off(chosen(largest, stage="one"), "precision") < 0.03
-        assert off(chosen(largest, stage="two"), "precision") < tolerance
-        assert off(chosen(largest, stage="two"), "recall") < 0.05
+        if name == "fig6":
+            assert off(chosen(largest, stage="two"), "precision") < 0.03
+            assert off(chosen(largest, stage="two"), "recall") < 0.05
+        else:  # a third as many candidates as samples: no prediction
+            assert not [row for row in chosen(largest, stage="two") if "predicted_recall" in row]
     averaged = chosen(runner.read("fig8", folder), n_spins=400, stage="two", kind="averaged")
     assert best(averaged) > best(chosen(largest, stage="two"))
 

@@ -35,8 +35,8 @@ def html_page(found: list[Row], pictures: str = "svg") -> str:
 def markdown_page(found: list[Row]) -> str:
     """The same for the documentation, with PNG pictures beside it."""
     lines = ["# The paper, reproduced", "", "Written by `isingkit reproduce`; every number below was measured in that run.", "",
-             "Where theory and measurement part, finite size is why: compare sizes. In stage two it shows where there are nearly",
-             "as many candidates as samples (small N).", ""]  # fmt: skip
+             "Where theory and measurement part, finite size is why: compare sizes. Stage two is predicted where candidates are",
+             "fewer than a fifth of the samples.", ""]  # fmt: skip
     for figure in found:
         name = figure["figure"]
         lines += [f"## {name}: {figure['title']}", "", f"![{name}: {figure['title']}]({name}.png)", ""]
