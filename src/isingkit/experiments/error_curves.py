@@ -123,6 +123,27 @@ def tabulate(records: list[Row], degree: int) -> Table:
                     "depth_infinite": float(getattr(theory[None], quantity)), "predicted": float(getattr(theory[depths], quantity)),
                 }
             )  # fmt: skip
+    return rows + _smooth(list(groups), degree)
+
+
+def _smooth(settings: list[tuple[Any, ...]], degree: int) -> Table:
+    """Predictions between the points, of the smallest graphs, for drawing: quantities "rss curve", "Q curve" and "bias curve"."""
+    rows = []
+    small = min(n_spins for n_spins, *_ in settings)
+    for coupling, ridge in dict.fromkeys((coupling, ridge) for n_spins, coupling, ridge, _ in settings if n_spins == small):
+        measured = [alpha for n, k, r, alpha in settings if (n, k, r) == (small, coupling, ridge)]
+        for alpha in np.geomspace(1.03 if ridge == 0 else min(measured), max(measured), 60):
+            strength = _ridge(ridge, degree, coupling, alpha)
+            theory = {depth: random_regular_theory(degree, coupling, alpha, strength, depth) for depth in (1, 2, None)}
+            for name in LABELS:
+                rows.append(
+                    {
+                        "n_spins": small, "coupling": coupling, "ridge": strength, "samples_per_spin": float(alpha),
+                        "rule": "best" if ridge == "best" else "fixed", "quantity": f"{name} curve",
+                        "depth_1": float(getattr(theory[1], name)), "depth_2": float(getattr(theory[2], name)),
+                        "depth_infinite": float(getattr(theory[None], name)),
+                    }
+                )  # fmt: skip
     return rows
 
 
@@ -178,11 +199,14 @@ def plot(table: Table, title: str, with_depths: bool) -> "Figure":
                 which = {"rule": "best"} if ridge == "the best" else {"rule": "fixed", "ridge": ridge}
                 curve = chosen(sorted(table, key=lambda row: row["samples_per_spin"]), coupling=coupling, **which)
                 rows = chosen(curve, quantity=name)
-                x = column(rows, "samples_per_spin")
-                styles = (("depth_1", ":"), ("depth_2", "--"), ("depth_infinite", "-")) if with_depths else (("predicted", "-"),)
+                x, smooth = column(rows, "samples_per_spin"), chosen(curve, quantity=f"{name} curve")
+                styles = (
+                    (("depth_1", ":"), ("depth_2", "--"), ("depth_infinite", "-")) if with_depths else (("depth_infinite", "-"),)
+                )
                 for key, style in styles:
-                    label = "theory" if key == "predicted" else f"theory, {key.replace('_', ' ')}"
-                    axes.plot(x, column(rows, key), style, color=f"C{number}", label=label if number == 0 else None)
+                    label = f"theory, {key.replace('_', ' ')}" if with_depths else "theory"
+                    line_x, line_y = column(smooth, "samples_per_spin"), column(smooth, key)
+                    axes.plot(line_x, line_y, style, color=f"C{number}", label=label if number == 0 else None)
                 axes.errorbar(
                     x, column(rows, "mean"), column(rows, "error"), fmt="o", ms=4, color=f"C{number}",
                     label="measured" if with_depths else f"measured, K = {coupling}",
