@@ -25,15 +25,15 @@ EDGES = np.linspace(-0.15, 0.45, 121)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """N = 200, K = 0.4 (the paper's caption has a misprint), ridge 0.1 and 10, 100 worlds, all spins."""
+    """N = 200, K = 0.4 (the paper's caption has a misprint), ridge 0.1 and 10, all spins of 1000 worlds."""
 
     n_spins: int = 200
     degree: int = 3
     coupling: float = 0.4
     samples_per_spin: float = 10.0
     ridges: tuple[float, ...] = (0.1, 10.0)
-    n_worlds: int = 100
-    block: int = 10
+    n_worlds: int = 1000
+    block: int = 25
     seed: int = 1
 
     @staticmethod
