@@ -162,7 +162,7 @@ def test_a_killed_run_goes_on_where_it_was(folder, tmp_path):
     assert (tmp_path / "fig7.csv").read_bytes() == (folder / "fig7.csv").read_bytes()
 
 
-def test_a_figure_that_fails_says_so_and_unknown_ones_are_refused(tmp_path, capsys):
+def test_unknown_figures_and_missing_tables_are_refused(tmp_path, capsys):
     with pytest.raises(ex.SettingError, match="one of fig1"):
         runner.figure("fig9")
     for arguments in (["reproduce"], ["reproduce", "fig9"], ["reproduce", "fig7", "--redraw", "-o", str(tmp_path)]):

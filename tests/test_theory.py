@@ -410,7 +410,12 @@ def test_recovery_behaves_as_precision_and_recall_do():
         low, high = many.interval(0.9)
         assert low < many.best_threshold() < high
         assert many.probability([low, high]).min() >= 0.9
+        assert many.probability([low - 1e-4, high + 1e-4]).max() < 0.9
         assert few.interval(0.999999) is None
+    plenty = theory.recovery(400, 3, 0.4, 20_000, ridge=1.0, prune=0.03)  # nearly any threshold will do
+    low, high = plenty.interval(0.9)
+    assert high > 0.25
+    assert plenty.probability(high + 1e-4) < 0.9
     model = ik.random_regular(n_spins=400, degree=3, coupling=0.4, random_state=1)
     for prune in (None, 0.1):
         alike = theory.recovery_of_model(model, 320, ridge=0.1, prune=prune)

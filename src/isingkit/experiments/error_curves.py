@@ -1,7 +1,7 @@
 """RSS, Q and bias of linear estimates against samples per spin: what figures 2 and 4 measure, predict and draw."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,21 +34,35 @@ class Setting:
     samples_per_spin: tuple[float, ...]
 
 
-def points(settings: tuple[Setting, ...], n_worlds: int, block: int) -> list[Row]:
+class Config(Protocol):
+    """What a figure's configuration has to know."""
+
+    @property
+    def degree(self) -> int: ...
+    @property
+    def n_worlds(self) -> int: ...
+    @property
+    def block(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+    def settings(self) -> list[Setting]: ...
+
+
+def points(config: Config) -> list[Row]:
     """Blocks of worlds, for every point of every curve."""
     return [
         {"n_spins": s.n_spins, "coupling": s.coupling, "ridge": s.ridge, "samples_per_spin": alpha, "first": first}
-        for s in settings
+        for s in config.settings()
         for alpha in s.samples_per_spin
-        for first in range(0, n_worlds, block)
+        for first in range(0, config.n_worlds, config.block)
     ]
 
 
-def measure(point: Row, degree: int, n_worlds: int, block: int, seed: int) -> Any:
+def measure(config: Config, point: Row) -> Any:
     """For each world the mean, over all its spins, of what is MEASURED."""
-    rows = []
-    for world in range(point["first"], min(point["first"] + block, n_worlds)):
-        key = (seed, "errors", point["n_spins"], point["coupling"], world)
+    rows, degree = [], config.degree
+    for world in range(point["first"], min(point["first"] + config.block, config.n_worlds)):
+        key = (config.seed, "errors", point["n_spins"], point["coupling"], world)
         model = random_regular(
             n_spins=point["n_spins"], degree=degree, coupling=point["coupling"], random_state=seed_of(*key, "graph")
         )
@@ -93,15 +107,17 @@ def errors(model: IsingModel, estimates: NDArray[np.float64], n_samples: int, ri
     return [float(rss), float(bias), *(float(q) for q in found.mean(axis=0))]
 
 
-def predict(point: Row, degree: int) -> dict[int | None, Prediction]:
+def predict(config: Config, point: Row) -> dict[int | None, Prediction]:
     """Predictions of depth 1, 2 and infinity; a spin has N - 1 regressors."""
+    degree = config.degree
     n, ridge = point["n_spins"], _ridge(point["ridge"], degree, point["coupling"], point["samples_per_spin"])
     alpha = round(point["samples_per_spin"] * n) / (n - 1)
     return {depth: random_regular_theory(degree, point["coupling"], alpha, ridge * n / (n - 1), depth) for depth in (1, 2, None)}
 
 
-def tabulate(records: list[Row], degree: int) -> Table:
+def tabulate(config: Config, records: list[Row]) -> Table:
     """Mean and standard error over worlds beside the predictions of depth 1, 2 and infinity."""
+    degree = config.degree
     groups: dict[tuple[Any, ...], list[list[float]]] = {}
     settings = ("n_spins", "coupling", "ridge", "samples_per_spin")
     for record in records:
@@ -109,7 +125,7 @@ def tabulate(records: list[Row], degree: int) -> Table:
     rows = []
     for key, worlds in groups.items():
         point = dict(zip(settings, key, strict=True))
-        values, theory = np.array(worlds), predict(point, degree)
+        values, theory = np.array(worlds), predict(config, point)
         for place, name in enumerate(MEASURED):
             depths = {"Q1": 1, "Q2": 2}.get(name)
             quantity = "Q" if name.startswith("Q") else name

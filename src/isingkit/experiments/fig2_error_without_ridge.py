@@ -4,16 +4,17 @@
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
 
 from isingkit.experiments import error_curves as curves
-from isingkit.experiments.runner import Row, Table
+from isingkit.experiments.error_curves import measure, points, predict, tabulate
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+__all__ = ["Config", "agreement", "measure", "plot", "points", "predict", "tabulate"]
 
 TITLE = "Least squares: error against samples per spin (random regular, c = 3)"
 CLAIM = "Theory and experiment agree fairly well; RSS and Q diverge as samples per spin go to 1."
+agreement = partial(curves.agreement, smallest=1.5)
+plot = partial(curves.plot, title=TITLE, with_depths=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +37,7 @@ class Config:
             couplings=(0.4,), n_spins=100, samples_per_spin=(1.5, 3, 8), larger=200, larger_samples_per_spin=(3,), n_worlds=10
         )
 
-
-def points(config: Config) -> list[Row]:
-    settings = [curves.Setting(config.n_spins, k, 0.0, config.samples_per_spin) for k in config.couplings]
-    settings += [curves.Setting(config.larger, k, 0.0, config.larger_samples_per_spin) for k in config.couplings]
-    return curves.points(tuple(settings), config.n_worlds, config.block)
-
-
-def measure(config: Config, point: Row) -> Any:
-    return curves.measure(point, config.degree, config.n_worlds, config.block, config.seed)
-
-
-def predict(config: Config, point: Row) -> Any:
-    return curves.predict(point, config.degree)
-
-
-def tabulate(config: Config, records: list[Row]) -> Table:
-    return curves.tabulate(records, config.degree)
-
-
-def agreement(table: Table) -> list[str]:
-    return curves.agreement(table, smallest=1.5)
-
-
-def plot(table: Table) -> "Figure":
-    return curves.plot(table, TITLE, with_depths=False)
+    def settings(self) -> list[curves.Setting]:
+        small = [curves.Setting(self.n_spins, k, 0.0, self.samples_per_spin) for k in self.couplings]
+        larger = [curves.Setting(self.larger, k, 0.0, self.larger_samples_per_spin) for k in self.couplings]
+        return small + larger

@@ -4,16 +4,16 @@
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
 
 from isingkit.experiments import recovery_curves as curves
-from isingkit.experiments.runner import Row, Table
+from isingkit.experiments.recovery_curves import agreement, measure, points, predict, tabulate
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+__all__ = ["Config", "agreement", "measure", "plot", "points", "predict", "tabulate"]
 
 TITLE = "Least squares: precision and recall against the threshold (10 samples per spin, K = 0.4)"
 CLAIM = "There is an interval of thresholds in which both are 1, and it widens with N."
+plot = partial(curves.plot, title=TITLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,41 +32,8 @@ class Config:
     def quick() -> "Config":
         return Config(n_spins=(100, 200), n_graphs=3, n_samplings=1)
 
-
-def points(config: Config) -> list[Row]:
-    return [point for setting in _settings(config) for point in curves.points(setting)]
-
-
-def measure(config: Config, point: Row) -> Any:
-    return curves.measure(_setting_of(config, point), point)
-
-
-def predict(config: Config, point: Row) -> Any:
-    return curves.predict(_setting_of(config, point), point["n_spins"], point.get("stage", "one"))
-
-
-def tabulate(config: Config, records: list[Row]) -> Table:
-    return [
-        row
-        for setting in _settings(config)
-        for row in curves.tabulate(setting, [record for record in records if _setting_of(config, record["point"]) == setting])
-    ]
-
-
-def agreement(table: Table) -> list[str]:
-    return curves.agreement(table)
-
-
-def plot(table: Table) -> "Figure":
-    return curves.plot(table, TITLE)
-
-
-def _setting_of(config: Config, point: Row) -> curves.Setting:
-    return next(s for s in _settings(config) if (s.graph, s.ridge) == (point["graph"], point["ridge"]))
-
-
-def _settings(config: Config) -> list[curves.Setting]:
-    shared = (config.n_spins, config.samples_per_spin, 0.0, None, config.n_graphs, config.n_samplings, config.step, config.seed)
-    return [
-        curves.Setting(graph, degree, config.coupling, *shared) for graph, degree in (("random regular", 3), ("Erdos-Renyi", 4))
-    ]
+    def settings(self) -> list[curves.Setting]:
+        shared = (self.n_spins, self.samples_per_spin, 0.0, None, self.n_graphs, self.n_samplings, self.step, self.seed)
+        return [
+            curves.Setting(graph, degree, self.coupling, *shared) for graph, degree in (("random regular", 3), ("Erdos-Renyi", 4))
+        ]

@@ -4,19 +4,20 @@
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
 
 from isingkit.experiments import error_curves as curves
-from isingkit.experiments.runner import Row, Table, chosen
+from isingkit.experiments.error_curves import measure, points, predict, tabulate
+from isingkit.experiments.runner import Table, chosen
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+__all__ = ["Config", "agreement", "measure", "plot", "points", "predict", "tabulate"]
 
 TITLE = "Ridge regression: error against samples per spin (random regular, c = 3, K = 0.4)"
 CLAIM = (
     "No divergence at one sample per spin; at ridge 10 a theory that knows only the neighbours' biases (depth 1) is visibly off, "
     "and depth 2 agrees fairly well."
 )
+plot = partial(curves.plot, title=TITLE, with_depths=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +39,10 @@ class Config:
     def quick() -> "Config":
         return Config(n_spins=100, samples_per_spin=(0.5, 2, 8), larger=200, larger_samples_per_spin=(2,), n_worlds=10)
 
-
-def points(config: Config) -> list[Row]:
-    settings = [curves.Setting(config.n_spins, config.coupling, ridge, config.samples_per_spin) for ridge in config.ridges]
-    settings += [curves.Setting(config.larger, config.coupling, ridge, config.larger_samples_per_spin) for ridge in config.ridges]
-    return curves.points(tuple(settings), config.n_worlds, config.block)
-
-
-def measure(config: Config, point: Row) -> Any:
-    return curves.measure(point, config.degree, config.n_worlds, config.block, config.seed)
-
-
-def predict(config: Config, point: Row) -> Any:
-    return curves.predict(point, config.degree)
-
-
-def tabulate(config: Config, records: list[Row]) -> Table:
-    return curves.tabulate(records, config.degree)
+    def settings(self) -> list[curves.Setting]:
+        small = [curves.Setting(self.n_spins, self.coupling, ridge, self.samples_per_spin) for ridge in self.ridges]
+        larger = [curves.Setting(self.larger, self.coupling, ridge, self.larger_samples_per_spin) for ridge in self.ridges]
+        return small + larger
 
 
 def agreement(table: Table) -> list[str]:
@@ -70,7 +58,3 @@ def agreement(table: Table) -> list[str]:
         f"infinite depth {off[2]:.1f} percent",
         f"the best ridge divides the RSS of ridge 0.1 by {min(gains):.2f} to {max(gains):.2f}",
     ]
-
-
-def plot(table: Table) -> "Figure":
-    return curves.plot(table, TITLE, with_depths=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -41,10 +41,17 @@ class Setting:
         return [round(self.step * k, 6) for k in range(round(0.4 / self.step) + 1)]
 
 
-def points(setting: Setting) -> list[Row]:
+class Config(Protocol):
+    """What a figure's configuration has to know."""
+
+    def settings(self) -> list[Setting]: ...
+
+
+def points(config: Config) -> list[Row]:
     """One sampling of one graph."""
     return [
         {"graph": setting.graph, "ridge": setting.ridge, "n_spins": n, "world": world, "sampling": sampling}
+        for setting in config.settings()
         for n in setting.n_spins
         for world in range(setting.n_graphs)
         for sampling in range(setting.n_samplings)
@@ -59,8 +66,9 @@ def teacher(setting: Setting, n_spins: int, world: int) -> IsingModel:
     return erdos_renyi(n_spins=n_spins, mean_degree=setting.degree, coupling=setting.coupling, random_state=seed)
 
 
-def measure(setting: Setting, point: Row) -> Any:
+def measure(config: Config, point: Row) -> Any:
     """Couplings found and invented above each threshold, by stage, for directed estimates and for averages of two."""
+    setting = _setting_of(config, point)
     model = teacher(setting, point["n_spins"], point["world"])
     n_samples = round(setting.samples_per_spin * point["n_spins"])
     samples = sample(model, n_samples, random_state=seed_of(setting.seed, point["n_spins"], point["world"], point["sampling"]))
@@ -76,36 +84,38 @@ def measure(setting: Setting, point: Row) -> Any:
     } | {"edges": int(truth.sum())}
 
 
-def predict(setting: Setting, n_spins: int, stage: str) -> Recovery | None:
+def predict(config: Config, point: Row, stage: str = "one") -> Recovery | None:
     """Directed estimates: by formula on random regular graphs, by the first world's own Bethe matrix on others.
 
     None for stage two where candidates are more than a fifth of the samples, which the theory of recovery does not reach.
     """
+    setting, n_spins = _setting_of(config, point), point["n_spins"]
     theory = _predicted(setting, n_spins, setting.prune if stage == "two" else None)
     return None if stage == "two" and theory.n_candidates() > MANY * setting.samples_per_spin * n_spins else theory
 
 
-def tabulate(setting: Setting, records: list[Row]) -> Table:
+def tabulate(config: Config, records: list[Row]) -> Table:
     """Precision and recall over all worlds of a size, measured and predicted, at every threshold."""
     rows = []
-    for n_spins in setting.n_spins:
-        results = [record["result"] for record in records if record["point"]["n_spins"] == n_spins]
+    for setting, n_spins in [(s, n) for s in config.settings() for n in s.n_spins]:
+        place = {"graph": setting.graph, "ridge": setting.ridge, "n_spins": n_spins}
+        results = [record["result"] for record in records if chosen([record["point"]], **place)]
         edges = sum(result["edges"] for result in results)
         for stage in [name for name in ("one", "two") if name in results[0]]:
-            theory = predict(setting, n_spins, stage)
+            theory = predict(config, place, stage)
             precision, recall = (theory.precision(setting.thresholds), theory.recall(setting.thresholds)) if theory else ((), ())
             for kind in ("directed", "averaged"):
                 found, false = (np.sum([result[stage][kind][k] for result in results], axis=0) for k in (0, 1))
-                for place, threshold in enumerate(setting.thresholds):
-                    total = int(found[place] + false[place])
+                for at, threshold in enumerate(setting.thresholds):
+                    total = int(found[at] + false[at])
                     row = {
-                        "graph": setting.graph, "ridge": setting.ridge, "n_spins": n_spins, "stage": stage, "kind": kind,
-                        "threshold": threshold, "n_worlds": len(results), "found": int(found[place]), "false": int(false[place]),
-                        "missed": edges - int(found[place]), "precision": found[place] / total if total else float("nan"),
-                        "recall": found[place] / edges,
+                        **place, "stage": stage, "kind": kind,
+                        "threshold": threshold, "n_worlds": len(results), "found": int(found[at]), "false": int(false[at]),
+                        "missed": edges - int(found[at]), "precision": found[at] / total if total else float("nan"),
+                        "recall": found[at] / edges,
                     }  # fmt: skip
                     if kind == "directed" and theory:
-                        row |= {"predicted_precision": float(precision[place]), "predicted_recall": float(recall[place])}
+                        row |= {"predicted_precision": float(precision[at]), "predicted_recall": float(recall[at])}
                     rows.append(row)
     return rows
 
@@ -162,6 +172,10 @@ def plot(table: Table, title: str) -> "Figure":
     for axes in all_axes[len(panels) :]:
         axes.remove()
     return figure
+
+
+def _setting_of(config: Config, point: Row) -> Setting:
+    return next(s for s in config.settings() if (s.graph, s.ridge) == (point["graph"], point["ridge"]))
 
 
 def _counts(estimates: Any, truth: Any, setting: Setting) -> list[list[int]]:

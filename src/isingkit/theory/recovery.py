@@ -128,7 +128,7 @@ class Recovery:
 
     def best_threshold(self) -> float:
         """The threshold at which the exact network is likeliest."""
-        low, high = 0.0, float(np.max(np.where(self.prune is None, self.pairs.mean, self.pairs.second_mean)))
+        low, high = 0.0, self._largest_mean()
         for _ in range(4):
             grid = np.linspace(low, high, 17)
             best = int(np.argmin(self._errors(grid)))
@@ -147,13 +147,16 @@ class Recovery:
         if self.probability(best) < probability:
             return None
         ends = []
-        for bad in (0.0, 1.5 * best):
+        for bad in (0.0, self._largest_mean()):  # where half of the strongest edges are missed
             good = best
             for _ in range(24):
                 middle = (good + bad) / 2
                 good, bad = (middle, bad) if self.probability(middle) >= probability else (good, middle)
             ends.append(good)
         return ends[0], ends[1]
+
+    def _largest_mean(self) -> float:
+        return float(np.max(self.pairs.mean if self.prune is None else self.pairs.second_mean))
 
     def _errors(self, threshold: ArrayLike) -> Array:
         """Expected number of edges missed or invented: tells thresholds apart even where an exact network is beyond hope."""
