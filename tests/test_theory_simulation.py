@@ -86,46 +86,53 @@ def directed_curves(estimates, truths, thresholds):
     return found / np.maximum(found + false, 1), found / len(edges)
 
 
-@pytest.mark.parametrize("kind", ["regular, both stages", "regular, least squares", "Erdos-Renyi, both stages"])
-def test_predicted_precision_and_recall_are_the_measured_ones(kind):
-    """800 spins, 8 or 12 worlds: within 0.01 where a twentieth of the edges is found, plus three standard errors of recall (0.004).
+SETTINGS = {
+    "regular, both stages": (0.1, 0.1, 640),
+    "regular, couplings lost in stage one": (1.45, 0.1, 640),
+    "regular, least squares": (0.0, None, 1600),
+    "Erdos-Renyi, both stages": (0.1, 0.05, 720),
+}
 
-    Seen to catch stage two without its correlation with stage one (off by 0.14) and noise 5 percent off (0.11).
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_predicted_precision_and_recall_are_the_measured_ones(kind):
+    """800 spins, 24 regular graphs or 4 samplings of each of 5 others: both within 0.01, where a twentieth of the edges is found.
+
+    Seen to catch stage two without its correlation with stage one (off by 0.14), noise 5 percent off (0.11), and stage two without
+    the neighbours that stage one loses (0.05). Standard errors are 0.002.
     """
     thresholds = np.linspace(0.01, 0.33, 33)
-    ridge, prune, n_samples, n_worlds = {
-        "regular, both stages": (0.1, 0.1, 640, 12),
-        "regular, least squares": (0.0, None, 1600, 12),
-        "Erdos-Renyi, both stages": (0.1, 0.05, 720, 8),
-    }[kind]
+    ridge, prune, n_samples = SETTINGS[kind]
+    regular = kind.startswith("regular")
     first, second, truths, models = [], [], [], []
-    for seed in range(n_worlds):
-        if kind.startswith("regular"):
+    for seed in range(24 if regular else 5):
+        if regular:
             model = ik.random_regular(n_spins=800, degree=3, coupling=0.4, random_state=seed)
         else:
             model = ik.erdos_renyi(n_spins=800, mean_degree=4, coupling=0.4, random_state=seed)
-        samples = ik.sample(model, n_samples, random_state=100 + seed)
-        if prune is None:
-            first.append(ik.LinearIsing(fit_fields=False).fit(samples).estimates_)
-        else:
-            fit = ik.TwoStageIsing(ridge=ridge, prune=prune, fit_fields=False).fit(samples)
-            first.append(fit.stage_one_estimates_)
-            second.append(fit.estimates_)
-        truths.append(model.couplings.toarray() != 0)
         models.append(model)
+        for sampling in range(1 if regular else 4):
+            samples = ik.sample(model, n_samples, random_state=100 + 1000 * sampling + seed)
+            if prune is None:
+                first.append(ik.LinearIsing(fit_fields=False).fit(samples).estimates_)
+            else:
+                fit = ik.TwoStageIsing(ridge=ridge, prune=prune, fit_fields=False).fit(samples)
+                first.append(fit.stage_one_estimates_)
+                second.append(fit.estimates_)
+            truths.append(model.couplings.toarray() != 0)
     for estimates, level in ((first, None), (second, prune)):
         if not estimates:
             continue
         precision, recall = directed_curves(estimates, truths, thresholds)
-        if kind.startswith("regular"):
+        if regular:
             predicted = [theory.recovery(800, 3, 0.4, n_samples, ridge=ridge, prune=level, rule="directed")]
         else:
-            predicted = [theory.recovery_of_model(model, n_samples, ridge=ridge, prune=level) for model in models[:2]]
+            predicted = [theory.recovery_of_model(model, n_samples, ridge=ridge, prune=level) for model in models]
         seen = recall > 0.05
         off = np.abs(precision - np.mean([p.precision(thresholds) for p in predicted], axis=0))[seen]
         assert off.max() < 0.01, (kind, level, off.max())
         off = np.abs(recall - np.mean([p.recall(thresholds) for p in predicted], axis=0))
-        assert off.max() < 0.01 + 3 * 0.004, (kind, level, off.max())
+        assert off.max() < 0.01, (kind, level, off.max())
 
 
 @pytest.mark.parametrize(("n_spins", "coupling"), [(200, 0.4), (400, 0.3), (800, 0.4)])

@@ -252,7 +252,10 @@ def recovery(
     # of the noise in stage two, stage one knows slope^2 std^2; what is left of it grows with the number of candidates
     known = (residual * seen / (n_samples * bulk)) ** 2 * std**2
     second = np.maximum(noise / n_samples - known, 1e-3 * noise / n_samples) * n_samples / left
-    second_mean = np.where(is_edge, linear_means(np.full(degree, strength))[0] - shift, 0.0)
+    survive = 1.0 if prune is None else float(passing[0])
+    mean, variance = (float(numbers[0]) for numbers in _means_of_survivors(np.full(degree, strength), np.full(degree, survive)))
+    second = second + np.where(is_edge, variance / (2 if rule == "average" else 1), 0.0)
+    second_mean = np.where(is_edge, mean - shift, 0.0)
     pairs = Pairs(counts * n_spins, is_edge, means, std, second_mean, np.full(len(counts), slope), np.sqrt(second))
     return Recovery(n_spins, n_samples, ridge, prune, pairs, 2 if rule == "average" else 1)
 
@@ -319,7 +322,7 @@ def recovery_of_model(model: IsingModel, n_samples: int, *, ridge: float = 0.0, 
         second_mean, second, left = np.zeros(n), np.full(n, residual[i]), float(n_samples)
         back = residual[i] * local / (n_samples * variance[i])
         if near.any():
-            second_mean[near] = linear_means(truth[i, near])
+            second_mean[near], lost = _means_of_survivors(truth[i, near], np.ones(near.sum()))
             second[near] = np.diagonal(_neighbour_scatter(truth[i, near]))
         if prune is not None:
             here = Pairs(others.astype(float), near, np.abs(means[i]), std[i], *(np.zeros(n),) * 3)
@@ -327,6 +330,8 @@ def recovery_of_model(model: IsingModel, n_samples: int, *, ridge: float = 0.0, 
             passing[i] = 0.0
             left = n_samples - float(passing.sum())
             _check_candidates(prune, left, n_samples)
+            if near.any():
+                second_mean[near], lost = _means_of_survivors(truth[i, near], passing[near])
             second += residual[i] * (further @ np.where(near, 0.0, passing) * near + further @ passing * ~near)
             chosen = np.where(near, 0.0, passing)
             spread = chance_squares / max(float(chosen @ variance[i]), 1e-300)  # mean z^2 of those that pass
@@ -342,6 +347,8 @@ def recovery_of_model(model: IsingModel, n_samples: int, *, ridge: float = 0.0, 
         else:
             known = back**2 * variance[i]
         second = np.maximum(second / n_samples - known, 1e-3 * second / n_samples) * n_samples / left
+        if near.any():
+            second[near] += lost
         rows.append(np.column_stack([near, means[i] * flip, std[i], second_mean * flip, back, np.sqrt(second)])[others])
     return Recovery(n, n_samples, ridge, prune, _grouped(np.concatenate(rows)), 1)
 
@@ -528,6 +535,20 @@ def _neighbour_scatter(couplings: Array) -> Array:
     np.fill_diagonal(middle, (1 - a @ theta) ** 2 + a**2 @ (1 - theta**2))
     inverse = np.linalg.inv(_neighbour_correlations(couplings))
     return np.asarray(inverse @ middle @ inverse)
+
+
+def _means_of_survivors(couplings: Array, kept: Array) -> tuple[Array, Array]:
+    """Mean and variance of Theorem 1's estimates where the other neighbours are candidates with the probabilities `kept`.
+
+    Estimates of fewer neighbours are larger: w_j / D with D = 1 + the sum of sinh^2 J over those there are; to second order in D.
+    """
+    squares = np.sinh(couplings) ** 2
+    other = kept * squares
+    mean = 1 + squares + other.sum() - other
+    spread = kept * (1 - kept) * squares**2
+    spread = spread.sum() - spread
+    numerators = np.sinh(2 * couplings) / 2
+    return numerators / mean * (1 + spread / mean**2), numerators**2 * spread / mean**4
 
 
 def _company(truth: Array, noise: Array, local: Array) -> tuple[Array, Array]:
