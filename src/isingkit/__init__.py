@@ -9,7 +9,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from isingkit import theory as theory
+    from isingkit.estimators.elasso import ELassoIsing as ELassoIsing
+    from isingkit.estimators.interaction_screening import InteractionScreeningIsing as InteractionScreeningIsing
+    from isingkit.estimators.lasso import LassoIsing as LassoIsing
     from isingkit.estimators.linear import LinearIsing as LinearIsing
+    from isingkit.estimators.maximum_likelihood import MaximumLikelihoodIsing as MaximumLikelihoodIsing
+    from isingkit.estimators.mean_field import MeanFieldIsing as MeanFieldIsing
+    from isingkit.estimators.pseudolikelihood import PseudolikelihoodIsing as PseudolikelihoodIsing
     from isingkit.estimators.ridge import RidgeIsing as RidgeIsing
     from isingkit.estimators.two_stage import TwoStageIsing as TwoStageIsing
     from isingkit.gram import Gram as Gram
@@ -33,6 +39,12 @@ if TYPE_CHECKING:
     from isingkit.worlds.sampling import sample as sample
 
 _HOMES = {
+    "ELassoIsing": "estimators.elasso",
+    "InteractionScreeningIsing": "estimators.interaction_screening",
+    "LassoIsing": "estimators.lasso",
+    "MaximumLikelihoodIsing": "estimators.maximum_likelihood",
+    "MeanFieldIsing": "estimators.mean_field",
+    "PseudolikelihoodIsing": "estimators.pseudolikelihood",
     "LinearIsing": "estimators.linear",
     "RidgeIsing": "estimators.ridge",
     "TwoStageIsing": "estimators.two_stage",

@@ -225,26 +225,26 @@ class SampleWeightError(IsingkitError):
 
 
 class UnderdeterminedError(IsingkitError):
-    """Ordinary least squares has at least as many unknowns as samples."""
+    """An estimator without penalty has at least as many unknowns as samples."""
 
-    def __init__(self, *, n_samples: float, n_spins: int) -> None:
-        self.n_samples, self.n_spins = n_samples, n_spins
+    def __init__(self, *, n_samples: float, n_spins: int, what: str = "least squares") -> None:
+        self.n_samples, self.n_spins, self.what = n_samples, n_spins, what
         super().__init__(
-            f"n_samples={n_samples:g} rows of {n_spins} spins leave least squares underdetermined (it needs more rows than spins). "
-            "Use RidgeIsing(ridge=0.1) or TwoStageIsing(), which work with fewer samples than spins."
+            f"n_samples={n_samples:g} rows of {n_spins} spins leave {what} underdetermined (it needs more rows than spins). "
+            "Use RidgeIsing(ridge=0.1) or TwoStageIsing(), which work with fewer samples than spins, or a penalty, e.g. l2=0.01."
         )
 
 
 class DuplicateColumnsError(IsingkitError):
-    """Two columns are equal or opposite in every row, so least squares cannot tell them apart."""
+    """Two columns are equal or opposite in every row, so nothing without a penalty can tell them apart."""
 
     def __init__(self, *, pair: tuple[str, str], opposite: bool, n_pairs: int) -> None:
         self.pair, self.opposite, self.n_pairs = pair, opposite, n_pairs
         how = "opposite" if opposite else "identical"
         more = f" (and {n_pairs - 1} more such pairs)" if n_pairs > 1 else ""
         super().__init__(
-            f"columns '{pair[0]}' and '{pair[1]}' are {how} in every row{more}, so least squares cannot tell them apart. "
-            "Leave one of the two out, or use RidgeIsing(ridge=0.1)."
+            f"columns '{pair[0]}' and '{pair[1]}' are {how} in every row{more}, so nothing without a penalty can tell them apart. "
+            "Leave one of the two out, or use RidgeIsing(ridge=0.1), or l2=0.01 where there is an l2."
         )
 
 
@@ -255,7 +255,24 @@ class SingularSystemError(IsingkitError):
         self.spin, self.n_samples, self.n_spins = spin, n_samples, n_spins
         super().__init__(
             f"in these {n_samples:g} rows of {n_spins} spins column '{spin}' is a linear combination of others (nearly), so that "
-            "regression has no single answer. Give more rows, leave the column out, or use RidgeIsing(ridge=0.1)."
+            "regression has no single answer. Give more rows, leave the column out, or use RidgeIsing(ridge=0.1), or l2=0.01 where "
+            "there is an l2."
+        )
+
+
+class SeparationError(IsingkitError):
+    """A likelihood has no maximum: a coupling could grow for ever, for the data hold no exception to it."""
+
+    def __init__(self, *, pair: tuple[str, str], coupling: float, never: tuple[int, int] | None = None) -> None:
+        self.pair, self.coupling, self.never = pair, coupling, never
+        if never is None:
+            why = f"others predict '{pair[0]}' without exception in these rows"
+        else:
+            values = ["-1", "+1"]
+            why = f"no row has '{pair[0]}' at {values[never[0] > 0]} and '{pair[1]}' at {values[never[1] > 0]}"
+        super().__init__(
+            f"the coupling of '{pair[0]}' and '{pair[1]}' grows without bound (it had come to {coupling:.3g}), for {why}. "
+            "Give a penalty, e.g. l2=0.01, give more rows, or leave out one of the two."
         )
 
 
@@ -392,4 +409,36 @@ class ContradictoryPairsWarning(IsingkitWarning):
             f"with missing='pairwise' the pair sums come from different rows and contradict each other (smallest eigenvalue "
             f"{smallest:.2g} of the mean one): the nearest consistent ones were taken. "
             "Leave out the emptiest columns to avoid this."
+        )
+
+
+class NotConvergedWarning(IsingkitWarning):
+    """An iteration stopped before it came to rest; what it had reached is used."""
+
+    def __init__(self, *, what: str, residual: float, allowed: float, advice: str) -> None:
+        self.what, self.residual, self.allowed = what, residual, allowed
+        super().__init__(f"{what} stopped with a residual of {residual:.2g}, where {allowed:.2g} is allowed: {advice}.")
+
+
+class EmptyCellWarning(IsingkitWarning):
+    """Pairs of which two values never occur together: taken alone, their coupling would be infinite."""
+
+    def __init__(self, *, pairs: Sequence[tuple[str, str]]) -> None:
+        self.pairs = tuple(pairs)
+        listed = _listed([f"'{a}' - '{b}'" for a, b in pairs])
+        super().__init__(
+            f"never seen with all four combinations of their values: {listed}. Half a sample was added to each combination, which "
+            "keeps their coupling finite; give more rows to learn it."
+        )
+
+
+class NoMeanFieldWarning(IsingkitWarning):
+    """Pairs whose covariances no coupling can have, as a mean-field method sees it."""
+
+    def __init__(self, *, method: str, pairs: Sequence[tuple[str, str]]) -> None:
+        self.method, self.pairs = method, tuple(pairs)
+        listed = _listed([f"'{a}' - '{b}'" for a, b in pairs])
+        super().__init__(
+            f"method '{method}' has no answer for {listed}: they were taken as independent pairs. "
+            "Couplings are too strong, or rows too few, for it: try PseudolikelihoodIsing(l2=0.01)."
         )

@@ -1,4 +1,4 @@
-"""Exact sums over trees."""
+"""Exact sums: over all states, by Walsh-Hadamard transforms, and over trees."""
 
 import numpy as np
 from numba import njit
@@ -75,3 +75,31 @@ def sum_downwards(order, parent, couplings, cavity, means, pair_means):
         above = means[parent[i]] if parent[i] >= 0 else 1.0
         means[i] = up * (1 + above) / 2 + down * (1 - above) / 2
         pair_means[i] = up * (1 + above) / 2 - down * (1 - above) / 2
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def transform_rows(start, stop, values):
+    """Walsh-Hadamard transforms, in place, of rows start to stop; values: (n_rows, 2^k) float64."""
+    for row in range(start, stop):
+        line = values[row]
+        half = 1
+        while half < len(line):
+            for first in range(0, len(line), 2 * half):
+                for k in range(first, first + half):
+                    a, b = line[k], line[k + half]
+                    line[k], line[k + half] = a + b, a - b
+            half *= 2
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def transform_columns(start, stop, values):
+    """Walsh-Hadamard transforms, in place, of columns start to stop; values: (2^k, n_columns) float64."""
+    half = 1
+    while half < len(values):
+        for first in range(0, len(values), 2 * half):
+            for row in range(first, first + half):
+                upper, lower = values[row], values[row + half]
+                for k in range(start, stop):
+                    a, b = upper[k], lower[k]
+                    upper[k], lower[k] = a + b, a - b
+        half *= 2

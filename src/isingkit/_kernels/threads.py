@@ -8,13 +8,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import joblib
 import numba
+
+from isingkit.exceptions import require_number
 
 
 def n_threads(n_jobs: int | None = None) -> int:
-    """Threads that n_jobs stands for: None or -1 is all that NUMBA_NUM_THREADS or the machine allows."""
+    """Threads that n_jobs stands for, as joblib has it; None is all. Never more than NUMBA_NUM_THREADS or the machine allows."""
     allowed = int(numba.config.NUMBA_NUM_THREADS)
-    return allowed if n_jobs is None or n_jobs < 0 else max(1, min(n_jobs, allowed))
+    if n_jobs is None:
+        return allowed
+    require_number("n_jobs", n_jobs, whole=True)
+    return max(1, min(joblib.effective_n_jobs(int(n_jobs) or 1), allowed))
 
 
 def spread(kernel: Callable[..., Any], n_items: int, *args: Any, chunk: int = 1, n_jobs: int | None = None) -> list[Any]:

@@ -5,16 +5,17 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from isingkit.estimators.normal import NormalEquations, normal_equations, warn_of_constants
+from isingkit.estimators.normal import Matrix, NormalEquations, normal_equations, warn_of_constants
 from isingkit.estimators.symmetric import RULES, symmetric_couplings
 from isingkit.exceptions import EmptyTableError, ModelMismatchError, SettingError, require_instance, require_number
 from isingkit.gram import Gram, gram
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, as_asked, pack, require_same_coding
 from isingkit.spins import Spins, as_spins, as_weights, require_network
+from isingkit.worlds.exact import exact
 
 
 class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  # scikit-learn has no types
@@ -42,28 +43,7 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         self._check_settings()
         packed, weights = self._read(X, sample_weight, reset=True)
         require_network(packed.n_samples, packed.n_spins)
-        stat = gram(packed, sample_weight=weights)
-        normal = normal_equations(stat, self.fit_fields)
-        if isinstance(X, PackedSpins | Spins):
-            warn_of_constants(normal)
-        return self._finish(stat, normal, self._estimate(stat, normal, packed, weights))
-
-    def fit_gram(self, stat: Gram) -> Self:
-        """Learn from a Gram, for instance one added up from chunks.
-
-        Parameters
-        ----------
-        stat
-            The pair sums of the data.
-        """
-        self._check_settings()
-        require_instance("stat", stat, Gram, "a Gram, as isingkit.gram makes it")
-        require_network(stat.n_rows, stat.n_spins)
-        normal = normal_equations(stat, self.fit_fields)
-        warn_of_constants(normal)
-        self.n_features_in_ = stat.n_spins
-        self._set_names(stat.names)
-        return self._finish(stat, normal, self._estimate(stat, normal, None, None))
+        return self._learn(packed, weights, warned=not isinstance(X, PackedSpins | Spins))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log pseudolikelihood of the samples under `model_`, the sum over spins of log P(s_i | the others); larger is better.
@@ -90,11 +70,29 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
             total, weight = total + float(share @ each), weight + float(share.sum())
         return total / weight
 
+    def log_likelihood(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Mean exact log likelihood of the samples under `model_`, for up to 24 spins, or where the network is a tree.
+
+        Parameters
+        ----------
+        X
+            Samples of the same spins as in `fit`.
+        y
+            Ignored.
+        sample_weight
+            One weight for each row.
+        """
+        check_is_fitted(self)
+        packed, weights = self._read(X, sample_weight, reset=False)
+        if packed.present is not None:
+            raise SettingError(setting="missing", value=self.missing, expected="'drop' for an exact likelihood")
+        stat, model = gram(packed, sample_weight=weights), self.model_
+        energy = model.couplings.multiply(stat.sums).sum() / 2 + model.fields @ stat.spin_sums
+        return float(energy / stat.n_samples - exact(model).log_z)
+
     @abstractmethod
-    def _estimate(
-        self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: NDArray[np.float64] | None
-    ) -> NDArray[np.float64]:
-        """Directed estimates; row i is spin i on the others. The data come along where they are at hand."""
+    def _learn(self, packed: PackedSpins, weights: NDArray[np.float64] | None, warned: bool) -> Self:
+        """Learn from samples; `warned`: constant columns were already warned of."""
 
     def _check_settings(self) -> None:
         require_number("threshold", self.threshold, at_least=0)
@@ -124,23 +122,79 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         weights = None if sample_weight is None else as_weights(sample_weight, packed.n_samples, rows)
         return packed, weights
 
+    def _read_only(self, X: Any, sample_weight: Any) -> tuple[PackedSpins, Matrix | None]:
+        """As `_read` does to learn, but nothing of it is kept."""
+        return clone(self)._read(X, sample_weight, reset=True)  # type: ignore[no-any-return]
+
     def _set_names(self, names: tuple[str, ...]) -> None:
         """scikit-learn's attribute, present only where the spins have names of their own."""
         self.__dict__.pop("feature_names_in_", None)
         if names != tuple(f"x{j}" for j in range(len(names))):
             self.feature_names_in_ = np.array(names, dtype=object)
 
-    def _finish(self, stat: Gram, normal: NormalEquations, estimates: NDArray[np.float64]) -> Self:
-        self.estimates_ = estimates
-        self.n_samples_ = stat.n_samples
-        self.mapping_ = stat.mapping
-        self.intercepts_ = normal.means - estimates @ normal.means
+    def _finish(self, data: Gram | PackedSpins, n_samples: float, estimates: Matrix, intercepts: Matrix, means: Matrix) -> Self:
+        """From directed estimates to the model: threshold, rule, and fields that keep the means where couplings were changed."""
+        self.estimates_, self.intercepts_ = estimates, intercepts
+        self.n_samples_ = n_samples
+        self.mapping_ = data.mapping
         couplings = symmetric_couplings(estimates, self.threshold, self.rule)
-        self.model_ = IsingModel(couplings, normal.means - couplings @ normal.means, stat.names)
+        self.model_ = IsingModel(couplings, self._fields(couplings, means), data.names)
         return self
+
+    def _fields(self, couplings: Any, means: Matrix) -> Matrix:
+        return np.asarray(self.intercepts_ + self.estimates_ @ means - couplings @ means)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.string = True
         return tags
+
+
+class GramEstimator(IsingEstimator):
+    """An estimator that needs the pair sums of the data only."""
+
+    def fit_gram(self, stat: Gram) -> Self:
+        """Learn from a Gram, for instance one added up from chunks.
+
+        Parameters
+        ----------
+        stat
+            The pair sums of the data.
+        """
+        self._check_settings()
+        require_instance("stat", stat, Gram, "a Gram, as isingkit.gram makes it")
+        require_network(stat.n_rows, stat.n_spins)
+        self.n_features_in_ = stat.n_spins
+        self._set_names(stat.names)
+        return self._solve(stat, None, None, warned=False)
+
+    def _learn(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> Self:
+        return self._solve(gram(packed, sample_weight=weights), packed, weights, warned)
+
+    def _solve(self, stat: Gram, packed: PackedSpins | None, weights: Matrix | None, warned: bool) -> Self:
+        normal = normal_equations(stat, self.fit_fields)
+        if not warned:
+            warn_of_constants(normal)
+        estimates, intercepts = self._estimate(stat, normal, packed, weights)
+        return self._finish(stat, stat.n_samples, estimates, intercepts, normal.means)
+
+    @abstractmethod
+    def _estimate(
+        self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: Matrix | None
+    ) -> tuple[Matrix, Matrix]:
+        """Directed estimates, row i spin i on the others, and intercepts. The data come along where they are at hand."""
+
+
+class LinearEstimator(GramEstimator):
+    """An estimator by linear regressions, whose lines pass through the means."""
+
+    def _estimate(
+        self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: Matrix | None
+    ) -> tuple[Matrix, Matrix]:
+        estimates = self._regress(stat, normal, packed, weights)
+        return estimates, normal.means - estimates @ normal.means
+
+    @abstractmethod
+    def _regress(self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: Matrix | None) -> Matrix:
+        """Directed estimates."""

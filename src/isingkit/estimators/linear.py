@@ -3,14 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from isingkit.estimators.base import IsingEstimator
+from isingkit.estimators.base import LinearEstimator
 from isingkit.estimators.normal import NormalEquations, all_regressions, refuse_duplicates
 from isingkit.exceptions import UnderdeterminedError
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
 
 
-class LinearIsing(IsingEstimator):
+class LinearIsing(LinearEstimator):
     """Couplings by ordinary least squares of each spin on all others, thresholded. [eq:PL-estimator-L2] with lambda = 0.
 
     Needs more samples than spins. On tree-like networks absent couplings are estimated without bias (Theorem 1), so a threshold
@@ -62,7 +62,7 @@ class LinearIsing(IsingEstimator):
     ) -> None:
         super().__init__(threshold=threshold, rule=rule, fit_fields=fit_fields, binarize=binarize, missing=missing)
 
-    def _estimate(
+    def _regress(
         self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
         if stat.n_rows <= normal.changes.sum():

@@ -111,6 +111,11 @@ def warn_of_constants(normal: NormalEquations) -> None:
         warn(ConstantColumnWarning(columns=columns))
 
 
+def constant_fields(values: Matrix, n_samples: float) -> Matrix:
+    """Finite fields of spins that never change: log odds with half a sample added to either side."""
+    return np.asarray(values * np.log1p(2 * max(n_samples, 1.0)) / 2)
+
+
 def refuse_duplicates(stat: Gram, normal: NormalEquations) -> None:
     """Refuse spins that are equal or opposite in every sample: their pair sum is plus or minus the number of samples."""
     total = stat.n_samples if stat.joint is None else np.maximum(stat.joint.counts, 1)
@@ -126,6 +131,14 @@ def all_regressions(normal: NormalEquations, ridge: float) -> Matrix:
 
     With A = G + \lambda N I and P = A^{-1}, the block inverse gives \hat J_ij = -P_ij / P_ii: N regressions for one inverse.
     """
+    estimates = as_regressions(inverse_of(normal, ridge), normal.changes)
+    for i, j in normal.unobserved:
+        estimates[i, j] = estimates[j, i] = 0.0
+    return estimates
+
+
+def inverse_of(normal: NormalEquations, ridge: float) -> Matrix:
+    """(G + ridge N I)^{-1} in the lower triangle; constant spins stand alone."""
     matrix = normal.matrix.copy()
     diagonal = np.einsum("ii->i", matrix)
     diagonal += ridge * normal.n_spins
@@ -138,13 +151,10 @@ def all_regressions(normal: NormalEquations, ridge: float) -> Matrix:
         spin = normal.names[trouble - 1 if trouble > 0 else int(left.argmin())]
         raise SingularSystemError(spin=spin, n_samples=normal.n_rows, n_spins=normal.n_spins)
     inverse, _ = lapack.dpotri(factor, lower=0, overwrite_c=1)
-    estimates: Matrix = inverse.T  # C order: P in the lower triangle
+    lower: Matrix = inverse.T  # C order: P in the lower triangle
     if len(normal.unobserved):
-        _complete(estimates, normal)
-    estimates = as_regressions(estimates, normal.changes)
-    for i, j in normal.unobserved:
-        estimates[i, j] = estimates[j, i] = 0.0
-    return estimates
+        _complete(lower, normal)
+    return lower
 
 
 def as_regressions(inverse: Matrix, changes: NDArray[np.bool_]) -> Matrix:

@@ -4,14 +4,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from isingkit.estimators.base import IsingEstimator
+from isingkit.estimators.base import LinearEstimator
 from isingkit.estimators.normal import Matrix, NormalEquations, all_regressions, as_regressions
 from isingkit.exceptions import SettingError, require_number
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins, unpacked
 
 
-class RidgeIsing(IsingEstimator):
+class RidgeIsing(LinearEstimator):
     r"""Couplings by ridge regression of each spin on all others, thresholded. [eq:PL-estimator-L2]
 
     Row i minimises \sum_\mu (s_i - \sum_j J_ij s_j - H_i)^2 + \lambda N \sum_j J_ij^2, for all i at once from one matrix inverse.
@@ -70,7 +70,7 @@ class RidgeIsing(IsingEstimator):
         super()._check_settings()
         require_number("ridge", self.ridge, above=0)
 
-    def _estimate(
+    def _regress(
         self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
         return ridge_estimates(normal, self.ridge, packed, weights)

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import spread
-from isingkit.estimators.base import IsingEstimator
+from isingkit.estimators.base import LinearEstimator
 from isingkit.estimators.normal import Matrix, NormalEquations, refuse_duplicates
 from isingkit.estimators.ridge import ridge_estimates
 from isingkit.exceptions import StageTwoError, require_number
@@ -13,7 +13,7 @@ from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
 
 
-class TwoStageIsing(IsingEstimator):
+class TwoStageIsing(LinearEstimator):
     """Couplings by ridge regression, pruned, then least squares on what is left, thresholded. [eq:stage1-threshold]
 
     Stage one, ridge regression of each spin on all others, keeps estimates above `prune`, small enough to lose no coupling. Stage
@@ -86,7 +86,7 @@ class TwoStageIsing(IsingEstimator):
         require_number("ridge", self.ridge, above=0, finite=False)
         require_number("prune", self.prune, at_least=0)
 
-    def _estimate(
+    def _regress(
         self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
         if np.isinf(self.ridge):

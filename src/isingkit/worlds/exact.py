@@ -142,24 +142,38 @@ def enumeration(model: IsingModel) -> Enumeration:
     require_number("n_spins of the model", model.n_spins, at_least=1, whole=True)
     if model.n_spins > MOST_SPINS:
         raise SettingError(setting="model", value=model, expected=f"of at most {MOST_SPINS} spins")
-    n_spins, couplings = model.n_spins, model.couplings.toarray()
-    energy: Numbers = np.zeros(1)
-    for i in range(n_spins):  # doubling: states of the first i spins, then the same with spin i down and up
-        local: Numbers = np.full(1, model.fields[i])
-        for j in range(i):
-            local = np.concatenate([local - couplings[i, j], local + couplings[i, j]])
-        energy = np.concatenate([energy - local, energy + local])
+    masks, i, j = statistics_of(model.n_spins)
+    energy: Numbers = np.zeros(2**model.n_spins)
+    energy[masks] = np.concatenate([model.fields, model.couplings.toarray()[i, j]])
+    walsh_hadamard(energy)
     largest = energy.max()
     weights = np.exp(energy - largest)
     total = weights.sum()
-    probabilities = weights / total
-    means, pair_means = np.zeros(n_spins), np.zeros((n_spins, n_spins))
-    for start in range(0, len(probabilities), 1 << 16):
-        part = probabilities[start : start + (1 << 16)]
-        spins = 2.0 * (np.arange(start, start + len(part))[:, None] >> np.arange(n_spins) & 1) - 1
-        means += part @ spins
-        pair_means += spins.T @ (part[:, None] * spins)
-    return Enumeration(model, float(largest + np.log(total)), probabilities, means, pair_means)
+    moments = weights / total
+    probabilities = moments[::-1].copy()
+    walsh_hadamard(moments)
+    pair_means = np.eye(model.n_spins)
+    pair_means[i, j] = pair_means[j, i] = moments[masks[model.n_spins :]]
+    return Enumeration(model, float(largest + np.log(total)), probabilities, moments[masks[: model.n_spins]], pair_means)
+
+
+def statistics_of(n_spins: int) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp]]:
+    """Which products of spins a model's fields and couplings go with, as sets of bits; then first and second spin of each pair."""
+    i, j = np.triu_indices(n_spins, 1)
+    bits = 1 << np.arange(n_spins, dtype=np.int64)
+    return np.concatenate([bits, bits[i] | bits[j]]), i, j
+
+
+def walsh_hadamard(values: Numbers) -> None:
+    """Replace values[a], in place, by the sum over b of values[b] (-1)^(number of bits that a and b share), 2^N numbers.
+
+    With bit i of a state set where spin i is -1, and a set of spins written as bits: takes the coefficients of all products of
+    spins to the energies of all states, and probabilities of states to the means of all products.
+    """
+    rows = 1 << max(0, (len(values).bit_length() - 1) // 2 - 3)
+    table = values.reshape(rows, -1)
+    spread(kernels.transform_rows, rows, table, chunk=max(1, rows // 8))
+    spread(kernels.transform_columns, table.shape[1], table, chunk=max(64, table.shape[1] // 16))
 
 
 def _tree(model: IsingModel) -> Tree | None:

@@ -88,7 +88,7 @@ def sample(
     n_chains = n_samples if n_chains is None else min(n_chains, n_samples)
     warm_up = default_warm_up(model) if warm_up is None else warm_up
     rng = np.random.default_rng(random_state)
-    chains = (_bit_chains if _has_one_strength(model) else _number_chains)(model, n_chains, update == "heat-bath", rng)
+    chains = (_bit_chains if _has_one_strength(model) else number_chains)(model, n_chains, update == "heat-bath", rng)
     n_snapshots = -(-n_samples // n_chains)
     watch = Watch(model) if check and warm_up > 0 else None
     with tqdm(total=warm_up + thin * (n_snapshots - 1), desc="sweeps", unit="sweep", disable=not progress) as bar:
@@ -181,7 +181,7 @@ def _bit_chains(model: IsingModel, n_samples: int, heat_bath: bool, rng: np.rand
     return Chains(kernels.bit_sweeps, fixed, streams, states)
 
 
-def _number_chains(model: IsingModel, n_samples: int, heat_bath: bool, rng: np.random.Generator) -> Chains:
+def number_chains(model: IsingModel, n_samples: int, heat_bath: bool, rng: np.random.Generator) -> Chains:
     graph = model.couplings
     n_blocks = -(-n_samples // kernels.LANES)
     fixed = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data, model.fields, heat_bath)

@@ -1,0 +1,185 @@
+"""MeanFieldIsing: couplings in closed form from means and covariances."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isingkit.estimators.base import GramEstimator
+from isingkit.estimators.normal import Matrix, NormalEquations, constant_fields, inverse_of, refuse_duplicates
+from isingkit.exceptions import EmptyCellWarning, NoMeanFieldWarning, SettingError, UnderdeterminedError, require_instance, warn
+from isingkit.gram import Gram
+from isingkit.packing import PackedSpins
+
+METHODS = ("naive", "tap", "bethe", "sessak-monasson", "independent-pair", "independent")
+
+
+class MeanFieldIsing(GramEstimator):
+    r"""Couplings and fields by an approximate inversion of the model, in closed form from means and covariances.
+
+    With m the means, C the covariances and q_ij = (C^{-1})_ij, exact up to the power of couplings in brackets (one more without
+    fields, except for pairs):
+
+    - "naive": J = -q [first];
+    - "tap": J + 2 m_i m_j J^2 = -q [second; no more without fields];
+    - "bethe": exact on trees; without fields J = -asinh(2 q) / 2 [second];
+    - "sessak-monasson": the naive and the independent-pair couplings added, and what both count taken off once [third];
+    - "independent-pair": each pair as if it were alone: the log odds ratio over 4 [first];
+    - "independent": no couplings at all, for comparison.
+
+    Parameters
+    ----------
+    method
+        One of the above.
+    deflate
+        Whether to multiply the inverse covariances by 1 - n_spins / n_samples, the factor by which few samples inflate them.
+    threshold
+        Couplings below it count as absent.
+    rule
+        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks both to pass; "or" asks one to.
+    fit_fields
+        Whether to fit fields; without, spins are taken to be symmetric.
+    binarize
+        Threshold that turns real-valued columns into spins.
+    missing
+        "error", "drop" or "pairwise".
+
+    Attributes
+    ----------
+    estimates_
+        (n_spins, n_spins) array; row i is the directed estimate of J_i before the threshold.
+    intercepts_
+        (n_spins,) array of the estimated fields.
+    model_
+        The IsingModel after threshold and rule.
+    n_samples_
+        Rows used, or their total weight.
+    mapping_
+        For each spin the values of the table that became -1 and +1.
+
+    Examples
+    --------
+    >>> import isingkit as ik
+    >>> truth = ik.random_tree(n_spins=50, coupling=0.6, random_state=0)
+    >>> fit = ik.MeanFieldIsing(method="bethe", threshold=0.3).fit(ik.sample(truth, n_samples=4000, random_state=1))
+    >>> ik.score(fit.model_, truth).exact
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        method: str = "bethe",
+        deflate: bool = True,
+        threshold: float = 0.0,
+        rule: str = "average",
+        fit_fields: bool = True,
+        binarize: float | None = None,
+        missing: str = "error",
+    ) -> None:
+        super().__init__(threshold=threshold, rule=rule, fit_fields=fit_fields, binarize=binarize, missing=missing)
+        self.method = method
+        self.deflate = deflate
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        require_instance("deflate", self.deflate, bool, "True or False")
+        if self.method not in METHODS:
+            expected = ", ".join(f"'{method}'" for method in METHODS[:-1]) + f" or '{METHODS[-1]}'"
+            raise SettingError(setting="method", value=self.method, expected=expected)
+
+    def _estimate(
+        self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: Matrix | None
+    ) -> tuple[Matrix, Matrix]:
+        keep = normal.changes
+        means, covariance = normal.means[keep], normal.matrix[np.ix_(keep, keep)] / normal.n_samples
+        inverse = np.zeros_like(covariance)
+        if self.method in ("naive", "tap", "bethe", "sessak-monasson") and keep.any():
+            if stat.n_rows <= keep.sum():
+                raise UnderdeterminedError(n_samples=stat.n_rows, n_spins=stat.n_spins, what="the inverse of the covariances")
+            refuse_duplicates(stat, normal)
+            lower = np.tril(inverse_of(normal, 0.0))[np.ix_(keep, keep)] * normal.n_samples
+            inverse = lower + np.tril(lower, -1).T
+            if self.deflate:
+                inverse *= max(1 - keep.sum() / normal.n_samples, 0.0)
+        names = [name for name, kept in zip(normal.names, keep, strict=True) if kept]
+        couplings = _couplings(self.method, means, covariance, inverse, normal.n_samples, names)
+        estimates, intercepts = np.zeros_like(normal.matrix), np.zeros(normal.n_spins)
+        estimates[np.ix_(keep, keep)] = couplings
+        for i, j in normal.unobserved:
+            estimates[i, j] = estimates[j, i] = 0.0
+        if self.fit_fields:
+            couplings = estimates[np.ix_(keep, keep)]
+            intercepts[keep] = _fields(self.method, means, covariance, couplings, normal.n_samples)
+            intercepts[~keep] = constant_fields(normal.means[~keep], normal.n_samples)
+        return estimates, intercepts
+
+
+def _couplings(method: str, means: Matrix, covariance: Matrix, inverse: Matrix, n_samples: float, names: list[str]) -> Matrix:
+    """Couplings by one of METHODS, zero on the diagonal."""
+    products = np.outer(means, means)
+    if method == "independent":
+        return np.zeros_like(covariance)
+    if method == "naive":
+        couplings = -inverse
+    elif method == "independent-pair":
+        couplings = _pair_couplings(means, covariance, n_samples, names)
+    elif method == "sessak-monasson":
+        variances = np.outer(1 - means**2, 1 - means**2)
+        np.fill_diagonal(covariance := covariance.copy(), 0.0)
+        pairs = _pair_couplings(means, covariance, n_samples, names)
+        couplings = pairs - inverse - covariance / np.maximum(variances - covariance**2, 1e-12)
+    else:
+        if method == "tap":
+            square = 1 - 8 * products * inverse
+            couplings = -2 * inverse / (1 + np.sqrt(np.maximum(square, 0.0)))
+        else:  # tanh J = -2q / (a + sqrt(a^2 - 4 q^2)), a form in which nothing is divided by a small q
+            a = np.sqrt(1 + 4 * np.outer(1 - means**2, 1 - means**2) * inverse**2) - 2 * products * inverse
+            square = a**2 - 4 * inverse**2
+            ratio = -2 * inverse / (a + np.sqrt(np.maximum(square, 0.0)))
+            couplings = np.arctanh(np.clip(ratio, -1 + 1e-12, 1 - 1e-12))
+        none = (square < 0) & ~np.eye(len(means), dtype=bool)
+        if none.any():
+            warn(NoMeanFieldWarning(method=method, pairs=[(names[i], names[j]) for i, j in np.argwhere(np.triu(none))]))
+            couplings = np.where(none, _pair_couplings(means, covariance, n_samples, names), couplings)
+    couplings = np.array(couplings)
+    np.fill_diagonal(couplings, 0.0)
+    return couplings
+
+
+def _cells(means: Matrix, covariance: Matrix, n_samples: float) -> tuple[Matrix, NDArray[np.bool_]]:
+    """(2, 2, n, n): probabilities of the values (-, +) of two spins; half a sample is added to each where one has none."""
+    products = covariance + np.outer(means, means)
+    values = np.array([-1.0, 1.0])
+    own, other = values[:, None, None, None] * means[:, None], values[None, :, None, None] * means
+    cells = (1 + own + other + values[:, None, None, None] * values[None, :, None, None] * products) / 4
+    empty = np.any(cells < 1e-9, axis=(0, 1)) & ~np.eye(len(means), dtype=bool)
+    n_samples = max(n_samples, 1.0)
+    cells = np.where(empty, (np.maximum(cells, 0.0) * n_samples + 0.5) / (n_samples + 2), cells)
+    return np.where(np.eye(len(means), dtype=bool), 0.25, cells), empty
+
+
+def _pair_couplings(means: Matrix, covariance: Matrix, n_samples: float, names: list[str]) -> Matrix:
+    cells, empty = _cells(means, covariance, n_samples)
+    if empty.any():
+        pairs = np.argwhere(np.triu(empty))
+        warn(EmptyCellWarning(pairs=[(names[i], names[j]) for i, j in pairs]))
+    return np.asarray(np.log(cells[1, 1] * cells[0, 0] / (cells[1, 0] * cells[0, 1])) / 4)
+
+
+def _fields(method: str, means: Matrix, covariance: Matrix, couplings: Matrix, n_samples: float) -> Matrix:
+    """Fields that go with the couplings: by the same approximation, and by that of TAP for Sessak-Monasson."""
+    alone = np.arctanh(np.clip(means, -1 + 1e-12, 1 - 1e-12))
+    if method in ("independent", "naive"):
+        return alone - couplings @ means
+    if method == "independent-pair":
+        cells, _ = _cells(means, covariance, n_samples)
+        each = np.log(cells[1, 1] * cells[1, 0] / (cells[0, 1] * cells[0, 0])) / 4 - alone[:, None]
+        np.fill_diagonal(each, 0.0)
+        return np.asarray(alone + each.sum(axis=1))
+    if method == "bethe":
+        ratio = np.tanh(couplings)
+        pull = means[None, :] - means[:, None] * ratio  # of spin j once what it gets from spin i is taken off
+        back = means[:, None] - means[None, :] * ratio
+        square = (1 - ratio**2) ** 2 - 4 * ratio * pull * back
+        cavity = 2 * pull / (1 - ratio**2 + np.sqrt(np.maximum(square, 0.0)))
+        return np.asarray(alone - np.arctanh(np.clip(ratio * cavity, -1 + 1e-12, 1 - 1e-12)).sum(axis=1))
+    return np.asarray(alone - couplings @ means + means * (couplings**2 @ (1 - means**2)))

@@ -1,0 +1,196 @@
+"""One convex problem a spin, solved on the samples: what pseudolikelihood and interaction screening share."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from isingkit._kernels import nodewise as kernels
+from isingkit._kernels.threads import spread
+from isingkit.estimators.base import IsingEstimator
+from isingkit.estimators.normal import (
+    Matrix,
+    all_regressions,
+    constant_fields,
+    normal_equations,
+    refuse_duplicates,
+    warn_of_constants,
+)
+from isingkit.exceptions import (
+    NotConvergedWarning,
+    SeparationError,
+    SettingError,
+    UnderdeterminedError,
+    require_instance,
+    require_number,
+    warn,
+)
+from isingkit.gram import gram
+from isingkit.packing import PackedSpins, unpacked
+
+TOLERANCE = 1e-9  # of the gradient of the mean loss
+_STEPS = 200
+_MOST_KEYED = 62  # spins whose row fits a key of 64 bits
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """The different samples, each with its share of all."""
+
+    spins: Matrix  # (n_spins, n_rows): -1 or +1
+    weights: Matrix  # (n_rows,): positive, of sum 1
+    n_samples: float  # rows of the data, or their total weight
+    changes: NDArray[np.bool_]  # (n_spins,): spins that are not constant
+    names: tuple[str, ...]
+
+    @property
+    def n_spins(self) -> int:
+        return len(self.spins)
+
+    @property
+    def means(self) -> Matrix:
+        return self.spins @ self.weights
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PenaltyPath:
+    """Estimates along falling penalties, each started from the one before."""
+
+    penalties: Matrix  # (n,), or (n_spins, n) where every spin has its own
+    estimates: Matrix  # (n, n_spins, n_spins): row i is the directed estimate of J_i
+    intercepts: Matrix  # (n, n_spins)
+    losses: Matrix  # (n, n_spins): mean loss of each spin without penalties; infinite where the path had already ended
+
+
+def distinct_rows(packed: PackedSpins, weights: Matrix | None) -> Rows:
+    """Rows of samples: equal ones become one, where a row has few enough spins to tell quickly."""
+    shares: Matrix = np.ones(packed.n_samples) if weights is None else weights
+    total, kept = float(shares.sum()), np.flatnonzero(shares)
+    if packed.n_spins <= _MOST_KEYED:
+        bits = unpacked(packed.words, packed.n_samples, np.int8)[:, kept] > 0
+        keys: NDArray[np.int64] = np.zeros(len(kept), dtype=np.int64)
+        for row in bits:
+            keys = np.asarray(2 * keys + row, dtype=np.int64)
+        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+        shares = np.asarray(np.bincount(place, weights=shares[kept]))
+        kept = kept[first]
+    else:
+        shares = shares[kept]
+    spins: Matrix = unpacked(packed.words, packed.n_samples, np.float64)
+    if not np.array_equal(kept, np.arange(packed.n_samples)):
+        spins = np.ascontiguousarray(spins[:, kept])
+    changes: NDArray[np.bool_] = np.any(spins != spins[:, :1], axis=1)
+    return Rows(spins, shares / total, total, changes, packed.names)
+
+
+def node_paths(
+    rows: Rows, loss: int, penalties: Matrix, *, l2: float, fit_fields: bool, n_jobs: int | None,
+    scales: Matrix | None = None, least_gain: float = 0.0,
+) -> tuple[PenaltyPath, Matrix]:  # fmt: skip
+    """Estimates of every spin for each of its penalties, (n_spins, n) and falling, and how far they are from optimal, (n, n_spins).
+
+    `scales` weighs the penalty of each coupling by the spin at its other end. Paths end once a penalty explains less than
+    `least_gain` more than the one before. The same for any number of threads: no spin's numbers depend on another's.
+    """
+    n_spins, n_penalties = penalties.shape
+    shape = (n_penalties, n_spins)
+    intercepts, losses, residuals = np.zeros(shape), np.full(shape, np.inf), np.zeros(shape)
+    estimates = np.zeros((n_penalties, n_spins, n_spins))
+    scales = np.ones(n_spins) if scales is None else scales
+    fixed = (rows.spins, rows.weights, rows.changes, loss, penalties, scales, float(l2), fit_fields, TOLERANCE, _STEPS, least_gain)
+    with threadpool_limits(1, user_api="blas"):  # spins are what is spread over threads
+        spread(kernels.node_paths, n_spins, *fixed, intercepts, estimates, losses, residuals, n_jobs=n_jobs)
+    if fit_fields:
+        constant = ~rows.changes
+        intercepts[:, constant] = constant_fields(rows.spins[constant, 0], rows.n_samples)
+    return PenaltyPath(penalties, estimates, intercepts, losses), residuals
+
+
+def refuse_separation(rows: Rows, estimates: Matrix, residuals: Matrix) -> None:
+    """Name a pair whose coupling diverges, where some spin's loss has no minimum: residuals, (n_spins,), is infinite there."""
+    separated = np.flatnonzero(residuals == kernels.SEPARATED)
+    if len(separated) == 0:
+        return
+    found = [(int(spin), int(np.abs(estimates[spin]).argmax())) for spin in separated]
+    never = [_never_together(rows, *pair) for pair in found]
+    best = next((k for k, cell in enumerate(never) if cell is not None), 0)
+    i, j = found[best]
+    raise SeparationError(pair=(rows.names[i], rows.names[j]), coupling=float(estimates[i, j]), never=never[best])
+
+
+def _never_together(rows: Rows, i: int, j: int) -> tuple[int, int] | None:
+    """Values of spins i and j that no row has."""
+    seen = {(int(a), int(b)) for a, b in zip(rows.spins[i], rows.spins[j], strict=True)}
+    return next(((a, b) for a in (-1, 1) for b in (-1, 1) if (a, b) not in seen), None)
+
+
+class NodewiseEstimator(IsingEstimator):
+    """An estimator that looks at samples, spin by spin or at all spins jointly, with penalties on its couplings."""
+
+    def __init__(self, *, l1: float, l2: float, joint: bool, threshold: float, rule: str, fit_fields: bool, binarize: float | None,
+                 missing: str, n_jobs: int | None) -> None:  # fmt: skip
+        super().__init__(threshold=threshold, rule=rule, fit_fields=fit_fields, binarize=binarize, missing=missing)
+        self.l1 = l1
+        self.l2 = l2
+        self.joint = joint
+        self.n_jobs = n_jobs
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        require_number("l1", self.l1, at_least=0)
+        require_number("l2", self.l2, at_least=0)
+        require_instance("joint", self.joint, bool, "True or False")
+        refuse_pairwise(self.missing)
+
+    @property
+    @abstractmethod
+    def _loss(self) -> int:
+        """Which loss the kernels minimise."""
+
+    def _learn(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> Self:
+        from isingkit.estimators.joint import joint_estimates
+
+        stat = gram(packed, sample_weight=weights)
+        normal = normal_equations(stat, self.fit_fields)
+        if not warned:
+            warn_of_constants(normal)
+        rows = distinct_rows(packed, weights)
+        if self.l1 == self.l2 == 0 and rows.changes.any():
+            if rows.spins.shape[1] <= rows.changes.sum():
+                raise UnderdeterminedError(n_samples=rows.spins.shape[1], n_spins=rows.n_spins, what="a likelihood without penalty")
+            refuse_duplicates(stat, normal)
+            all_regressions(normal, 0.0)  # refuses spins that others determine
+        penalties = np.full((rows.n_spins, 1), float(self.l1))
+        if self.joint:
+            estimates, intercepts, residual = joint_estimates(rows, self._loss, self.l1, self.l2, self.fit_fields)
+        else:
+            path, residuals = node_paths(rows, self._loss, penalties, l2=self.l2, fit_fields=self.fit_fields, n_jobs=self.n_jobs)
+            estimates, intercepts = path.estimates[0], path.intercepts[0]
+            refuse_separation(rows, estimates, residuals[0])
+            residual = float(residuals.max())
+        warn_if_not_converged(type(self).__name__, residual)
+        return self._finish(packed, stat.n_samples, estimates, intercepts, rows.means)
+
+    def _fields(self, couplings: Any, means: Matrix) -> Matrix:
+        """The regressions' own intercepts, plus the mean influence of couplings that threshold or rule have dropped."""
+        if not self.fit_fields:
+            return np.zeros(len(means))
+        dropped = np.where(couplings.toarray() == 0, self.estimates_, 0.0)
+        return np.asarray(self.intercepts_ + dropped @ means)
+
+
+def refuse_pairwise(missing: str) -> None:
+    """Refuse missing='pairwise' where whole samples are needed."""
+    if missing == "pairwise":
+        expected = "'error' or 'drop': this estimator looks at whole rows (linear and mean-field estimators take 'pairwise')"
+        raise SettingError(setting="missing", value=missing, expected=expected)
+
+
+def warn_if_not_converged(what: str, residual: float) -> None:
+    """Warn where a gradient is not as small as it should be."""
+    if residual > 100 * TOLERANCE:
+        advice = "raise l1 or l2, or look for columns that nearly follow from others"
+        warn(NotConvergedWarning(what=what, residual=residual, allowed=100 * TOLERANCE, advice=advice))
