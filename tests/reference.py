@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+from scipy.optimize import minimize
 from sklearn.linear_model import LinearRegression, Ridge
 
 
@@ -120,3 +121,105 @@ def least_squares_scatter(couplings, i, j):
 
     first, second = influence(i, j), influence(j, i)
     return weights @ first**2, weights @ (first * second)
+
+
+def node_loss(kind, values, shares, i, field, row):
+    """Mean loss of spin i: of the pseudolikelihood, of interaction screening, or the logarithm of the latter."""
+    margins = values[:, i] * (field + values @ row)
+    if kind == "logistic":
+        return shares @ np.log1p(np.exp(-2 * margins))
+    mean = shares @ np.exp(-margins)
+    return np.log(mean) if kind == "log screening" else mean
+
+
+def penalised(kind, values, shares, l1, l2, joint):
+    """Fields and couplings, spin by spin or symmetric, by L-BFGS on couplings split into what is above and below zero."""
+    n = values.shape[1]
+    above = [(a, b) for a in range(n) for b in range(a + 1, n)]
+
+    def solve(n_fields, n_couplings, loss):
+        def objective(x):
+            up, down = x[n_fields : n_fields + n_couplings], x[n_fields + n_couplings :]
+            return loss(x[:n_fields], up - down) + l1 * (up + down).sum() + l2 * ((up - down) ** 2).sum()
+
+        bounds = [(None, None)] * n_fields + [(0, None)] * (2 * n_couplings)
+        settings = {"maxiter": 10_000, "maxfun": 10**6, "ftol": 1e-16, "gtol": 1e-10}
+        x = minimize(objective, np.zeros(len(bounds)), method="L-BFGS-B", bounds=bounds, options=settings).x
+        return x[:n_fields], x[n_fields : n_fields + n_couplings] - x[n_fields + n_couplings :]
+
+    fields, couplings = np.zeros(n), np.zeros((n, n))
+    if joint:
+
+        def matrix(x):
+            full = np.zeros((n, n))
+            for (a, b), value in zip(above, x, strict=True):
+                full[a, b] = full[b, a] = value
+            return full
+
+        def total(h, x):
+            return sum(node_loss(kind, values, shares, i, h[i], matrix(x)[i]) for i in range(n)) / 2
+
+        fields, x = solve(n, len(above), total)
+        return fields, matrix(x)
+    for i in range(n):
+        others = [j for j in range(n) if j != i]
+
+        def one(h, x, i=i, others=others):
+            row = np.zeros(n)
+            row[others] = x
+            return node_loss(kind, values, shares, i, h[0], row)
+
+        h, couplings[i, others] = solve(1, n - 1, one)
+        fields[i] = h[0]
+    return fields, couplings
+
+
+def mean_field_couplings(method, means, covariance):
+    """Couplings by the definitions, pair by pair, in long double where digits would be lost."""
+    n = len(means)
+    inverse = np.linalg.inv(covariance)
+    couplings = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            if i == j:
+                continue
+            mi, mj, q, c = (np.longdouble(x) for x in (means[i], means[j], inverse[i, j], covariance[i, j]))
+            cells = {(a, b): (1 + a * mi + b * mj + a * b * (c + mi * mj)) / 4 for a in (-1, 1) for b in (-1, 1)}
+            pair = np.log(cells[1, 1] * cells[-1, -1] / (cells[1, -1] * cells[-1, 1])) / 4
+            if method == "naive":
+                couplings[i, j] = -q
+            elif method == "tap":
+                roots = np.roots([float(2 * mi * mj), 1.0, float(q)])
+                couplings[i, j] = min(roots.real, key=abs)
+            elif method == "bethe":
+                root = np.sqrt(1 + 4 * (1 - mi**2) * (1 - mj**2) * q**2)
+                couplings[i, j] = -np.arctanh(
+                    root / (2 * q) - mi * mj - np.sqrt((root - 2 * mi * mj * q) ** 2 - 4 * q**2) / (2 * q)
+                )
+            elif method == "sessak-monasson":
+                couplings[i, j] = pair - q - c / ((1 - mi**2) * (1 - mj**2) - c**2)
+            else:
+                couplings[i, j] = pair
+    return couplings
+
+
+def likeliest(values, l2=0.0):
+    """Fields and couplings of the largest exact likelihood of a few spins, by a general minimiser."""
+    n = values.shape[1]
+    states = np.array(list(itertools.product((-1, 1), repeat=n)))
+    above = np.triu_indices(n, 1)
+    statistics = np.hstack([states, states[:, above[0]] * states[:, above[1]]])
+    wanted = np.hstack([values, values[:, above[0]] * values[:, above[1]]]).mean(axis=0)
+
+    def loss(x):
+        energy = statistics @ x
+        chances = np.exp(energy - energy.max())
+        log_z = energy.max() + np.log(chances.sum())
+        gradient = statistics.T @ (chances / chances.sum()) - wanted
+        gradient[n:] += 2 * l2 * x[n:]
+        return log_z - x @ wanted + l2 * (x[n:] ** 2).sum(), gradient
+
+    x = minimize(loss, np.zeros(len(wanted)), jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 10_000}).x
+    couplings = np.zeros((n, n))
+    couplings[above] = x[n:]
+    return x[:n], couplings + couplings.T

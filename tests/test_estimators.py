@@ -14,8 +14,15 @@ from sklearn.model_selection import GridSearchCV
 import isingkit as ik
 import reference
 from isingkit import exceptions as ex
+from isingkit.estimators.mean_field import METHODS
 
 ESTIMATORS = [ik.LinearIsing(), ik.RidgeIsing(), ik.TwoStageIsing()]
+OF_SAMPLES = [
+    ik.PseudolikelihoodIsing(), ik.PseudolikelihoodIsing(l1=0.02), ik.PseudolikelihoodIsing(l2=0.01, joint=True), ik.ELassoIsing(),
+    ik.InteractionScreeningIsing(), ik.InteractionScreeningIsing(l1=0.02, log=True),
+]  # fmt: skip
+OF_MOMENTS = [ik.LassoIsing(), *(ik.MeanFieldIsing(method=method) for method in METHODS), ik.MaximumLikelihoodIsing()]
+ALL = ESTIMATORS + OF_SAMPLES + OF_MOMENTS
 
 
 def worlds(n_spins, n_samples):
@@ -71,7 +78,7 @@ def test_a_large_ridge_ranks_candidates_as_an_infinite_one_does(spins):
     np.testing.assert_allclose(finite * 1e9 * 12 / 300, infinite, atol=1e-6)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("estimator", ALL)
 def test_every_coding_gives_the_same_network_to_the_bit(estimator, spins):
     fits = [
         clone(estimator).fit(table)
@@ -92,17 +99,17 @@ def test_every_coding_gives_the_same_network_to_the_bit(estimator, spins):
         np.testing.assert_array_equal(fit.model_.fields, fits[0].model_.fields)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("estimator", ESTIMATORS + OF_MOMENTS)
 def test_fitting_a_gram_of_chunks_equals_fitting_the_data_to_the_bit(estimator, spins):
     stat = functools.reduce(operator.add, [ik.gram(spins[a : a + 70]) for a in range(0, 300, 70)])
     np.testing.assert_array_equal(clone(estimator).fit_gram(stat).estimates_, clone(estimator).fit(spins).estimates_)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("estimator", ALL)
 def test_one_and_two_threads_give_the_same_answer_to_the_bit(estimator, monkeypatch):
     from numba import config
 
-    samples = worlds(150, 400)
+    samples = worlds(150, 400) if estimator in ESTIMATORS else worlds(16, 900)
     fits = []
     for n_threads in (1, 2):
         monkeypatch.setattr(config, "NUMBA_NUM_THREADS", n_threads)
@@ -110,7 +117,7 @@ def test_one_and_two_threads_give_the_same_answer_to_the_bit(estimator, monkeypa
     np.testing.assert_array_equal(fits[0].estimates_, fits[1].estimates_)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("estimator", ALL)
 def test_weights_equal_repeated_rows(estimator, spins, rng):
     weights = rng.integers(0, 4, 300)
     weighted = clone(estimator).fit(spins, sample_weight=weights)
@@ -250,6 +257,42 @@ def test_a_constant_column_is_an_isolated_spin_and_changes_nothing_else(estimato
     np.testing.assert_allclose(np.delete(np.delete(fit.estimates_, 4, 0), 4, 1), rest, atol=1e-12)
 
 
+@pytest.mark.parametrize("estimator", OF_SAMPLES + OF_MOMENTS)
+def test_a_constant_column_is_isolated_finite_and_changes_nothing_else(estimator, spins):
+    with pytest.warns(ex.ConstantColumnWarning, match="'x4'"):
+        fit = clone(estimator).fit(np.insert(spins, 4, -1, axis=1))
+    assert not fit.estimates_[4].any()
+    assert not fit.estimates_[:, 4].any()
+    assert fit.model_.fields[4] < -0.9
+    assert np.isfinite(fit.model_.fields).all()
+    np.testing.assert_allclose(np.delete(np.delete(fit.estimates_, 4, 0), 4, 1), clone(estimator).fit(spins).estimates_, atol=1e-8)
+
+
+@pytest.mark.parametrize("estimator", ALL)
+@pytest.mark.parametrize(
+    ("table", "weights"),
+    [
+        ([[0, 1, 1], [0, 1, 1], [0, 1, 1]], None),
+        ([[0, 1, 1], [1, 0, 1]], None),
+        ([[0, 1, 0], [1, 0, 0], [1, 1, 1], [0, 0, 1]], [0, 0, 5, 0]),
+        ([[0, 1, 0], [1, 0, 0], [1, 1, 1], [0, 0, 1]], [0, 2, 0.5, 0]),
+        ([[0, 0, 1], [1, 1, 0]] * 20, None),
+    ],
+    ids=["all rows equal", "two rows", "weight in one row", "weight in two rows", "equal columns"],
+)
+def test_hopeless_data_give_a_sentence_or_a_finite_model(estimator, table, weights):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # numpy's own warnings would be tracebacks in waiting
+        warnings.simplefilter("ignore", ex.IsingkitWarning)
+        try:
+            model = clone(estimator).fit(np.array(table), sample_weight=weights).model_
+        except ex.IsingkitError as error:
+            assert 40 < len(str(error)) < 400  # noqa: PT017
+        else:
+            assert np.isfinite(model.couplings.toarray()).all()
+            assert np.isfinite(model.fields).all()
+
+
 @pytest.mark.parametrize(
     ("estimator", "says"),
     [
@@ -263,6 +306,22 @@ def test_a_constant_column_is_an_isolated_spin_and_changes_nothing_else(estimato
         (ik.LinearIsing(threshold=np.nan), "threshold must be"),
         (ik.LinearIsing(rule="both"), "'average', 'and' or 'or'"),
         (ik.LinearIsing(missing="ignore"), "'error', 'drop' or 'pairwise'"),
+        (ik.PseudolikelihoodIsing(l1=-1), "l1 must be a finite number >= 0"),
+        (ik.PseudolikelihoodIsing(l2=np.nan), "l2 must be"),
+        (ik.PseudolikelihoodIsing(joint="yes"), "joint must be True or False"),
+        (ik.PseudolikelihoodIsing(n_jobs="all"), "n_jobs must be a whole number"),
+        (ik.InteractionScreeningIsing(log=1), "log must be True or False"),
+        (ik.ELassoIsing(gamma=-0.1), "gamma must be"),
+        (ik.ELassoIsing(n_penalties=1), "n_penalties must be a whole number >= 2"),
+        (ik.LassoIsing(l1=0), "l1 must be a finite number > 0"),
+        (ik.MeanFieldIsing(method="magic"), "method must be 'naive', 'tap'"),
+        (ik.MeanFieldIsing(deflate=2), "deflate must be"),
+        (ik.MaximumLikelihoodIsing(method="magic"), "'exact' or 'boltzmann'"),
+        (ik.MaximumLikelihoodIsing(n_chains=1), "n_chains must be"),
+        (ik.MaximumLikelihoodIsing(tolerance=0), "tolerance must be"),
+        (ik.MaximumLikelihoodIsing(max_steps=0), "max_steps must be"),
+        (ik.MaximumLikelihoodIsing(progress=None), "progress must be"),
+        (ik.MaximumLikelihoodIsing(l2=-1), "l2 must be"),
     ],
 )
 def test_settings_out_of_range_are_refused(estimator, says, spins):
@@ -270,7 +329,7 @@ def test_settings_out_of_range_are_refused(estimator, says, spins):
         estimator.fit(spins)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("estimator", ALL)
 @pytest.mark.parametrize("table", [[[0, 1, 1]], [[0], [1], [1]]], ids=["one row", "one column"])
 def test_one_row_or_one_column_is_refused(estimator, table):
     with pytest.raises(ex.TableTooSmallError, match="at least 2 samples of at least 2 spins"):
@@ -452,7 +511,7 @@ def test_contradictory_pair_sums_are_reconciled_with_a_warning():
     assert np.sign(estimates[0]).tolist() == [0, 1, -1]
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("estimator", ALL)
 def test_clone_pickle_threads_processes_and_grid_search_work(estimator, spins):
     fit = clone(estimator).fit(spins)
     copy = pickle.loads(pickle.dumps(fit))

@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from isingkit import theory as theory
+    from isingkit.comparison import compare as compare
     from isingkit.estimators.elasso import ELassoIsing as ELassoIsing
     from isingkit.estimators.interaction_screening import InteractionScreeningIsing as InteractionScreeningIsing
     from isingkit.estimators.lasso import LassoIsing as LassoIsing
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from isingkit.worlds.sampling import sample as sample
 
 _HOMES = {
+    "compare": "comparison",
     "ELassoIsing": "estimators.elasso",
     "InteractionScreeningIsing": "estimators.interaction_screening",
     "LassoIsing": "estimators.lasso",

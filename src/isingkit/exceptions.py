@@ -369,6 +369,14 @@ class FileFormatError(IsingkitError):
         super().__init__(f"'{path}' is not {kind}: {problem}. Give a file that isingkit has saved.")
 
 
+class TableFileError(IsingkitError):
+    """A file of data cannot be read."""
+
+    def __init__(self, *, path: Path | None, problem: str) -> None:
+        self.path, self.problem = path, problem
+        super().__init__(f"{'this table' if path is None else repr(str(path))} cannot be used: {problem}.")
+
+
 class ConstantColumnWarning(IsingkitWarning):
     """Columns with one value only: they stay as isolated spins."""
 

@@ -11,7 +11,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from isingkit.atomic import replacing
-from isingkit.exceptions import ColumnNamesError, FileFormatError, ModelError
+from isingkit.exceptions import ColumnNamesError, EmptyTableError, FileFormatError, ModelError
+from isingkit.packing import PackedSpins
 
 if TYPE_CHECKING:
     import networkx
@@ -132,6 +133,20 @@ class IsingModel:
             raise
         except Exception as error:  # damage shows in many ways: zipfile, zlib, tokenize, numpy and scipy each have their own
             raise FileFormatError(path=Path(path), kind=kind, problem="its contents cannot be read as one") from error
+
+
+def log_pseudolikelihood(model: IsingModel, packed: PackedSpins, weights: NDArray[np.float64] | None) -> float:
+    """Mean over samples of the sum over spins of log P(s_i | the others); missing values are left out."""
+    if packed.n_samples == 0:
+        raise EmptyTableError(n_samples=0, n_spins=packed.n_spins)
+    total, weight = 0.0, 0.0
+    for start in range(0, packed.n_samples, 4096):
+        spins = np.asarray(packed[start : start + 4096], dtype=np.float64)
+        local = spins @ model.couplings + model.fields
+        each = np.where(spins == 0, 0.0, -np.logaddexp(0.0, -2 * spins * local)).sum(axis=1)
+        share = np.ones(len(each)) if weights is None else weights[start : start + 4096]
+        total, weight = total + float(share @ each), weight + float(share.sum())
+    return total / weight if weight else float("nan")
 
 
 def _checked_couplings(couplings: Any) -> scipy.sparse.csr_array:

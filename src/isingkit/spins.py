@@ -61,6 +61,14 @@ class Spins:
         return f"Spins({self.n_samples} samples of {self.n_spins} spins)"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """Columns with names, as a file has them."""
+
+    names: tuple[str, ...]
+    columns: tuple[NDArray[Any], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class _Block:
     """Neighbouring columns of one kind: a matrix of numbers (dense or sparse), or one column of texts."""
@@ -209,7 +217,9 @@ def _blocks(table: Any) -> tuple[tuple[str, ...], int, list[_Block]]:
 
 
 def _named_columns(table: Any) -> tuple[tuple[str, ...], list[NDArray[Any]]] | None:
-    """Names and columns of a pandas, polars or pyarrow table, none of which we import."""
+    """Names and columns of a table of our own, or of a pandas, polars or pyarrow one, none of which we import."""
+    if isinstance(table, Table):
+        return table.names, list(table.columns)
     if hasattr(table, "column_names") and hasattr(table, "itercolumns"):  # pyarrow
         return tuple(table.column_names), [_arrow_values(column) for column in table.itercolumns()]
     if hasattr(table, "iloc") and hasattr(table, "columns"):  # pandas

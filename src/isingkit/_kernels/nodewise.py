@@ -13,7 +13,19 @@ LOGISTIC, SCREENING, LOG_SCREENING = 0, 1, 2
 SEPARATED = np.inf  # the residual that stands for a loss without a minimum
 _LARGEST_VARIANCE = 900.0  # of a coupling, in units of the lightest sample; more only where there is no minimum
 _ALL_EXPLAINED = 0.999  # share of the loss, where a path that may end early does
+FAR = 300.0  # couplings that no data can hold up
 _SHORTEST = 1e-9  # step of a line search
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def _least_margin(kind, own, field):
+    """What to take off margins before a logarithm of a sum of exponentials, so that none overflows; 0 for the other losses."""
+    least = np.inf
+    if kind != LOG_SCREENING:
+        return 0.0
+    for k in range(len(field)):
+        least = min(least, own[k] * field[k])
+    return least
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -23,6 +35,7 @@ def slopes_of_loss(kind, own, field, weights, slope, curvature):
     Of log screening the curvature lacks the outer product of the slopes, which is taken off where the Hessian is made.
     """
     total = 0.0
+    least = _least_margin(kind, own, field)
     for k in range(len(field)):
         margin = own[k] * field[k]
         if kind == LOGISTIC:
@@ -31,7 +44,7 @@ def slopes_of_loss(kind, own, field, weights, slope, curvature):
             slope[k] = -2 * own[k] * share * (small if margin > 0 else 1.0)  # times the probability of the other value
             curvature[k] = 4 * share * small / (1 + small)
         else:
-            term = weights[k] * np.exp(-margin)
+            term = weights[k] * np.exp(least - margin)
             total += term
             slope[k] = -term * own[k]
             curvature[k] = term
@@ -45,13 +58,14 @@ def slopes_of_loss(kind, own, field, weights, slope, curvature):
 def loss_of(kind, own, field, weights):
     """The loss itself."""
     total = 0.0
+    least = _least_margin(kind, own, field)
     for k in range(len(field)):
         margin = own[k] * field[k]
         if kind == LOGISTIC:
             total += weights[k] * (np.log1p(np.exp(-2 * abs(margin))) + (0.0 if margin > 0 else -2 * margin))
         else:
-            total += weights[k] * np.exp(-margin)
-    return np.log(total) if kind == LOG_SCREENING else total
+            total += weights[k] * np.exp(least - margin)
+    return np.log(total) - least if kind == LOG_SCREENING else total
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -196,6 +210,9 @@ def node_paths(
                     promised += gradient[a] * (moved[a] - x[a]) + l1[a] * (abs(moved[a]) - abs(x[a]))
                 direction = np.dot(moved - x, part)
                 length = _step(kind, own, field, weights, x, moved, l1, l2, promised, direction, slope, curvature)
+                if np.abs(x).max() > FAR:  # only log screening goes on falling faster than absolute values rise
+                    residual = SEPARATED
+                    break
                 if length == 0.0 and fresh:
                     break
                 stale = length < 1.0

@@ -4,12 +4,15 @@ Python threads over nogil kernels instead of numba's parallel loops: safe to cal
 threading layer numba finds, and quicker to compile.
 """
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import joblib
 import numba
+from threadpoolctl import threadpool_limits
 
 from isingkit.exceptions import require_number
 
@@ -30,3 +33,22 @@ def spread(kernel: Callable[..., Any], n_items: int, *args: Any, chunk: int = 1,
         return [kernel(start, stop, *args) for start, stop in spans]
     with ThreadPoolExecutor(n_threads(n_jobs)) as pool:
         return list(pool.map(lambda span: kernel(*span, *args), spans))
+
+
+_LOCK = threading.Lock()
+_WITHIN: list[Any] = []  # who is within, first the limits that the first has set
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS keeps to one thread, for kernels that are spread over several; whoever leaves last gives the others back."""
+    with _LOCK:
+        _WITHIN.append(None if _WITHIN else threadpool_limits(1, user_api="blas"))
+    try:
+        yield
+    finally:
+        with _LOCK:
+            if len(_WITHIN) > 1:
+                _WITHIN.pop()
+            else:
+                _WITHIN.pop().restore_original_limits()

@@ -13,6 +13,7 @@ COMMANDS = {
     "demo": "A planted network and a real one, found and drawn in a minute.",
     "teacher": "Make a model whose truth is known.",
     "sample": "Draw samples of a model.",
+    "compare": "Compare methods on a file of data.",
     "reproduce": "Measure, predict and draw the paper's figures.",
     "theory": "Predict errors and the samples needed, without data.",
 }

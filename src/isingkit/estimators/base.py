@@ -10,9 +10,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isingkit.estimators.normal import Matrix, NormalEquations, normal_equations, warn_of_constants
 from isingkit.estimators.symmetric import RULES, symmetric_couplings
-from isingkit.exceptions import EmptyTableError, ModelMismatchError, SettingError, require_instance, require_number
+from isingkit.exceptions import ModelMismatchError, SettingError, require_instance, require_number
 from isingkit.gram import Gram, gram
-from isingkit.model import IsingModel
+from isingkit.model import IsingModel, log_pseudolikelihood
 from isingkit.packing import PackedSpins, as_asked, pack, require_same_coding
 from isingkit.spins import Spins, as_spins, as_weights, require_network
 from isingkit.worlds.exact import exact
@@ -59,16 +59,7 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         """
         check_is_fitted(self)
         packed, weights = self._read(X, sample_weight, reset=False)
-        if packed.n_samples == 0:
-            raise EmptyTableError(n_samples=0, n_spins=packed.n_spins)
-        total, weight = 0.0, 0.0
-        for start in range(0, packed.n_samples, 4096):
-            spins = np.asarray(packed[start : start + 4096], dtype=np.float64)
-            local = spins @ self.model_.couplings + self.model_.fields
-            each = np.where(spins == 0, 0.0, -np.logaddexp(0.0, -2 * spins * local)).sum(axis=1)
-            share = np.ones(len(each)) if weights is None else weights[start : start + 4096]
-            total, weight = total + float(share @ each), weight + float(share.sum())
-        return total / weight
+        return log_pseudolikelihood(self.model_, packed, weights)
 
     def log_likelihood(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean exact log likelihood of the samples under `model_`, for up to 24 spins, or where the network is a tree.

@@ -109,7 +109,7 @@ class ELassoIsing(IsingEstimator):
             rows, kernels.LOGISTIC, penalties, l2=0.0, fit_fields=True, n_jobs=self.n_jobs, scales=scales, least_gain=_LEAST_GAIN
         )
         neighbours = np.count_nonzero(path.estimates, axis=2)
-        cost = np.log(stat.n_samples) + 2 * self.gamma * np.log(max(rows.n_spins - 1, 1))
+        cost = np.log(stat.n_samples) + 2 * self.gamma * np.log(max(int(rows.changes.sum()) - 1, 1))
         criteria = 2 * stat.n_samples * path.losses + neighbours * cost
         criteria[:, ~rows.changes] = 0.0
         best, spins = criteria.argmin(axis=0), np.arange(rows.n_spins)

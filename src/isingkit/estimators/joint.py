@@ -104,7 +104,9 @@ def joint_estimates(rows: Rows, loss: int, l1: float, l2: float, fit_fields: boo
         else:
             break
         x = tried
-    if l1 == l2 == 0 and n_pairs:
+        if np.abs(x).max() > kernels.FAR:
+            break
+    if n_pairs and (l1 == l2 == 0 or np.abs(x).max() > kernels.FAR):
         _refuse_separation(problem, curvatures, x, rows)
     couplings, fields = problem.unfolded(x)
     estimates, intercepts = np.zeros((rows.n_spins, rows.n_spins)), np.zeros(rows.n_spins)
@@ -149,7 +151,7 @@ def _refuse_separation(problem: _Problem, curvatures: Matrix, x: Matrix, rows: R
     unit = np.zeros(len(x))
     unit[worst] = -1.0
     variance = _newton_step(problem, curvatures, np.zeros(len(x)), unit, np.ones(len(x), dtype=bool), 1e-6)[worst]
-    if not 0 < variance < _LARGEST_VARIANCE / rows.weights.min():
+    if abs(x[worst]) > kernels.FAR or not 0 < variance < _LARGEST_VARIANCE / rows.weights.min():
         names = [name for name, changes in zip(rows.names, rows.changes, strict=True) if changes]
         pair = (names[upper[0][worst]], names[upper[1][worst]])
         raise SeparationError(pair=pair, coupling=float(x[worst]))

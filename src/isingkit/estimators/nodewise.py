@@ -6,10 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from isingkit._kernels import nodewise as kernels
-from isingkit._kernels.threads import spread
+from isingkit._kernels.threads import one_blas_thread, spread
 from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.normal import (
     Matrix,
@@ -101,7 +100,7 @@ def node_paths(
     estimates = np.zeros((n_penalties, n_spins, n_spins))
     scales = np.ones(n_spins) if scales is None else scales
     fixed = (rows.spins, rows.weights, rows.changes, loss, penalties, scales, float(l2), fit_fields, TOLERANCE, _STEPS, least_gain)
-    with threadpool_limits(1, user_api="blas"):  # spins are what is spread over threads
+    with one_blas_thread():
         spread(kernels.node_paths, n_spins, *fixed, intercepts, estimates, losses, residuals, n_jobs=n_jobs)
     if fit_fields:
         constant = ~rows.changes

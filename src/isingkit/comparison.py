@@ -1,0 +1,267 @@
+"""Comparison: many methods on the same data, side by side."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+from tqdm import tqdm
+
+from isingkit.estimators.elasso import ELassoIsing
+from isingkit.estimators.interaction_screening import InteractionScreeningIsing
+from isingkit.estimators.lasso import LassoIsing
+from isingkit.estimators.linear import LinearIsing
+from isingkit.estimators.maximum_likelihood import MaximumLikelihoodIsing
+from isingkit.estimators.mean_field import MeanFieldIsing
+from isingkit.estimators.pseudolikelihood import PseudolikelihoodIsing
+from isingkit.estimators.ridge import RidgeIsing
+from isingkit.estimators.two_stage import TwoStageIsing
+from isingkit.exceptions import IsingkitError, SettingError, require_number
+from isingkit.metrics import score
+from isingkit.model import IsingModel, log_pseudolikelihood
+from isingkit.packing import PackedSpins, as_asked, pack
+from isingkit.spins import Spins, as_spins, as_weights, require_network
+from isingkit.worlds.graphs import Seed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MOST_EXACT = 20  # spins for which an exact likelihood takes less than a second
+_COLUMNS = {
+    "seconds": ("seconds", ".3g"), "n_edges": ("edges", "d"), "held_out": ("held-out score", ".4f"),
+    "precision": ("precision", ".3f"), "recall": ("recall", ".3f"), "rss": ("RSS", ".4g"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one method did."""
+
+    method: str
+    seconds: float | None = None  # to learn from all samples
+    n_edges: int | None = None
+    held_out: float | None = None  # mean log pseudolikelihood of samples not learnt from; larger is better
+    precision: float | None = None  # these three where the truth is known
+    recall: float | None = None
+    rss: float | None = None
+    problem: str | None = None  # why there is nothing, where there is nothing
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """Many methods on the same data. Prints as a table; `plot` draws it."""
+
+    outcomes: tuple[Outcome, ...]
+    agreement: NDArray[np.float64]  # (n_methods, n_methods): edges that two methods share, of all that either has; NaN without any
+    models: dict[str, IsingModel]  # learnt from all samples
+    n_samples: int
+    n_spins: int
+    n_held_out: int
+
+    def __str__(self) -> str:
+        shown = [name for name in _COLUMNS if any(getattr(one, name) is not None for one in self.outcomes)]
+        rows = [["method", *(_COLUMNS[name][0] for name in shown)]]
+        for one in self.outcomes:
+            values = {name: getattr(one, name) for name in shown}
+            rows.append([one.method, *("-" if v is None else format(v, _COLUMNS[name][1]) for name, v in values.items())])
+        widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+        lines = []
+        for name, *cells in rows:
+            padded = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
+            lines.append("  ".join([name.ljust(widths[0]), *padded]))
+        notes = [f"{one.method}: {one.problem}" for one in self.outcomes if one.problem]
+        head = f"{self.n_samples} samples of {self.n_spins} spins; score on {self.n_held_out} that were held out, larger is better"
+        return "\n".join([head, "", *lines, *([""] if notes else []), *notes])
+
+    def best(self) -> str:
+        """The method that predicts held-out samples best."""
+        scored = [one for one in self.outcomes if one.held_out is not None]
+        if not scored:
+            raise SettingError(setting="methods", value=[one.method for one in self.outcomes], expected="at least one that works")
+        return max(scored, key=lambda one: one.held_out or -np.inf).method
+
+    def plot(self) -> "Figure":
+        """A picture: seconds, edges, held-out scores, agreement, and precision and recall where the truth is known."""
+        from matplotlib.figure import Figure
+
+        done = [one for one in self.outcomes if one.problem is None]
+        kept = [k for k, one in enumerate(self.outcomes) if one.problem is None]
+        names = [one.method for one in done]
+        has_truth = any(one.precision is not None for one in done)
+        figure = Figure(figsize=(13, 2.5 + 0.25 * len(names)), layout="constrained")
+        axes = figure.subplots(1, 4 + has_truth, sharey=True, width_ratios=[1, 1, 1, *([1] if has_truth else []), 1.8])
+        places = np.arange(len(names))
+        axes[0].plot([one.seconds for one in done], places, "o")
+        axes[0].set(title="seconds", xscale="log", yticks=places, yticklabels=names)
+        axes[1].plot([one.n_edges for one in done], places, "o")
+        axes[1].set(title="edges", xlim=(0, None))
+        axes[2].plot([one.held_out for one in done], places, "o")
+        axes[2].set(title="held-out score", xlabel="larger is better")
+        if has_truth:
+            axes[3].plot([one.precision for one in done], places, "o", label="precision")
+            axes[3].plot([one.recall for one in done], places, "s", mfc="none", label="recall")
+            axes[3].set(title="against the truth", xlim=(-0.05, 1.05))
+            axes[3].legend(frameon=False, fontsize=8)
+        picture = axes[-1].imshow(self.agreement[np.ix_(kept, kept)], vmin=0, vmax=1, cmap="Blues", aspect="auto")
+        axes[-1].set(title="edges shared by two methods, of all", xticks=places)
+        axes[-1].set_xticklabels(names, rotation=90)
+        figure.colorbar(picture, ax=axes[-1], fraction=0.05)
+        for each in axes[:-1]:
+            each.grid(axis="y", lw=0.4)
+        return figure
+
+
+def compare(
+    X: Any,
+    truth: IsingModel | None = None,
+    methods: Sequence[str] | Mapping[str, Any] | None = None,
+    *,
+    sample_weight: Any = None,
+    held_out: float = 0.2,
+    binarize: float | None = None,
+    missing: str = "error",
+    random_state: Seed = 0,
+    progress: bool = False,
+) -> Comparison:
+    """Comparison of methods: seconds, edges, held-out score, agreement and, with a truth, precision, recall and error.
+
+    Left to themselves, methods get the knobs their theory suggests for data of this size: penalties that an absent coupling passes
+    rarely, thresholds at its largest noise. Each learns from all samples, timed, and again from all but those held out.
+
+    Parameters
+    ----------
+    X
+        One row a sample, one column a spin.
+    truth
+        The planted model, where there is one.
+    methods
+        Names among those of the default table ("boltzmann" too), or estimators by name of your choice.
+    sample_weight
+        One weight for each row.
+    held_out
+        Share of the samples that scores are measured on.
+    binarize
+        Threshold that turns real-valued columns into spins.
+    missing
+        "error" or "drop".
+    random_state
+        Seed or numpy Generator: which samples are held out.
+    progress
+        Whether to show a progress bar.
+
+    Examples
+    --------
+    >>> import isingkit as ik
+    >>> truth = ik.random_regular(n_spins=16, degree=3, coupling=0.4, random_state=0)
+    >>> found = ik.compare(ik.sample(truth, n_samples=1000, random_state=1), truth, ["independent", "eLasso", "two-stage"])
+    >>> found.best()
+    'eLasso'
+    """
+    require_number("held_out", held_out, above=0)
+    if held_out >= 1:
+        raise SettingError(setting="held_out", value=held_out, expected="a share below 1")
+    if missing not in ("error", "drop"):
+        raise SettingError(setting="missing", value=missing, expected="'error' or 'drop'")
+    if isinstance(X, PackedSpins | Spins):
+        packed, rows = as_asked(pack(X), missing)
+    else:
+        spins = as_spins(X, binarize=binarize, missing=missing)
+        packed, rows = pack(spins), spins.rows
+    weights = None if sample_weight is None else as_weights(sample_weight, packed.n_samples, rows)
+    n_held_out = max(1, round(held_out * packed.n_samples))
+    require_network(packed.n_samples - n_held_out, packed.n_spins)
+    chosen = _chosen(methods, packed)
+    order = np.random.default_rng(random_state).permutation(packed.n_samples)
+    learnt, held = np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
+    outcomes, models = [], {}
+    for name, estimator in tqdm(chosen.items(), desc="methods", unit="method", disable=not progress):
+        try:
+            start = time.perf_counter()
+            model = estimator.fit(packed, sample_weight=weights).model_
+            seconds = time.perf_counter() - start
+            models[name] = model
+            part = estimator.fit(packed[learnt], sample_weight=None if weights is None else weights[learnt]).model_
+            held_score = log_pseudolikelihood(part, packed[held], None if weights is None else weights[held])
+            found = {} if truth is None else {k: getattr(score(model, truth), k) for k in ("precision", "recall", "rss")}
+            outcomes.append(Outcome(name, seconds, model.n_edges, held_score, **found))
+        except IsingkitError as error:
+            models.pop(name, None)
+            outcomes.append(Outcome(name, problem=str(error)))
+    return Comparison(tuple(outcomes), _agreement(outcomes, models), models, packed.n_samples, packed.n_spins, n_held_out)
+
+
+def known_methods(n_spins: int, n_samples: int) -> dict[str, Any]:
+    """Estimators by name, with the knobs that theory suggests for so many spins and samples.
+
+    An absent coupling is estimated with a noise of about 1 / sqrt(M - N) by estimators without penalty; thresholds are where the
+    largest of all N (N - 1) / 2 passes one time in twenty. Penalties are c sqrt(log(N^2 / 0.05) / M), with the c that the authors
+    of interaction screening found best: 0.2 for the pseudolikelihood, 0.4 and 0.8 for screening and its logarithm.
+    """
+    level = float(norm.isf(0.025 / (n_spins * (n_spins - 1) / 2))) / np.sqrt(max(n_samples - n_spins, 1))
+    penalty = float(np.sqrt(np.log(n_spins**2 / 0.05) / n_samples))
+    methods: dict[str, Any] = {
+        "independent": MeanFieldIsing(method="independent"),
+        "linear": LinearIsing(threshold=level),
+        "ridge": RidgeIsing(),
+        "two-stage": TwoStageIsing(),
+        "lasso": LassoIsing(l1=penalty),
+        "naive mean field": MeanFieldIsing(method="naive", threshold=level),
+        "TAP": MeanFieldIsing(method="tap", threshold=level),
+        "Bethe": MeanFieldIsing(method="bethe", threshold=level),
+        "Sessak-Monasson": MeanFieldIsing(method="sessak-monasson", threshold=level),
+        "pseudolikelihood": PseudolikelihoodIsing(l2=1e-4, threshold=level),
+        "l1 pseudolikelihood": PseudolikelihoodIsing(l1=0.2 * penalty, threshold=level / 2),
+        "eLasso": ELassoIsing(),
+        "screening": InteractionScreeningIsing(l1=0.4 * penalty, threshold=level / 2),
+        "log screening": InteractionScreeningIsing(l1=0.8 * penalty, log=True, threshold=level / 2),
+        "probability flow": InteractionScreeningIsing(l2=1e-4, joint=True, threshold=level),
+        "maximum likelihood": MaximumLikelihoodIsing(l2=1e-4, threshold=level),
+        "boltzmann": MaximumLikelihoodIsing(method="boltzmann", l2=1e-4, threshold=level, random_state=0),
+    }
+    if find_spec("abess") is not None:
+        methods["abess"] = _Abess()
+    return methods
+
+
+def _chosen(methods: Sequence[str] | Mapping[str, Any] | None, packed: PackedSpins) -> dict[str, Any]:
+    if isinstance(methods, Mapping):
+        wrong = [name for name, estimator in methods.items() if not hasattr(estimator, "fit")]
+        if wrong:
+            raise SettingError(setting="methods", value=wrong, expected="names of methods, or estimators by name")
+        return dict(methods)
+    known = known_methods(packed.n_spins, packed.n_samples)
+    if methods is None:
+        left_out = {"boltzmann"} | (set() if packed.n_spins <= _MOST_EXACT else {"maximum likelihood"})
+        return {name: estimator for name, estimator in known.items() if name not in left_out}
+    names = {name.casefold(): name for name in known}
+    wrong = [name for name in methods if str(name).casefold() not in names] if not isinstance(methods, str) else [methods]
+    if wrong:
+        raise SettingError(setting="methods", value=wrong, expected="a list of " + ", ".join(repr(name) for name in known))
+    return {names[name.casefold()]: known[names[name.casefold()]] for name in methods}
+
+
+def _agreement(outcomes: Sequence[Outcome], models: Mapping[str, IsingModel]) -> NDArray[np.float64]:
+    """Jaccard indices of the sets of edges."""
+    table = np.full((len(outcomes), len(outcomes)), np.nan)
+    graphs = [models[one.method].couplings.astype(bool) if one.method in models else None for one in outcomes]
+    for a, left in enumerate(graphs):
+        for b, right in enumerate(graphs):
+            if left is not None and right is not None and left.nnz + right.nnz:
+                shared = left.multiply(right).nnz
+                table[a, b] = shared / (left.nnz + right.nnz - shared)
+    return table
+
+
+class _Abess:
+    """abess's IsingModel (best subsets, no fields) behind our `fit`."""
+
+    def fit(self, X: PackedSpins, sample_weight: Any = None) -> "_Abess":
+        from abess.graph import IsingModel as Abess
+
+        theta = Abess().fit(np.asarray(X, dtype=np.float64), sample_weight=sample_weight).theta_
+        self.model_ = IsingModel(theta, names=X.names)
+        return self

@@ -1,0 +1,199 @@
+"""Methods side by side, in Python and on the command line, and the files they read."""
+
+import gzip
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import isingkit as ik
+from isingkit import exceptions as ex
+from isingkit.cli import main
+from isingkit.comparison import known_methods
+from isingkit.tables import column_of, read_table, selected
+
+
+@pytest.fixture(scope="module")
+def world():
+    truth = ik.random_regular(n_spins=16, degree=3, coupling=0.4, random_state=0)
+    return truth, ik.exact(truth).sample(n_samples=1200, random_state=1)
+
+
+def test_every_method_finds_most_of_a_planted_network(world):
+    """All but the one without couplings: precision and recall above 0.7 where most reach 1."""
+    truth, samples = world
+    found = ik.compare(samples, truth)
+    methods = {one.method for one in found.outcomes}
+    assert methods >= set(known_methods(16, 1200)) - {"boltzmann"}
+    for one in found.outcomes:
+        assert one.problem is None
+        assert one.seconds > 0
+        if one.method != "independent":
+            assert min(one.precision, one.recall) > 0.7, one
+            assert one.held_out > found.outcomes[0].held_out + 1
+    assert found.agreement.shape == (len(methods), len(methods))
+    assert found.models["eLasso"].names == samples.names
+    np.testing.assert_array_equal(found.agreement, found.agreement.T)
+    assert found.best() != "independent"
+    assert len(found.plot().axes) == 6
+
+
+def test_agreement_is_the_share_of_edges_in_common(world):
+    found = ik.compare(world[1], methods={"few": ik.LinearIsing(threshold=0.25), "all": ik.PseudolikelihoodIsing()})
+    few, many = found.models["few"].n_edges, found.models["all"].n_edges
+    assert many == 120 > few > 0
+    assert found.agreement[0, 1] == few / many
+    assert found.outcomes[0].precision is None
+
+
+def test_the_held_out_score_is_that_of_rows_not_learnt_from(world):
+    samples = world[1]
+    found = ik.compare(samples, methods=["ridge"], held_out=0.25, random_state=7)
+    order = np.random.default_rng(7).permutation(1200)
+    fit = ik.RidgeIsing().fit(samples[np.sort(order[300:])])
+    assert found.outcomes[0].held_out == pytest.approx(fit.score(samples[np.sort(order[:300])]))
+
+
+def test_a_method_that_cannot_says_why_and_the_others_go_on(rng):
+    found = ik.compare(rng.choice([-1, 1], (30, 40)), methods=["linear", "ridge"])
+    linear, ridge = found.outcomes
+    assert "underdetermined" in linear.problem
+    assert linear.n_edges is None
+    assert ridge.problem is None
+    assert "linear: n_samples=30 rows" in str(found)
+    assert found.best() == "ridge"
+    assert np.isnan(found.agreement[0]).all()
+    found.plot()
+    with pytest.raises(ex.SettingError, match="at least one that works"):
+        ik.compare(rng.choice([-1, 1], (30, 40)), methods=["linear"]).best()
+
+
+def test_mistakes_in_a_comparison_are_refused(world):
+    samples = world[1]
+    with pytest.raises(ex.SettingError, match="methods must be a list of 'independent', 'linear'"):
+        ik.compare(samples, methods=["magic"])
+    with pytest.raises(ex.SettingError, match="methods must be a list of"):
+        ik.compare(samples, methods="ridge")
+    with pytest.raises(ex.SettingError, match="estimators by name"):
+        ik.compare(samples, methods={"mine": 3})
+    with pytest.raises(ex.SettingError, match="held_out must be"):
+        ik.compare(samples, held_out=1.0)
+    with pytest.raises(ex.SettingError, match="missing must be 'error' or 'drop'"):
+        ik.compare(samples, missing="pairwise")
+    with pytest.raises(ex.TableTooSmallError):
+        ik.compare([[0, 1], [1, 0]])
+
+
+def test_weights_count_in_a_comparison(world):
+    values = np.asarray(world[1])
+    methods = {"Bethe": ik.MeanFieldIsing(deflate=False)}
+    found = ik.compare(values, methods=methods, sample_weight=np.full(1200, 3)).outcomes[0]
+    assert found.held_out == pytest.approx(ik.compare(values, methods=methods).outcomes[0].held_out)
+
+
+def test_abess_is_an_outside_method_where_it_is_installed(world):
+    pytest.importorskip("abess")
+    truth, samples = world
+    one = ik.compare(samples, truth, ["abess"]).outcomes[0]
+    assert min(one.precision, one.recall) > 0.7
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as stopped:
+        main([str(argument) for argument in arguments])
+    return stopped.value.code, *capsys.readouterr()
+
+
+def test_the_command_prints_a_table_and_draws(world, tmp_path, capsys):
+    truth, samples = world
+    pd.DataFrame(np.asarray(samples), columns=[f"q{k}" for k in range(16)]).to_csv(tmp_path / "data.csv", index=False)
+    truth.save(tmp_path / "truth.npz")
+    arguments = ["compare", tmp_path / "data.csv", "--truth", tmp_path / "truth.npz", "--methods", "ridge, eLasso"]
+    code, out, err = run(capsys, *arguments, "--plot", tmp_path / "picture.png")
+    assert code == 0
+    assert out.startswith("1200 samples of 16 spins")
+    assert "best on held-out samples: " in out
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+    assert "methods" in err
+    facts = json.loads(run(capsys, *arguments, "--json")[1])
+    assert [one["method"] for one in facts["methods"]] == ["ridge", "eLasso"]
+    assert facts["methods"][1]["recall"] == 1.0
+    assert facts["agreement"][0][0] == 1.0
+
+
+def test_the_command_takes_columns_weights_and_leaves_columns_out(tmp_path, capsys, rng):
+    table = pd.DataFrame(rng.integers(0, 2, (60, 4)), columns=["a", "b", "c", "age"])
+    table["age"] = rng.integers(20, 90, 60)
+    table["times"] = rng.integers(1, 5, 60)
+    table.to_csv(tmp_path / "data.tsv.gz", sep="\t", index=False)
+    code, out, _ = run(capsys, "compare", tmp_path / "data.tsv.gz", "--drop", "age", "--weights", "times", "--methods", "ridge")
+    assert code == 0
+    assert out.startswith("60 samples of 3 spins")
+    code, out, _ = run(capsys, "compare", tmp_path / "data.tsv.gz", "--columns", "a,b", "--methods", "ridge")
+    assert out.startswith("60 samples of 2 spins")
+    for arguments, says in (
+        (["--methods", "ridge"], "column 'age' holds"),
+        (["--columns", "a,nobody"], "there is no column 'nobody'; there are a, b, c, age, times"),
+        (["--methods", "magic", "--drop", "age,times"], "methods must be a list of"),
+        (["--plot", tmp_path / "picture.doc"], "pictures are .png, .svg or .pdf"),
+    ):
+        code, out, err = run(capsys, "compare", tmp_path / "data.tsv.gz", *arguments)
+        assert (code, out) == (2, "")
+        assert says in err
+
+
+def test_tables_are_read_from_every_kind_of_file(tmp_path, rng):
+    values = rng.integers(0, 2, (20, 3))
+    frame = pd.DataFrame(values, columns=["a", "b", "c"])
+    frame.to_csv(tmp_path / "with.csv", index=False)
+    frame.to_csv(tmp_path / "without.csv", index=False, header=False)
+    frame.replace({0: "no", 1: "yes"}).to_csv(tmp_path / "words.csv", index=False, header=False)
+    frame.to_parquet(tmp_path / "table.parquet")
+    np.save(tmp_path / "array.npy", values)
+    np.savez(tmp_path / "array.npz", X=values, other=values[0])
+    ik.pack(frame).save(tmp_path / "bits.spins")
+    (tmp_path / "packed.csv.gz").write_bytes(gzip.compress((tmp_path / "with.csv").read_bytes()))
+    for name in ("with.csv", "without.csv", "words.csv", "table.parquet", "array.npy", "array.npz", "bits.spins", "packed.csv.gz"):
+        packed = ik.pack(read_table(tmp_path / name))
+        np.testing.assert_array_equal(np.asarray(packed), 2 * values - 1, err_msg=name)
+        assert packed.names == (
+            ("x0", "x1", "x2") if name in ("without.csv", "words.csv", "array.npy", "array.npz") else ("a", "b", "c")
+        )
+    for name in ("with.csv", "table.parquet", "bits.spins"):
+        chosen = selected(read_table(tmp_path / name), ["c", "a"], ())
+        np.testing.assert_array_equal(np.asarray(ik.pack(chosen)), 2 * values[:, [2, 0]] - 1)
+    for name in ("with.csv", "table.parquet"):
+        np.testing.assert_array_equal(column_of(read_table(tmp_path / name), "b"), values[:, 1])
+
+
+def test_missing_cells_of_a_file_are_missing_values(tmp_path):
+    (tmp_path / "data.csv").write_text("a,b\n0,1\n,1\n1,NA\n1,0\n")
+    with pytest.raises(ex.MissingValuesError, match="2 in 2 column"):
+        ik.as_spins(read_table(tmp_path / "data.csv"))
+    assert ik.as_spins(read_table(tmp_path / "data.csv"), missing="drop").n_samples == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("data.xlsx", b"", "its name ends in none of .csv"),
+        ("data.csv", b"a,b\n0,1\n1\n", "line 3 has 1 cells where line 1 has 2"),
+        ("data.csv.gz", b"nothing packed", "cannot be read as text in columns"),
+        ("data.csv", b"\xff\xfe\x00", "cannot be read as text in columns"),
+        ("data.npy", b"nothing", "cannot be read as numbers"),
+    ],
+)
+def test_files_that_cannot_be_read_say_why(tmp_path, name, content, says):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ex.TableFileError, match=says):
+        read_table(tmp_path / name)
+
+
+def test_an_empty_file_and_a_file_of_two_tables_say_so(tmp_path):
+    (tmp_path / "data.csv").write_text("")
+    with pytest.raises(ex.EmptyTableError):
+        read_table(tmp_path / "data.csv")
+    np.savez(tmp_path / "two.npz", a=np.zeros((2, 2)), b=np.zeros((2, 2)))
+    with pytest.raises(ex.TableFileError, match="it holds 2 tables where one was expected"):
+        read_table(tmp_path / "two.npz")

@@ -1,0 +1,241 @@
+"""Pseudolikelihood, interaction screening, eLasso and lasso: against scikit-learn, other programs, and plain minimisers."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import Lasso, LogisticRegression
+
+import isingkit as ik
+import reference
+from isingkit import exceptions as ex
+
+
+@pytest.fixture
+def world(rng):
+    """800 samples of 12 spins with fields, and weights with zeros."""
+    graph = ik.erdos_renyi(n_spins=12, mean_degree=3, coupling=0.5, random_state=0)
+    truth = ik.IsingModel(graph.couplings, rng.normal(0, 0.3, 12))
+    return np.asarray(ik.exact(truth).sample(n_samples=800, random_state=1)).astype(float), rng.integers(0, 4, 800)
+
+
+def one_by_one(make, values, weights, per):
+    """Coefficients over `per` and intercepts of scikit-learn's regressions of each column on all others."""
+    n = values.shape[1]
+    rows, intercepts = np.zeros((n, n)), np.zeros(n)
+    for i in range(n):
+        others = [j for j in range(n) if j != i]
+        model = make().fit(values[:, others], values[:, i], sample_weight=weights)
+        rows[i, others] = np.ravel(model.coef_) / per
+        intercepts[i] = np.ravel(model.intercept_)[0] / per
+    return rows, intercepts
+
+
+@pytest.mark.parametrize("fit_fields", [True, False])
+@pytest.mark.parametrize(("l1", "l2"), [(0.0, 0.0), (0.0, 0.02), (0.05, 0.0), (0.01, 0.0)])
+def test_pseudolikelihood_equals_scikit_learn_spin_by_spin(world, l1, l2, fit_fields):
+    """[eq:PL-estimator-df] LogisticRegression's coefficients are 2 J; to 1e-6, as far as its own convergence reaches."""
+    values, weights = world
+    settings = {"fit_intercept": fit_fields, "tol": 1e-12, "max_iter": 100_000}
+    if l1:
+        settings |= {"l1_ratio": 1.0, "C": 2 / (weights.sum() * l1), "solver": "saga"}
+    else:
+        settings |= {"C": 2 / (weights.sum() * l2) if l2 else np.inf, "solver": "newton-cholesky"}
+    rows, intercepts = one_by_one(lambda: LogisticRegression(**settings), values, weights, per=2)
+    fit = ik.PseudolikelihoodIsing(l1=l1, l2=l2, fit_fields=fit_fields).fit(values, sample_weight=weights)
+    np.testing.assert_allclose(fit.estimates_, rows, atol=1e-6)
+    np.testing.assert_allclose(fit.intercepts_, intercepts * fit_fields, atol=1e-6)
+    assert not l1 or (rows == 0).any()
+    np.testing.assert_array_equal(fit.estimates_ == 0, np.abs(rows) < 1e-9)
+
+
+@pytest.mark.parametrize("fit_fields", [True, False])
+@pytest.mark.parametrize("l1", [0.1, 0.02, 0.001])
+def test_lasso_equals_scikit_learn_spin_by_spin(world, l1, fit_fields):
+    values, weights = world
+    rows, intercepts = one_by_one(
+        lambda: Lasso(alpha=l1, fit_intercept=fit_fields, tol=1e-14, max_iter=100_000), values, weights, per=1
+    )
+    fit = ik.LassoIsing(l1=l1, fit_fields=fit_fields).fit(values, sample_weight=weights)
+    np.testing.assert_allclose(fit.estimates_, rows, atol=1e-6)
+    np.testing.assert_allclose(fit.intercepts_, intercepts, atol=1e-6)
+
+
+@pytest.mark.parametrize("joint", [False, True], ids=["spin by spin", "joint"])
+@pytest.mark.parametrize(("l1", "l2"), [(0.0, 0.0), (0.05, 0.0), (0.02, 0.01)])
+@pytest.mark.parametrize("kind", ["logistic", "screening", "log screening"])
+def test_losses_are_minimised_as_a_plain_minimiser_does(world, kind, l1, l2, joint):
+    """Five spins; L-BFGS without derivatives reaches 1e-4."""
+    values, weights = world[0][:, :5], world[1]
+    fields, couplings = reference.penalised(kind, values, weights / weights.sum(), l1, l2, joint)
+    make = ik.PseudolikelihoodIsing if kind == "logistic" else ik.InteractionScreeningIsing
+    fit = make(l1=l1, l2=l2, joint=joint, **({} if kind == "logistic" else {"log": kind == "log screening"}))
+    fit.fit(values, sample_weight=weights)
+    np.testing.assert_allclose(fit.estimates_, couplings, atol=2e-4)
+    np.testing.assert_allclose(fit.intercepts_, fields, atol=2e-4)
+    if joint:
+        np.testing.assert_array_equal(fit.estimates_, fit.estimates_.T)
+
+
+@pytest.mark.parametrize("loss", ["pseudolikelihood", "screening", "log screening", "probability flow"])
+def test_all_losses_are_consistent(loss):
+    """Learnt from all states of a glassy lattice, weighted by their probabilities, the couplings come out, loops or not."""
+    graph = ik.square_lattice(side=3, coupling=0.5, random_state=1)
+    truth = ik.IsingModel(graph.couplings, np.linspace(-0.4, 0.4, 9))
+    states, shares = reference.probabilities(truth.couplings.toarray(), truth.fields)
+    estimator = {
+        "pseudolikelihood": ik.PseudolikelihoodIsing(),
+        "screening": ik.InteractionScreeningIsing(),
+        "log screening": ik.InteractionScreeningIsing(log=True),
+        "probability flow": ik.InteractionScreeningIsing(joint=True),
+    }[loss].fit(states, sample_weight=shares)
+    np.testing.assert_allclose(estimator.estimates_, truth.couplings.toarray(), atol=1e-6)
+    np.testing.assert_allclose(estimator.model_.fields, truth.fields, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+@pytest.mark.parametrize(("kind", "c"), [("RISE", 0.4), ("logRISE", 0.8), ("RPLE", 0.2)])
+def test_a_million_samples_give_what_another_program_learnt(shared_data, name, kind, c):
+    folder = shared_data / "interaction_screening"
+    table = pd.read_csv(folder / f"{name}_samples.csv", header=None).to_numpy()
+    learnt = pd.read_csv(folder / f"{name}_{kind}_learned.csv", header=None).to_numpy()
+    l1 = c * np.sqrt(np.log(3**2 / 0.05) / table[:, 0].sum())
+    fit = ik.PseudolikelihoodIsing(l1=l1) if kind == "RPLE" else ik.InteractionScreeningIsing(l1=l1, log=kind == "logRISE")
+    model = fit.fit(table[:, 1:], sample_weight=table[:, 0]).model_
+    np.testing.assert_allclose(model.couplings.toarray() + np.diag(model.fields), learnt, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("data", "stored", "settings", "within"),
+    [
+        ("adhd_symptoms_355x19.csv", "adhd_all_g0.25_AND", {}, 0.01),
+        ("adhd_symptoms_355x19.csv", "adhd_all_g0.25_OR", {"rule": "or"}, 0.01),
+        ("adhd_symptoms_355x19.csv", "adhd_all_g0.5_AND", {"gamma": 0.5}, 0.01),
+        ("scotus_rehnquist2_895x9.csv", "scotus_g0.25_AND", {}, 0.01),
+        ("hd_spikes_25ms_21174x15.csv.gz", "hdspikes_g0.25_AND", {}, 0.05),
+    ],
+)
+def test_elasso_finds_the_edges_and_weights_of_isingfit(shared_data, data, stored, settings, within):
+    """Exactly its edges, in all five; weights and thresholds, in 0/1 coding, as near as its own convergence allows."""
+    theirs = json.loads((shared_data / "reference" / f"isingfit_{stored}.json").read_text())
+    table = pd.read_csv(shared_data / data)[theirs["nodes"]]
+    fit = ik.ELassoIsing(**settings).fit(table)
+    weights = np.array(theirs["weights"])
+    np.testing.assert_array_equal(fit.weights_ != 0, weights != 0)
+    assert fit.model_.n_edges == theirs["n_edges"]
+    np.testing.assert_allclose(fit.weights_, weights, atol=within)
+    np.testing.assert_allclose(fit.thresholds_, np.ravel(theirs["thresholds"]), atol=within)
+    np.testing.assert_allclose(4 * fit.model_.couplings.toarray(), fit.weights_)
+
+
+def test_both_codings_are_the_same_model(world):
+    """exp(sum W x x + theta x) over 0/1 with the directed estimates has the log odds of exp(sum J s s + H s) over -1/+1."""
+    values, _ = world
+    fit = ik.ELassoIsing(rule="or").fit(values)
+    zero_one = (values + 1) / 2
+    i = 3
+    odds = 2 * (fit.intercepts_[i] + values @ fit.estimates_[i])
+    np.testing.assert_allclose(fit.thresholds_[i] + zero_one @ (4 * fit.estimates_[i]), odds, atol=1e-9)
+
+
+def test_a_larger_gamma_finds_fewer_edges(world):
+    edges = [ik.ELassoIsing(gamma=gamma).fit(world[0]).model_.n_edges for gamma in (0.0, 0.5, 5.0)]
+    assert edges[0] >= edges[1] > edges[2]
+
+
+@pytest.mark.parametrize("make", [ik.PseudolikelihoodIsing, ik.LassoIsing])
+def test_a_path_has_the_single_fits_along_it(world, make):
+    values, weights = world
+    path = make().path(values, n_penalties=30, sample_weight=weights)
+    assert (np.diff(path.penalties) < 0).all()
+    assert not path.estimates[0].any()
+    for k in (5, 15, 29):
+        fit = make(l1=path.penalties[k]).fit(values, sample_weight=weights)
+        np.testing.assert_allclose(path.estimates[k], fit.estimates_, atol=1e-6)
+        np.testing.assert_allclose(path.intercepts[k], fit.intercepts_, atol=1e-6)
+    assert (np.diff(path.losses, axis=0) <= 1e-12).all()
+    np.testing.assert_array_equal(make().path(values, [0.01, 0.1]).penalties, [0.1, 0.01])
+    with pytest.raises(ex.SettingError, match="penalties must be finite numbers > 0"):
+        make().path(values, [0.1, 0.0])
+    fit = make(l1=0.05).fit(values)
+    fit.path(np.where(values > 0, "yes", "no"))
+    assert fit.mapping_[0] == (-1, 1)
+
+
+def test_separation_is_explained_and_a_penalty_mends_it(rng):
+    """Nobody has symptom b without symptom a."""
+    table = pd.DataFrame(rng.integers(0, 2, (200, 4)), columns=["a", "b", "c", "d"])
+    table.loc[table["a"] == 0, "b"] = 0
+    for estimator in (ik.PseudolikelihoodIsing(), ik.PseudolikelihoodIsing(joint=True), ik.InteractionScreeningIsing(),
+                      ik.InteractionScreeningIsing(log=True), ik.MaximumLikelihoodIsing()):  # fmt: skip
+        with pytest.raises(ex.SeparationError, match="'[ab]' and '[ab]' grows without bound") as caught:
+            estimator.fit(table)
+        assert set(caught.value.pair) == {"a", "b"}
+        if not getattr(estimator, "joint", False):
+            assert "no row has" in str(caught.value)
+    assert np.isfinite(ik.PseudolikelihoodIsing(l2=0.01).fit(table).estimates_).all()
+    assert np.isfinite(ik.MaximumLikelihoodIsing(l2=0.01).fit(table).estimates_).all()
+
+
+def test_separation_by_several_spins_at_once_is_found(rng):
+    """c is the majority of a, b and d: no pair is separated, but the three together predict it. No l1 mends log screening."""
+    table = rng.choice([-1, 1], (300, 4))
+    table[:, 2] = np.sign(table[:, 0] + table[:, 1] + table[:, 3])
+    losses = [ik.PseudolikelihoodIsing(), ik.InteractionScreeningIsing(), ik.InteractionScreeningIsing(l1=0.02, log=True)]
+    for estimator in losses + [clone(estimator).set_params(joint=True) for estimator in losses]:
+        with pytest.raises(ex.SeparationError, match="without exception"):
+            estimator.fit(table)
+
+
+def test_strong_but_honest_couplings_are_not_taken_for_separation(rng):
+    """One exception of each kind among 4000 rows is enough, the other three spins being anything."""
+    table = rng.choice([-1, 1], (4000, 5))
+    table[:, 1] = table[:, 0]
+    table[:16] = [[a, -a, b, c, d] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1) for d in (-1, 1)]
+    for estimator in (ik.PseudolikelihoodIsing(), ik.PseudolikelihoodIsing(joint=True), ik.MaximumLikelihoodIsing()):
+        assert estimator.fit(table).estimates_[0, 1] == pytest.approx(np.log(3984 / 16) / 2, rel=1e-3)
+
+
+def test_a_fit_that_does_not_come_to_rest_says_how_far_it_got(world, monkeypatch):
+    from isingkit.estimators import lasso, nodewise
+
+    monkeypatch.setattr(nodewise, "_STEPS", 2)
+    with pytest.warns(ex.NotConvergedWarning, match="PseudolikelihoodIsing stopped with a residual of") as caught:
+        ik.PseudolikelihoodIsing(l1=0.001).fit(world[0])
+    assert caught[0].message.residual > caught[0].message.allowed
+    monkeypatch.setattr(lasso, "_SWEEPS", 1)
+    with pytest.warns(ex.NotConvergedWarning, match="LassoIsing stopped"):
+        ik.LassoIsing(l1=0.001).fit(world[0])
+
+
+def test_fields_take_up_what_a_threshold_drops(world):
+    """The mean influence of a dropped coupling goes into the field: means of the spins are still met, nearly."""
+    values, _ = world
+    fit = ik.PseudolikelihoodIsing(threshold=0.2).fit(values)
+    kept = ik.PseudolikelihoodIsing().fit(values)
+    np.testing.assert_array_equal(kept.model_.fields, kept.intercepts_)
+    dropped = np.where(fit.model_.couplings.toarray() == 0, fit.estimates_, 0.0)
+    np.testing.assert_allclose(fit.model_.fields, fit.intercepts_ + dropped @ values.mean(axis=0), atol=1e-12)
+
+
+def test_whole_rows_are_needed(world):
+    for estimator in (ik.PseudolikelihoodIsing(missing="pairwise"), ik.ELassoIsing(missing="pairwise"),
+                      ik.MaximumLikelihoodIsing(missing="pairwise")):  # fmt: skip
+        with pytest.raises(ex.SettingError, match="missing must be 'error' or 'drop'"):
+            estimator.fit(world[0])
+    table = world[0].copy()
+    table[::7, 3] = np.nan
+    complete = table[~np.isnan(table).any(axis=1)]
+    for make in (ik.PseudolikelihoodIsing, ik.ELassoIsing, ik.MaximumLikelihoodIsing):
+        assert make(missing="drop").fit(table).score(complete) == make().fit(complete).score(complete)
+
+
+def test_lasso_of_pairwise_sums_leaves_unobserved_pairs_alone(spins):
+    table = spins.astype(float)
+    table[:150, 0], table[150:, 1] = np.nan, np.nan
+    with pytest.warns(ex.UnobservedPairWarning):
+        fit = ik.LassoIsing(l1=0.05, missing="pairwise").fit(table)
+    assert fit.estimates_[0, 1] == fit.estimates_[1, 0] == 0
+    assert fit.estimates_.any()
