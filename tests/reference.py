@@ -223,3 +223,22 @@ def likeliest(values, l2=0.0):
     couplings = np.zeros((n, n))
     couplings[above] = x[n:]
     return x[:n], couplings + couplings.T
+
+
+def backward_elimination(values, i, near, cost):
+    """Neighbours of column i left when the weakest is dropped while the sample size times the rise of log RSS is below cost."""
+    near = list(near)
+
+    def rss(chosen):
+        if not chosen:
+            return ((values[:, i] - values[:, i].mean()) ** 2).sum()
+        fit = LinearRegression().fit(values[:, chosen], values[:, i])
+        return ((values[:, i] - fit.predict(values[:, chosen])) ** 2).sum()
+
+    while near:
+        without = {j: rss([k for k in near if k != j]) for j in near}
+        weakest = min(without, key=without.get)
+        if len(values) * np.log(without[weakest] / rss(near)) >= cost:
+            break
+        near.remove(weakest)
+    return near

@@ -61,17 +61,19 @@ def test_a_method_that_cannot_says_why_and_the_others_go_on(rng):
     assert "underdetermined" in linear.problem
     assert linear.n_edges is None
     assert ridge.problem is None
-    assert "linear: n_samples=30 rows" in str(found)
+    assert "linear: n_samples=24 rows" in str(found)
     assert found.best() == "ridge"
     assert np.isnan(found.agreement[0]).all()
     found.plot()
-    with pytest.raises(ex.SettingError, match="at least one that works"):
-        ik.compare(rng.choice([-1, 1], (30, 40)), methods=["linear"]).best()
+    nothing = ik.compare(rng.choice([-1, 1], (30, 40)), methods=["linear"])
+    for ask in (nothing.best, nothing.plot):
+        with pytest.raises(ex.SettingError, match="at least one that works"):
+            ask()
 
 
 def test_mistakes_in_a_comparison_are_refused(world):
     samples = world[1]
-    with pytest.raises(ex.SettingError, match="methods must be a list of 'independent', 'linear'"):
+    with pytest.raises(ex.SettingError, match="methods must be a list of 'independent', 'auto'"):
         ik.compare(samples, methods=["magic"])
     with pytest.raises(ex.SettingError, match="methods must be a list of"):
         ik.compare(samples, methods="ridge")
@@ -81,14 +83,58 @@ def test_mistakes_in_a_comparison_are_refused(world):
         ik.compare(samples, held_out=1.0)
     with pytest.raises(ex.SettingError, match="missing must be 'error' or 'drop'"):
         ik.compare(samples, missing="pairwise")
-    with pytest.raises(ex.TableTooSmallError):
+    with pytest.raises(ex.SettingError, match="leaves at least 2 of 2 rows"):
         ik.compare([[0, 1], [1, 0]])
+    with pytest.raises(ex.SettingError, match="random_state must be"):
+        ik.compare(samples, methods=["ridge"], random_state=-1)
+    with pytest.raises(ex.ModelMismatchError):
+        ik.compare(samples, ik.random_tree(n_spins=5, coupling=0.4))
+
+
+def test_counted_rows_are_compared_as_the_samples_they_stand_for(world):
+    """1200 samples of 6 spins, as they are and as at most 64 states with counts: the same edges, and nearly the same scores."""
+    values = np.asarray(world[1])[:, :6]
+    states, counts = np.unique(values, axis=0, return_counts=True)
+    methods = ["linear", "Bethe", "eLasso", "two-stage"]
+    rows, counted = ik.compare(values, methods=methods), ik.compare(states, methods=methods, sample_weight=counts)
+    assert counted.n_samples == 1200
+    for one, other in zip(rows.outcomes, counted.outcomes, strict=True):
+        assert one.n_edges == other.n_edges
+        assert one.held_out == pytest.approx(other.held_out, abs=0.15)
+
+
+def test_foreign_estimators_may_fail_and_ours_are_left_as_they_were(world):
+    from sklearn.linear_model import Ridge
+
+    mine = ik.RidgeIsing()
+    found = ik.compare(world[1], methods={"mine": mine, "theirs": Ridge()})
+    assert found.outcomes[0].problem is None
+    assert found.outcomes[1].problem
+    assert not hasattr(mine, "model_")
+
+
+def test_titles_are_told_from_values(tmp_path):
+    cases = {
+        "0,1,2\n1,0,1\n0,0,1\n": (("0", "1", "2"), 2),
+        "yes,no,no\nno,no,no\nno,no,yes\n": (("x0", "x1", "x2"), 3),
+        "id;a;b\n1;0;1\n2;1;1\n": (("id", "a", "b"), 2),
+        ",a,b\n1,0,1\n2,1,1\n": (("column 1", "a", "b"), 2),
+    }
+    for text, (names, n_rows) in cases.items():
+        (tmp_path / "data.csv").write_text(text)
+        table = read_table(tmp_path / "data.csv")
+        assert (table.names, len(table.columns[0])) == (names, n_rows)
+    np.save(tmp_path / "data.npy", np.eye(3))
+    assert selected(read_table(tmp_path / "data.npy"), None, ["x0"]).names == ("x1", "x2")
+    (tmp_path / "data.csv").write_text("a,b\n1,x\n0,y\n")
+    with pytest.raises(ex.TableFileError, match="column 'b' should hold numbers"):
+        column_of(read_table(tmp_path / "data.csv"), "b")
 
 
 def test_weights_count_in_a_comparison(world):
     values = np.asarray(world[1])
     methods = {"Bethe": ik.MeanFieldIsing(deflate=False)}
-    found = ik.compare(values, methods=methods, sample_weight=np.full(1200, 3)).outcomes[0]
+    found = ik.compare(values, methods=methods, sample_weight=np.full(1200, 0.5)).outcomes[0]
     assert found.held_out == pytest.approx(ik.compare(values, methods=methods).outcomes[0].held_out)
 
 
@@ -129,7 +175,7 @@ def test_the_command_takes_columns_weights_and_leaves_columns_out(tmp_path, caps
     table.to_csv(tmp_path / "data.tsv.gz", sep="\t", index=False)
     code, out, _ = run(capsys, "compare", tmp_path / "data.tsv.gz", "--drop", "age", "--weights", "times", "--methods", "ridge")
     assert code == 0
-    assert out.startswith("60 samples of 3 spins")
+    assert out.startswith(f"{table['times'].sum()} samples of 3 spins")
     code, out, _ = run(capsys, "compare", tmp_path / "data.tsv.gz", "--columns", "a,b", "--methods", "ridge")
     assert out.startswith("60 samples of 2 spins")
     for arguments, says in (
@@ -178,7 +224,8 @@ def test_missing_cells_of_a_file_are_missing_values(tmp_path):
     ("name", "content", "says"),
     [
         ("data.xlsx", b"", "its name ends in none of .csv"),
-        ("data.csv", b"a,b\n0,1\n1\n", "line 3 has 1 cells where line 1 has 2"),
+        ("data.csv", b"a,b\n\n0,1\n1\n", "line 4 has 1 cells where the first has 2"),
+        ("data.parquet", b"nothing", "cannot be read as Parquet"),
         ("data.csv.gz", b"nothing packed", "cannot be read as text in columns"),
         ("data.csv", b"\xff\xfe\x00", "cannot be read as text in columns"),
         ("data.npy", b"nothing", "cannot be read as numbers"),
@@ -192,7 +239,10 @@ def test_files_that_cannot_be_read_say_why(tmp_path, name, content, says):
 
 def test_an_empty_file_and_a_file_of_two_tables_say_so(tmp_path):
     (tmp_path / "data.csv").write_text("")
-    with pytest.raises(ex.EmptyTableError):
+    with pytest.raises(ex.TableFileError, match="it is empty"):
+        read_table(tmp_path / "data.csv")
+    (tmp_path / "data.csv").write_text("a,b\n")
+    with pytest.raises(ex.TableFileError, match="no rows"):
         read_table(tmp_path / "data.csv")
     np.savez(tmp_path / "two.npz", a=np.zeros((2, 2)), b=np.zeros((2, 2)))
     with pytest.raises(ex.TableFileError, match="it holds 2 tables where one was expected"):

@@ -19,7 +19,7 @@ from isingkit.estimators.mean_field import METHODS
 ESTIMATORS = [ik.LinearIsing(), ik.RidgeIsing(), ik.TwoStageIsing()]
 OF_SAMPLES = [
     ik.PseudolikelihoodIsing(), ik.PseudolikelihoodIsing(l1=0.02), ik.PseudolikelihoodIsing(l2=0.01, joint=True), ik.ELassoIsing(),
-    ik.InteractionScreeningIsing(), ik.InteractionScreeningIsing(l1=0.02, log=True),
+    ik.InteractionScreeningIsing(), ik.InteractionScreeningIsing(l1=0.02, log=True), ik.AutoIsing(), ik.AutoIsing(refit="bethe"),
 ]  # fmt: skip
 OF_MOMENTS = [ik.LassoIsing(), *(ik.MeanFieldIsing(method=method) for method in METHODS), ik.MaximumLikelihoodIsing()]
 ALL = ESTIMATORS + OF_SAMPLES + OF_MOMENTS
@@ -322,6 +322,10 @@ def test_hopeless_data_give_a_sentence_or_a_finite_model(estimator, table, weigh
         (ik.MaximumLikelihoodIsing(max_steps=0), "max_steps must be"),
         (ik.MaximumLikelihoodIsing(progress=None), "progress must be"),
         (ik.MaximumLikelihoodIsing(l2=-1), "l2 must be"),
+        (ik.AutoIsing(level=0), "level must be"),
+        (ik.AutoIsing(level=1), "level must be a number below 1"),
+        (ik.AutoIsing(control="none"), "'fdr' or 'fwer'"),
+        (ik.AutoIsing(refit="none"), "'pseudolikelihood', 'bethe' or 'linear'"),
     ],
 )
 def test_settings_out_of_range_are_refused(estimator, says, spins):
@@ -521,9 +525,10 @@ def test_clone_pickle_threads_processes_and_grid_search_work(estimator, spins):
             np.testing.assert_array_equal(other.estimates_, fit.estimates_)
     for other in Parallel(n_jobs=2)(delayed(clone(estimator).fit)(spins) for _ in range(2)):
         np.testing.assert_array_equal(other.estimates_, fit.estimates_)
+    grid = {"threshold": [0.05, 0.1, 5.0]} if "threshold" in estimator.get_params() else {"level": [0.05, 0.1, 1e-9]}
     for data in (spins, ik.pack(spins)):
-        search = GridSearchCV(clone(estimator), {"threshold": [0.05, 0.1, 5.0]}, cv=3, error_score="raise").fit(data)
-        assert search.best_params_["threshold"] < 5
+        search = GridSearchCV(clone(estimator), grid, cv=3, error_score="raise").fit(data)
+        assert 1e-9 < next(iter(search.best_params_.values())) < 5
 
 
 def test_errors_cross_process_borders(rng):

@@ -1,5 +1,6 @@
 """Mean field and maximum likelihood: against enumeration, a plain minimiser, closed forms and published numbers."""
 
+import itertools
 import json
 
 import numpy as np
@@ -194,3 +195,24 @@ def test_log_likelihood_is_that_of_the_probabilities(spins):
     chance = {tuple(state): share for state, share in zip(states.tolist(), shares, strict=True)}
     expected = np.mean([np.log(chance[tuple(row)]) for row in spins[:, :6].tolist()])
     assert fit.log_likelihood(spins[:, :6]) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_likelihood_without_maximum_is_refused_beyond_pairs(rng):
+    """c is the majority of a, b and d in nearly all combinations: no pair misses a cell, but moments are on the boundary."""
+    table = np.array(list(itertools.product((-1, 1), repeat=3)) * 10)
+    table = np.column_stack([table, np.sign(table.sum(axis=1))])
+    with pytest.raises(ex.SeparationError, match="grows without bound"):
+        ik.MaximumLikelihoodIsing().fit(table)
+    assert np.abs(ik.MaximumLikelihoodIsing(l2=0.01).fit(table).estimates_).max() < 3
+
+
+@pytest.mark.parametrize("make", [ik.MeanFieldIsing, ik.ELassoIsing])
+def test_weights_that_are_mere_shares_do_not_make_data_small(make, spins):
+    whole, shares = make().fit(spins), make().fit(spins, sample_weight=np.full(300, 1 / 300))
+    np.testing.assert_allclose(shares.estimates_, whole.estimates_, atol=1e-8)
+
+
+def test_only_constant_spins_leave_nothing_to_learn():
+    with pytest.warns(ex.ConstantColumnWarning):
+        fit = ik.MaximumLikelihoodIsing(method="boltzmann").fit(np.ones((5, 3), dtype=int))
+    assert fit.model_.n_edges == 0

@@ -239,3 +239,19 @@ def test_lasso_of_pairwise_sums_leaves_unobserved_pairs_alone(spins):
         fit = ik.LassoIsing(l1=0.05, missing="pairwise").fit(table)
     assert fit.estimates_[0, 1] == fit.estimates_[1, 0] == 0
     assert fit.estimates_.any()
+
+
+def test_a_row_of_next_to_no_weight_does_not_hide_separation(rng):
+    table = rng.choice([-1, 1], (120, 4))
+    table[table[:, 0] < 0, 1] = -1
+    weights = np.ones(120)
+    weights[0] = 1e-9
+    for estimator in (ik.PseudolikelihoodIsing(), ik.PseudolikelihoodIsing(joint=True), ik.InteractionScreeningIsing()):
+        with pytest.raises(ex.SeparationError, match="no row has"):
+            estimator.fit(table, sample_weight=weights)
+
+
+def test_constant_spins_have_a_finite_loss_along_a_path(spins):
+    with pytest.warns(ex.ConstantColumnWarning):
+        path = ik.PseudolikelihoodIsing().path(np.insert(spins, 0, 1, axis=1), n_penalties=3)
+    assert (path.losses[:, 0] < 0.01).all()

@@ -8,7 +8,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import isingkit as ik
 from isingkit.exceptions import ConstantColumnWarning, EmptyCellWarning
 
-ESTIMATORS = [kind(binarize=0.0) for kind in (ik.LinearIsing, ik.RidgeIsing, ik.TwoStageIsing, ik.LassoIsing, ik.ELassoIsing)]
+ESTIMATORS = [
+    kind(binarize=0.0) for kind in (ik.LinearIsing, ik.RidgeIsing, ik.TwoStageIsing, ik.LassoIsing, ik.ELassoIsing, ik.AutoIsing)
+]
 ESTIMATORS += [kind(binarize=0.0, l2=0.01) for kind in (ik.PseudolikelihoodIsing, ik.InteractionScreeningIsing)]
 ESTIMATORS += [ik.MeanFieldIsing(binarize=0.0, method=method) for method in ("bethe", "independent-pair")]
 ESTIMATORS += [ik.MaximumLikelihoodIsing(binarize=0.0, l2=0.01)]

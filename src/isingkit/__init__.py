@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from isingkit import theory as theory
     from isingkit.comparison import compare as compare
+    from isingkit.estimators.auto import AutoIsing as AutoIsing
     from isingkit.estimators.elasso import ELassoIsing as ELassoIsing
     from isingkit.estimators.interaction_screening import InteractionScreeningIsing as InteractionScreeningIsing
     from isingkit.estimators.lasso import LassoIsing as LassoIsing
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "compare": "comparison",
+    "AutoIsing": "estimators.auto",
     "ELassoIsing": "estimators.elasso",
     "InteractionScreeningIsing": "estimators.interaction_screening",
     "LassoIsing": "estimators.lasso",

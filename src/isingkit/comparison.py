@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
+from sklearn.base import clone
 from tqdm import tqdm
 
+from isingkit.estimators.auto import AutoIsing
+from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.elasso import ELassoIsing
 from isingkit.estimators.interaction_screening import InteractionScreeningIsing
 from isingkit.estimators.lasso import LassoIsing
@@ -20,12 +23,12 @@ from isingkit.estimators.mean_field import MeanFieldIsing
 from isingkit.estimators.pseudolikelihood import PseudolikelihoodIsing
 from isingkit.estimators.ridge import RidgeIsing
 from isingkit.estimators.two_stage import TwoStageIsing
-from isingkit.exceptions import IsingkitError, SettingError, require_number
+from isingkit.exceptions import IsingkitError, ModelMismatchError, SettingError, require_number
 from isingkit.metrics import score
 from isingkit.model import IsingModel, log_pseudolikelihood
 from isingkit.packing import PackedSpins, as_asked, pack
 from isingkit.spins import Spins, as_spins, as_weights, require_network
-from isingkit.worlds.graphs import Seed
+from isingkit.worlds.graphs import Seed, generator
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,12 +85,13 @@ class Comparison:
         scored = [one for one in self.outcomes if one.held_out is not None]
         if not scored:
             raise SettingError(setting="methods", value=[one.method for one in self.outcomes], expected="at least one that works")
-        return max(scored, key=lambda one: one.held_out or -np.inf).method
+        return max(scored, key=lambda one: -np.inf if one.held_out is None else one.held_out).method
 
     def plot(self) -> "Figure":
         """A picture: seconds, edges, held-out scores, agreement, and precision and recall where the truth is known."""
         from matplotlib.figure import Figure
 
+        self.best()  # refuses to draw nothing
         done = [one for one in self.outcomes if one.problem is None]
         kept = [k for k, one in enumerate(self.outcomes) if one.problem is None]
         names = [one.method for one in done]
@@ -172,26 +176,56 @@ def compare(
         spins = as_spins(X, binarize=binarize, missing=missing)
         packed, rows = pack(spins), spins.rows
     weights = None if sample_weight is None else as_weights(sample_weight, packed.n_samples, rows)
-    n_held_out = max(1, round(held_out * packed.n_samples))
-    require_network(packed.n_samples - n_held_out, packed.n_spins)
-    chosen = _chosen(methods, packed)
-    order = np.random.default_rng(random_state).permutation(packed.n_samples)
-    learnt, held = np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
+    require_network(packed.n_samples, packed.n_spins)
+    if truth is not None and truth.n_spins != packed.n_spins:
+        raise ModelMismatchError(left=truth.names, right=packed.names, what="the truth and the samples")
+    total = packed.n_samples if weights is None else max(round(float(weights.sum())), packed.n_samples)
+    chosen = _chosen(methods, packed, total)
+    parts = _split(packed, weights, held_out, generator(random_state))
     outcomes, models = [], {}
     for name, estimator in tqdm(chosen.items(), desc="methods", unit="method", disable=not progress):
         try:
+            part = clone(estimator, safe=False).fit(parts.learnt, sample_weight=parts.learnt_weights).model_
+            held_score = log_pseudolikelihood(part, parts.held, parts.held_weights)
             start = time.perf_counter()
-            model = estimator.fit(packed, sample_weight=weights).model_
+            model = clone(estimator, safe=False).fit(packed, sample_weight=weights).model_
             seconds = time.perf_counter() - start
-            models[name] = model
-            part = estimator.fit(packed[learnt], sample_weight=None if weights is None else weights[learnt]).model_
-            held_score = log_pseudolikelihood(part, packed[held], None if weights is None else weights[held])
             found = {} if truth is None else {k: getattr(score(model, truth), k) for k in ("precision", "recall", "rss")}
-            outcomes.append(Outcome(name, seconds, model.n_edges, held_score, **found))
-        except IsingkitError as error:
-            models.pop(name, None)
+        except Exception as error:  # whatever an outside method does, the others go on
+            if isinstance(estimator, IsingEstimator) and not isinstance(error, IsingkitError):
+                raise
             outcomes.append(Outcome(name, problem=str(error)))
-    return Comparison(tuple(outcomes), _agreement(outcomes, models), models, packed.n_samples, packed.n_spins, n_held_out)
+        else:
+            models[name] = model
+            outcomes.append(Outcome(name, seconds, model.n_edges, held_score, **found))
+    return Comparison(tuple(outcomes), _agreement(outcomes, models), models, total, packed.n_spins, parts.n_held_out)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Parts:
+    """Samples to learn from and samples to score on."""
+
+    learnt: PackedSpins
+    learnt_weights: NDArray[np.float64] | None
+    held: PackedSpins
+    held_weights: NDArray[np.float64] | None
+    n_held_out: int
+
+
+def _split(packed: PackedSpins, weights: NDArray[np.float64] | None, share: float, rng: np.random.Generator) -> _Parts:
+    """Parts drawn at random: rows, or, where weights are counts of more samples than rows, single samples out of each row's."""
+    if weights is not None and weights.sum() > packed.n_samples and (weights == np.rint(weights)).all():
+        held = rng.binomial(weights.astype(np.int64), share).astype(np.float64)
+        if held.any() and (weights - held).any():
+            return _Parts(packed, weights - held, packed, held, int(held.sum()))
+    n_held_out = max(1, round(share * packed.n_samples))
+    if packed.n_samples - n_held_out < 2:
+        expected = f"a share that leaves at least 2 of {packed.n_samples} rows to learn from"
+        raise SettingError(setting="held_out", value=share, expected=expected)
+    order = rng.permutation(packed.n_samples)
+    kept, held_rows = np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
+    of_kept, of_held = (None if weights is None else weights[chosen] for chosen in (kept, held_rows))
+    return _Parts(packed[kept], of_kept, packed[held_rows], of_held, n_held_out)
 
 
 def known_methods(n_spins: int, n_samples: int) -> dict[str, Any]:
@@ -205,6 +239,7 @@ def known_methods(n_spins: int, n_samples: int) -> dict[str, Any]:
     penalty = float(np.sqrt(np.log(n_spins**2 / 0.05) / n_samples))
     methods: dict[str, Any] = {
         "independent": MeanFieldIsing(method="independent"),
+        "auto": AutoIsing(),
         "linear": LinearIsing(threshold=level),
         "ridge": RidgeIsing(),
         "two-stage": TwoStageIsing(),
@@ -227,13 +262,13 @@ def known_methods(n_spins: int, n_samples: int) -> dict[str, Any]:
     return methods
 
 
-def _chosen(methods: Sequence[str] | Mapping[str, Any] | None, packed: PackedSpins) -> dict[str, Any]:
+def _chosen(methods: Sequence[str] | Mapping[str, Any] | None, packed: PackedSpins, n_samples: int) -> dict[str, Any]:
     if isinstance(methods, Mapping):
         wrong = [name for name, estimator in methods.items() if not hasattr(estimator, "fit")]
         if wrong:
             raise SettingError(setting="methods", value=wrong, expected="names of methods, or estimators by name")
         return dict(methods)
-    known = known_methods(packed.n_spins, packed.n_samples)
+    known = known_methods(packed.n_spins, n_samples)
     if methods is None:
         left_out = {"boltzmann"} | (set() if packed.n_spins <= _MOST_EXACT else {"maximum likelihood"})
         return {name: estimator for name, estimator in known.items() if name not in left_out}

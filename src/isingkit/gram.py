@@ -46,6 +46,11 @@ class Gram:
     def n_spins(self) -> int:
         return len(self.spin_sums)
 
+    @property
+    def n_effective(self) -> float:
+        """Samples that the data count as: their total weight, but each row at least as one, for weights may be mere shares."""
+        return max(float(self.n_samples), float(self.n_rows))
+
     def __add__(self, other: "Gram") -> "Gram":
         if not isinstance(other, Gram):
             return NotImplemented

@@ -322,11 +322,11 @@ def _survey_texts(block: _Block) -> _Column:
 
 def _check_missing(columns: Sequence[_Column], missing: str, n_samples: int, to_learn: bool) -> None:
     counts = {column.name: column.n_missing for column in columns if column.n_missing}
-    if counts and missing == "error":
-        raise MissingValuesError(counts=counts, n_samples=n_samples)
     empty = [name for name, count in counts.items() if count == n_samples]
     if empty and to_learn:
         raise NoValuesError(columns=empty)
+    if counts and missing == "error":
+        raise MissingValuesError(counts=counts, n_samples=n_samples)
 
 
 # From values to -1 and +1

@@ -11,7 +11,7 @@ from isingkit._kernels.lasso import descend, violation
 
 LOGISTIC, SCREENING, LOG_SCREENING = 0, 1, 2
 SEPARATED = np.inf  # the residual that stands for a loss without a minimum
-_LARGEST_VARIANCE = 900.0  # of a coupling, in units of the lightest sample; more only where there is no minimum
+LARGEST_VARIANCE = 900.0  # of a coupling, in units of the lightest sample; more only where there is no minimum
 _ALL_EXPLAINED = 0.999  # share of the loss, where a path that may end early does
 FAR = 300.0  # couplings that no data can hold up
 _SHORTEST = 1e-9  # step of a line search
@@ -98,8 +98,8 @@ def _step(kind, own, field, weights, x, moved, l1, l2, promised, direction, slop
     """Move x and field towards `moved`, as far as the objective falls as it should; gives the length of the step, 0 for none.
 
     promised: slope of the objective along the step     slope, curvature: overwritten with those at the end of the step
-    A full step after which the objective would not rise half as steeply as it fell needs no look at the objective itself: it is
-    convex, so it has fallen.
+    A full step after which the objective would not rise half as steeply as it fell is taken without a look at the objective itself:
+    where that is nearly quadratic, as it is near the end, it has fallen by at least a quarter of what was promised.
     """
     n_samples, size = len(field), len(x)
     for k in range(n_samples):
@@ -157,6 +157,7 @@ def node_paths(
     n_spins, n_samples = spins.shape
     slope, curvature = np.empty(n_samples), np.empty(n_samples)
     design, room = np.empty((n_spins + 1, n_samples)), np.empty((n_spins + 1, n_samples))
+    lightest = max(weights.min(), 0.01 / n_samples)  # weights may be next to nothing
     design[0] = 1.0 if fit_fields else 0.0  # the field's row; the others are those of couplings that may be present
     for i in range(start, stop):
         if not keep[i]:
@@ -220,7 +221,7 @@ def node_paths(
                 plain = np.dot(design[:size], slope)
                 variances = np.diag(np.linalg.inv(_hessian(kind, design[:size], curvature, plain, l2, room)))
                 for a in range(1, size):
-                    if not 0 < variances[a] < _LARGEST_VARIANCE / weights.min():
+                    if not 0 < variances[a] < LARGEST_VARIANCE / lightest:
                         residual = SEPARATED
             loss = loss_of(kind, own, field, weights)
             fields[number, i], losses[number, i], residuals[number, i] = all_x[0], loss, residual

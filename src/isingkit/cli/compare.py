@@ -33,7 +33,7 @@ def command(
 
     DATA is a CSV, TSV (also .gz), Parquet, NPY, NPZ or .spins file, one row a sample and one column a spin.
     """
-    if plot is not None and plot.suffix not in (".png", ".svg", ".pdf"):
+    if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise click.UsageError(f"pictures are .png, .svg or .pdf, not '{plot.name}'", click.get_current_context())
 
     import isingkit as ik
@@ -51,9 +51,10 @@ def command(
         spins, model, listed(methods) or None, sample_weight=sample_weight, held_out=held_out, binarize=binarize, missing=missing,
         random_state=seed, progress=True,
     )  # fmt: skip
+    best = found.best()
     if plot is not None:
         with replacing(plot) as temporary:
-            found.plot().savefig(temporary, format=plot.suffix[1:], dpi=150)
+            found.plot().savefig(temporary, format=plot.suffix[1:].lower(), dpi=150)
     if as_json:
         agreement = [[None if value != value else value for value in row] for row in found.agreement.tolist()]
         facts = {
@@ -63,4 +64,4 @@ def command(
         click.echo(json.dumps(facts))
     else:
         click.echo(str(found))
-        click.echo(f"\nbest on held-out samples: {found.best()}" + (f"\npicture: {plot}" if plot else ""))
+        click.echo(f"\nbest on held-out samples: {best}" + (f"\npicture: {plot}" if plot else ""))

@@ -11,7 +11,7 @@ from isingkit.estimators.normal import Matrix
 from isingkit.exceptions import NotConvergedWarning, warn
 from isingkit.gram import gram
 from isingkit.model import IsingModel
-from isingkit.worlds.graphs import Seed
+from isingkit.worlds.graphs import Seed, generator
 from isingkit.worlds.sampling import Chains, number_chains
 
 _SWEEPS = 10  # between two changes of the couplings
@@ -55,7 +55,7 @@ def boltzmann(
     are taken back and shortened. Once the mismatch is down to the noise of the chains, couplings are averaged over steps and
     judged by chains that run long enough to tell.
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     here = _Guess(np.zeros_like(target.pair_means), np.arctanh(target.means))
     chains = number_chains(IsingModel(here.couplings, here.fields), n_chains, True, rng)
     covariance = target.pair_means - np.outer(target.means, target.means)

@@ -103,14 +103,14 @@ class ELassoIsing(IsingEstimator):
         scales[~rows.changes] = 1.0
         np.fill_diagonal(slopes, 0.0)
         largest = np.abs(slopes / scales).max(axis=1)  # of each spin: where its first neighbour appears
-        ratio = 1e-4 if stat.n_samples >= rows.n_spins - 1 else 1e-2
+        ratio = 1e-4 if stat.n_effective >= rows.n_spins - 1 else 1e-2
         penalties = np.where(largest > 0, largest, 1.0)[:, None] * ratio ** np.linspace(0, 1, self.n_penalties)
         path, residuals = node_paths(
             rows, kernels.LOGISTIC, penalties, l2=0.0, fit_fields=True, n_jobs=self.n_jobs, scales=scales, least_gain=_LEAST_GAIN
         )
         neighbours = np.count_nonzero(path.estimates, axis=2)
-        cost = np.log(stat.n_samples) + 2 * self.gamma * np.log(max(int(rows.changes.sum()) - 1, 1))
-        criteria = 2 * stat.n_samples * path.losses + neighbours * cost
+        cost = np.log(stat.n_effective) + 2 * self.gamma * np.log(max(int(rows.changes.sum()) - 1, 1))
+        criteria = 2 * stat.n_effective * path.losses + neighbours * cost
         criteria[:, ~rows.changes] = 0.0
         best, spins = criteria.argmin(axis=0), np.arange(rows.n_spins)
         warn_if_not_converged("ELassoIsing", float(residuals[best, spins].max()))

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from isingkit._kernels import nodewise as kernels
-from isingkit.estimators.nodewise import TOLERANCE, Rows
+from isingkit.estimators.nodewise import TOLERANCE, Rows, never_together
 from isingkit.estimators.normal import Matrix, constant_fields
 from isingkit.exceptions import SeparationError
 
 _STEPS = 500
 _PRODUCTS = 400  # with the Hessian, in one step
-_LARGEST_VARIANCE = 900.0  # of a coupling, in units of the lightest row; more only where there is no minimum
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,6 +101,7 @@ def joint_estimates(rows: Rows, loss: int, l1: float, l2: float, fit_fields: boo
                 break
             length /= 2
         else:
+            value, gradient, curvatures = problem.at(x)
             break
         x = tried
         if np.abs(x).max() > kernels.FAR:
@@ -113,7 +113,7 @@ def joint_estimates(rows: Rows, loss: int, l1: float, l2: float, fit_fields: boo
     estimates[np.ix_(keep, keep)] = couplings
     if fit_fields:
         intercepts[keep] = fields
-        intercepts[~keep] = constant_fields(rows.spins[~keep, 0], rows.n_samples)
+        intercepts[~keep] = constant_fields(rows.means[~keep], rows.n_samples)
     return estimates, intercepts, residual
 
 
@@ -132,8 +132,8 @@ def _newton_step(problem: _Problem, curvatures: Matrix, square: Matrix, pull: Ma
     for _ in range(_PRODUCTS):
         bent = np.where(free, problem.hessian_times(ahead, curvatures) + square * ahead, 0.0)
         curvature = float(ahead @ bent)
-        if curvature <= 0:
-            break
+        if curvature <= 0:  # nothing bends: downhill is all there is to know
+            return step if step.any() else ahead
         step += along / curvature * ahead
         left -= along / curvature * bent
         scaled = scale * left
@@ -151,7 +151,10 @@ def _refuse_separation(problem: _Problem, curvatures: Matrix, x: Matrix, rows: R
     unit = np.zeros(len(x))
     unit[worst] = -1.0
     variance = _newton_step(problem, curvatures, np.zeros(len(x)), unit, np.ones(len(x), dtype=bool), 1e-6)[worst]
-    if abs(x[worst]) > kernels.FAR or not 0 < variance < _LARGEST_VARIANCE / rows.weights.min():
+    if abs(x[worst]) > kernels.FAR or not 0 < variance < kernels.LARGEST_VARIANCE / max(
+        rows.weights.min(), 0.01 / len(rows.weights)
+    ):
         names = [name for name, changes in zip(rows.names, rows.changes, strict=True) if changes]
-        pair = (names[upper[0][worst]], names[upper[1][worst]])
-        raise SeparationError(pair=pair, coupling=float(x[worst]))
+        i, j = (int(ends[worst]) for ends in upper)
+        never = never_together(problem.spins[i], problem.spins[j])
+        raise SeparationError(pair=(names[i], names[j]), coupling=float(x[worst]), never=never)

@@ -16,6 +16,7 @@ from isingkit.worlds.graphs import Seed
 
 _STEPS = 100
 _TOLERANCE = 1e-10  # of moments
+_LARGEST_VARIANCE = 900.0  # of a coupling, in units of one sample; more only where the likelihood has no maximum
 _LARGEST = 25.0  # coupling or field; the moments of larger ones cannot be told from those of no exception at all
 
 
@@ -58,7 +59,8 @@ class MaximumLikelihoodIsing(GramEstimator):
     Attributes
     ----------
     mismatch_
-        Largest difference between moments of model and data, in standard errors of the data's.
+        Largest difference between moments of model and data (with an l2: from where it pulls them), in standard errors of the
+        data's.
     n_steps_
         Changes of the couplings that it took.
     estimates_
@@ -126,10 +128,13 @@ class MaximumLikelihoodIsing(GramEstimator):
             refuse_pairwise("pairwise")
         keep = normal.changes
         names = tuple(name for name, kept in zip(stat.names, keep, strict=True) if kept)
-        target = Moments(normal.means[keep], stat.sums[np.ix_(keep, keep)] / stat.n_samples, float(stat.n_samples), self.fit_fields)
+        target = Moments(normal.means[keep], stat.sums[np.ix_(keep, keep)] / stat.n_samples, stat.n_effective, self.fit_fields)
         if self.l2 == 0:
             refuse_missing_cells(target, names)
-        if self.method == "exact":
+        couplings, fields, self.mismatch_, self.n_steps_ = np.zeros((len(names), len(names))), np.zeros(len(names)), 0.0, 0
+        if len(names) == 0:
+            pass
+        elif self.method == "exact":
             if len(names) > MOST_SPINS:
                 expected = f"'boltzmann' for {len(names)} spins: 'exact' sums over all states of up to {MOST_SPINS}"
                 raise SettingError(setting="method", value="exact", expected=expected)
@@ -142,7 +147,7 @@ class MaximumLikelihoodIsing(GramEstimator):
         estimates, intercepts = np.zeros((stat.n_spins, stat.n_spins)), np.zeros(stat.n_spins)
         estimates[np.ix_(keep, keep)], intercepts[keep] = couplings, fields
         if self.fit_fields:
-            intercepts[~keep] = constant_fields(normal.means[~keep], normal.n_samples)
+            intercepts[~keep] = constant_fields(normal.means[~keep], stat.n_effective)
         return estimates, intercepts
 
 
@@ -191,7 +196,9 @@ def exact_likelihood(target: Moments, l2: float, names: tuple[str, ...]) -> tupl
     couplings = np.zeros((n_spins, n_spins))
     couplings[i, j] = couplings[j, i] = x[n_spins:]
     off = np.where(free, wanted - moments[masks] - penalty * x, 0.0)
-    if l2 == 0 and n_spins > 1 and np.abs(x).max() > _LARGEST:
+    hessian = moments[masks[:, None] ^ masks] - np.outer(moments[masks], moments[masks])
+    variances = np.diagonal(np.linalg.pinv(hessian[np.ix_(free, free)], rcond=1e-14, hermitian=True))
+    if l2 == 0 and n_spins > 1 and (np.abs(x).max() > _LARGEST or variances.max() > _LARGEST_VARIANCE * target.n_samples):
         a, b = np.unravel_index(int(np.abs(couplings).argmax()), couplings.shape)
         raise SeparationError(pair=(names[a], names[b]), coupling=float(couplings[a, b]))
     if np.abs(off).max(initial=0.0) > 1e-7:

@@ -99,21 +99,23 @@ class MeanFieldIsing(GramEstimator):
             lower = np.tril(inverse_of(normal, 0.0))[np.ix_(keep, keep)] * normal.n_samples
             inverse = lower + np.tril(lower, -1).T
             if self.deflate:
-                inverse *= max(1 - keep.sum() / normal.n_samples, 0.0)
+                inverse *= 1 - keep.sum() / stat.n_effective
         names = [name for name, kept in zip(normal.names, keep, strict=True) if kept]
-        couplings = _couplings(self.method, means, covariance, inverse, normal.n_samples, names)
+        couplings = mean_field_couplings(self.method, means, covariance, inverse, stat.n_effective, names)
         estimates, intercepts = np.zeros_like(normal.matrix), np.zeros(normal.n_spins)
         estimates[np.ix_(keep, keep)] = couplings
         for i, j in normal.unobserved:
             estimates[i, j] = estimates[j, i] = 0.0
         if self.fit_fields:
             couplings = estimates[np.ix_(keep, keep)]
-            intercepts[keep] = _fields(self.method, means, covariance, couplings, normal.n_samples)
-            intercepts[~keep] = constant_fields(normal.means[~keep], normal.n_samples)
+            intercepts[keep] = mean_field_fields(self.method, means, covariance, couplings, stat.n_effective)
+            intercepts[~keep] = constant_fields(normal.means[~keep], stat.n_effective)
         return estimates, intercepts
 
 
-def _couplings(method: str, means: Matrix, covariance: Matrix, inverse: Matrix, n_samples: float, names: list[str]) -> Matrix:
+def mean_field_couplings(
+    method: str, means: Matrix, covariance: Matrix, inverse: Matrix, n_samples: float, names: list[str]
+) -> Matrix:
     """Couplings by one of METHODS, zero on the diagonal."""
     products = np.outer(means, means)
     if method == "independent":
@@ -139,7 +141,7 @@ def _couplings(method: str, means: Matrix, covariance: Matrix, inverse: Matrix, 
         none = (square < 0) & ~np.eye(len(means), dtype=bool)
         if none.any():
             warn(NoMeanFieldWarning(method=method, pairs=[(names[i], names[j]) for i, j in np.argwhere(np.triu(none))]))
-            couplings = np.where(none, _pair_couplings(means, covariance, n_samples, names), couplings)
+            couplings = np.where(none, _pair_couplings(means, covariance, n_samples, names, none), couplings)
     couplings = np.array(couplings)
     np.fill_diagonal(couplings, 0.0)
     return couplings
@@ -157,15 +159,19 @@ def _cells(means: Matrix, covariance: Matrix, n_samples: float) -> tuple[Matrix,
     return np.where(np.eye(len(means), dtype=bool), 0.25, cells), empty
 
 
-def _pair_couplings(means: Matrix, covariance: Matrix, n_samples: float, names: list[str]) -> Matrix:
+def _pair_couplings(
+    means: Matrix, covariance: Matrix, n_samples: float, names: list[str], wanted: NDArray[np.bool_] | None = None
+) -> Matrix:
     cells, empty = _cells(means, covariance, n_samples)
+    if wanted is not None:
+        empty = empty & wanted
     if empty.any():
         pairs = np.argwhere(np.triu(empty))
         warn(EmptyCellWarning(pairs=[(names[i], names[j]) for i, j in pairs]))
     return np.asarray(np.log(cells[1, 1] * cells[0, 0] / (cells[1, 0] * cells[0, 1])) / 4)
 
 
-def _fields(method: str, means: Matrix, covariance: Matrix, couplings: Matrix, n_samples: float) -> Matrix:
+def mean_field_fields(method: str, means: Matrix, covariance: Matrix, couplings: Matrix, n_samples: float) -> Matrix:
     """Fields that go with the couplings: by the same approximation, and by that of TAP for Sessak-Monasson."""
     alone = np.arctanh(np.clip(means, -1 + 1e-12, 1 - 1e-12))
     if method in ("independent", "naive"):

@@ -41,7 +41,7 @@ class Rows:
 
     spins: Matrix  # (n_spins, n_rows): -1 or +1
     weights: Matrix  # (n_rows,): positive, of sum 1
-    n_samples: float  # rows of the data, or their total weight
+    n_samples: float  # rows of the data, or their total weight where that is more
     changes: NDArray[np.bool_]  # (n_spins,): spins that are not constant
     names: tuple[str, ...]
 
@@ -81,8 +81,9 @@ def distinct_rows(packed: PackedSpins, weights: Matrix | None) -> Rows:
     spins: Matrix = unpacked(packed.words, packed.n_samples, np.float64)
     if not np.array_equal(kept, np.arange(packed.n_samples)):
         spins = np.ascontiguousarray(spins[:, kept])
-    changes: NDArray[np.bool_] = np.any(spins != spins[:, :1], axis=1)
-    return Rows(spins, shares / total, total, changes, packed.names)
+    weights = shares / total
+    changes: NDArray[np.bool_] = np.abs(spins @ weights) < 1 - 1e-12
+    return Rows(spins, weights, max(total, float(np.count_nonzero(shares))), changes, packed.names)
 
 
 def node_paths(
@@ -102,9 +103,11 @@ def node_paths(
     fixed = (rows.spins, rows.weights, rows.changes, loss, penalties, scales, float(l2), fit_fields, TOLERANCE, _STEPS, least_gain)
     with one_blas_thread():
         spread(kernels.node_paths, n_spins, *fixed, intercepts, estimates, losses, residuals, n_jobs=n_jobs)
+    constant = ~rows.changes
     if fit_fields:
-        constant = ~rows.changes
-        intercepts[:, constant] = constant_fields(rows.spins[constant, 0], rows.n_samples)
+        intercepts[:, constant] = constant_fields(rows.means[constant], rows.n_samples)
+    for i in np.flatnonzero(constant):
+        losses[:, i] = kernels.loss_of(loss, rows.spins[i], np.full(len(rows.weights), intercepts[0, i]), rows.weights)
     return PenaltyPath(penalties, estimates, intercepts, losses), residuals
 
 
@@ -114,15 +117,15 @@ def refuse_separation(rows: Rows, estimates: Matrix, residuals: Matrix) -> None:
     if len(separated) == 0:
         return
     found = [(int(spin), int(np.abs(estimates[spin]).argmax())) for spin in separated]
-    never = [_never_together(rows, *pair) for pair in found]
+    never = [never_together(rows.spins[a], rows.spins[b]) for a, b in found]
     best = next((k for k, cell in enumerate(never) if cell is not None), 0)
     i, j = found[best]
     raise SeparationError(pair=(rows.names[i], rows.names[j]), coupling=float(estimates[i, j]), never=never[best])
 
 
-def _never_together(rows: Rows, i: int, j: int) -> tuple[int, int] | None:
-    """Values of spins i and j that no row has."""
-    seen = {(int(a), int(b)) for a, b in zip(rows.spins[i], rows.spins[j], strict=True)}
+def never_together(first: Matrix, second: Matrix) -> tuple[int, int] | None:
+    """Values of two spins that no row has."""
+    seen = {(int(a), int(b)) for a, b in zip(first, second, strict=True)}
     return next(((a, b) for a in (-1, 1) for b in (-1, 1) if (a, b) not in seen), None)
 
 
@@ -159,7 +162,8 @@ class NodewiseEstimator(IsingEstimator):
         rows = distinct_rows(packed, weights)
         if self.l1 == self.l2 == 0 and rows.changes.any():
             if rows.spins.shape[1] <= rows.changes.sum():
-                raise UnderdeterminedError(n_samples=rows.spins.shape[1], n_spins=rows.n_spins, what="a likelihood without penalty")
+                what = "a likelihood without penalty (that counts different rows only)"
+                raise UnderdeterminedError(n_samples=rows.spins.shape[1], n_spins=rows.n_spins, what=what)
             refuse_duplicates(stat, normal)
             all_regressions(normal, 0.0)  # refuses spins that others determine
         penalties = np.full((rows.n_spins, 1), float(self.l1))

@@ -40,6 +40,11 @@ class NormalEquations:
     def n_spins(self) -> int:
         return len(self.means)
 
+    @property
+    def n_effective(self) -> float:
+        """As that of the Gram."""
+        return max(float(self.n_samples), float(self.n_rows))
+
 
 def normal_equations(stat: Gram, fit_fields: bool) -> NormalEquations:
     """Normal equations of all N regressions at once, from the Gram alone.
@@ -113,7 +118,7 @@ def warn_of_constants(normal: NormalEquations) -> None:
 
 def constant_fields(values: Matrix, n_samples: float) -> Matrix:
     """Finite fields of spins that never change: log odds with half a sample added to either side."""
-    return np.asarray(values * np.log1p(2 * max(n_samples, 1.0)) / 2)
+    return np.asarray(np.sign(values) * np.log1p(2 * max(n_samples, 1.0)) / 2)
 
 
 def refuse_duplicates(stat: Gram, normal: NormalEquations) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isingkit._kernels import nodewise as kernels
-from isingkit.estimators.nodewise import NodewiseEstimator, PenaltyPath, distinct_rows, node_paths
+from isingkit.estimators.nodewise import NodewiseEstimator, PenaltyPath, distinct_rows, node_paths, warn_if_not_converged
 from isingkit.estimators.normal import Matrix
 from isingkit.exceptions import SettingError, require_number
 from isingkit.spins import require_network
@@ -104,7 +104,8 @@ class PseudolikelihoodIsing(NodewiseEstimator):
             penalties = default_penalties(covariances(rows.spins, rows.weights, self.fit_fields), n_penalties)
         falling = as_penalties(penalties)
         each = np.tile(falling, (rows.n_spins, 1))
-        path, _ = node_paths(rows, self._loss, each, l2=self.l2, fit_fields=self.fit_fields, n_jobs=self.n_jobs)
+        path, residuals = node_paths(rows, self._loss, each, l2=self.l2, fit_fields=self.fit_fields, n_jobs=self.n_jobs)
+        warn_if_not_converged("the path", float(residuals.max()))
         return PenaltyPath(falling, path.estimates, path.intercepts, path.losses)
 
 
@@ -123,7 +124,10 @@ def default_penalties(slopes: Matrix, n_penalties: int) -> Matrix:
 
 def as_penalties(penalties: ArrayLike) -> Matrix:
     """Penalties as falling numbers; refuses what are none."""
-    values = np.atleast_1d(np.asarray(penalties, dtype=np.float64))
+    try:
+        values = np.atleast_1d(np.asarray(penalties, dtype=np.float64))
+    except (TypeError, ValueError):
+        values = np.empty(0)
     if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all() or (values <= 0).any():
         raise SettingError(setting="penalties", value=penalties, expected="finite numbers > 0")
     return np.sort(values)[::-1].copy()

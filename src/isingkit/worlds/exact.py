@@ -13,7 +13,7 @@ from isingkit.exceptions import SettingError, require_instance, require_number
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, pack
 from isingkit.spins import Spins
-from isingkit.worlds.graphs import Seed
+from isingkit.worlds.graphs import Seed, generator
 from isingkit.worlds.sampling import Chains
 
 MOST_SPINS = 24
@@ -41,7 +41,7 @@ class Enumeration:
             Seed or numpy Generator.
         """
         require_number("n_samples", n_samples, at_least=1, whole=True)
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         cumulative = np.cumsum(self.probabilities)
         drawn = np.searchsorted(cumulative / cumulative[-1], rng.random(n_samples), side="right")
         return _packed_states(drawn, self.model)
@@ -71,7 +71,7 @@ class Tree:
             Seed or numpy Generator.
         """
         require_number("n_samples", n_samples, at_least=1, whole=True)
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         n_spins, n_blocks = len(self.order), -(-n_samples // sampling.LANES)
         # One heat-bath sweep in this order, on a graph in which a spin's only neighbour is its parent, is ancestral sampling
         place = np.empty(n_spins, np.int64)

@@ -20,6 +20,16 @@ Seed = int | np.random.Generator | None
 Pairs = NDArray[np.int64]  # (n_edges, 2), row < column, sorted
 
 
+def generator(random_state: Seed) -> np.random.Generator:
+    """A numpy Generator of a seed, or the one given."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise SettingError(
+            setting="random_state", value=random_state, expected="a whole number >= 0, a Generator or None"
+        ) from None
+
+
 def random_regular(
     *, n_spins: int, degree: int, coupling: Any, signs: str | None = None, fields: Any = None, random_state: Seed = None
 ) -> IsingModel:
@@ -48,7 +58,7 @@ def random_regular(
     if degree >= n_spins or n_spins * degree % 2:
         expected = f"from 0 to n_spins - 1 = {n_spins - 1}, with n_spins * degree even"
         raise SettingError(setting="degree", value=degree, expected=expected)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     return _teacher(_paired_stubs(n_spins, degree, rng), n_spins, coupling, signs, fields, rng)
 
 
@@ -76,7 +86,7 @@ def erdos_renyi(
     require_number("mean_degree", mean_degree, at_least=0)
     if mean_degree > n_spins:
         raise SettingError(setting="mean_degree", value=mean_degree, expected=f"from 0 to n_spins = {n_spins}")
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     n_pairs = n_spins * (n_spins - 1) // 2
     n_edges = int(rng.binomial(n_pairs, mean_degree / n_spins))
     return _teacher(_unranked(_distinct(n_pairs, n_edges, rng)), n_spins, coupling, signs, fields, rng)
@@ -109,7 +119,7 @@ def square_lattice(
     else:
         steps = [(grid[:, :-1], grid[:, 1:]), (grid[:-1], grid[1:])]
     pairs = np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in steps])
-    return _teacher(pairs, side * side, coupling, signs, fields, np.random.default_rng(random_state))
+    return _teacher(pairs, side * side, coupling, signs, fields, generator(random_state))
 
 
 def random_tree(
@@ -131,7 +141,7 @@ def random_tree(
         Seed or numpy Generator.
     """
     require_number("n_spins", n_spins, at_least=1, whole=True)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     pairs = tree_edges(rng.integers(n_spins, size=max(0, n_spins - 2)), n_spins)
     return _teacher(pairs, n_spins, coupling, signs, fields, rng)
 
@@ -169,7 +179,7 @@ def from_graph(
     if fields is None and any("field" in attributes for _, attributes in graph.nodes(data=True)):
         fields = np.array([attributes.get("field", 0.0) for _, attributes in graph.nodes(data=True)])
     names = tuple(str(node) for node in graph.nodes)
-    return _teacher(pairs, len(place), coupling, signs, fields, np.random.default_rng(random_state), names)
+    return _teacher(pairs, len(place), coupling, signs, fields, generator(random_state), names)
 
 
 # Edges

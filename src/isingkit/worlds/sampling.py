@@ -16,7 +16,7 @@ from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, unpacked
 from isingkit.theory.phase import paramagnetic
 from isingkit.worlds.equilibrium import Watch
-from isingkit.worlds.graphs import Seed
+from isingkit.worlds.graphs import Seed, generator
 
 WATCHED = 64  # chains looked at by the check where they are numbers; twice as many where they are bits
 
@@ -87,7 +87,7 @@ def sample(
         raise SettingError(setting="order", value=order, expected="'sequential' or 'random'")
     n_chains = n_samples if n_chains is None else min(n_chains, n_samples)
     warm_up = default_warm_up(model) if warm_up is None else warm_up
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     chains = (_bit_chains if _has_one_strength(model) else number_chains)(model, n_chains, update == "heat-bath", rng)
     n_snapshots = -(-n_samples // n_chains)
     watch = Watch(model) if check and warm_up > 0 else None

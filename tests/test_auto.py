@@ -1,0 +1,194 @@
+"""Structure without knobs: what it finds, how sure it says it is, and how sure it may be."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+import isingkit as ik
+import reference
+from isingkit import exceptions as ex
+from isingkit._kernels import auto as kernels
+from isingkit.estimators.auto import candidates, eliminate
+from isingkit.estimators.normal import normal_equations
+from isingkit.estimators.screen import screen_at
+
+
+def fitted(n_spins, n_samples, seed, **settings):
+    truth = ik.random_regular(n_spins=n_spins, degree=3, coupling=0.4, random_state=seed)
+    fit = ik.AutoIsing(**settings).fit(ik.sample(truth, n_samples=n_samples, random_state=1000 + seed))
+    return fit, ik.score(fit.model_, truth), truth
+
+
+def test_a_network_is_found_from_fewer_samples_than_spins():
+    """Erdos-Renyi, N=500, M=450, two worlds: 98 percent of both, where the paper's own knobs reach 90."""
+    for seed in range(2):
+        truth = ik.erdos_renyi(n_spins=500, mean_degree=4, coupling=0.4, random_state=seed)
+        samples = ik.sample(truth, n_samples=450, random_state=seed)
+        found = ik.score(ik.AutoIsing().fit(samples).model_, truth)
+        assert min(found.precision, found.recall) > 0.98
+        theirs = ik.score(ik.TwoStageIsing(ridge=0.1, prune=0.05, threshold=0.15).fit(samples).model_, truth)
+        assert max(theirs.precision, theirs.recall) < 0.92
+
+
+@pytest.mark.statistics
+def test_few_samples_still_find_most_of_a_network():
+    """N=200, M=150, six worlds at a false discovery rate of 0.1: mean F1 0.88."""
+    assert np.mean([fitted(200, 150, seed, level=0.1)[1].f1 for seed in range(6)]) > 0.86
+
+
+@pytest.mark.statistics
+def test_strong_coupling_on_loops_is_found_where_no_threshold_on_linear_estimates_could():
+    """The 4x4 periodic glass at K = 0.8: all three exactly, one of which no threshold would have."""
+    separable = []
+    for seed in range(3):
+        with pytest.warns(ex.OrderedTeacherWarning):
+            truth = ik.square_lattice(side=4, coupling=0.8, random_state=seed)
+        samples = ik.exact(truth).sample(n_samples=20_000, random_state=seed)
+        assert ik.score(ik.AutoIsing(control="fwer").fit(samples).model_, truth).exact
+        linear = np.abs(ik.LinearIsing().fit(samples).estimates_)
+        there = truth.couplings.toarray() != 0
+        separable.append(linear[there].min() > linear[~there & ~np.eye(16, dtype=bool)].max())
+    assert not all(separable)
+
+
+@pytest.mark.statistics
+@pytest.mark.parametrize("n_samples", [60, 200, 1000])
+def test_independent_spins_have_no_edges(n_samples):
+    """100 worlds of 40 biased spins: an edge in at most 10 of them at level 0.05 (more: a chance of 0.01)."""
+    with_edges = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        values = np.where(rng.random((n_samples, 40)) < rng.uniform(0.1, 0.9, 40), 1, -1)
+        with_edges += len(ik.AutoIsing(control="fwer").fit(values).edges_) > 0
+    assert with_edges <= 10
+
+
+@pytest.mark.statistics
+def test_false_discoveries_are_as_rare_as_asked_for():
+    """Level 0.1, N=60, M of 40, 100 and 300, 15 worlds each: the mean share of false edges is at most 0.12."""
+    for n_samples in (40, 100, 300):
+        shares = [1 - fitted(60, n_samples, seed, level=0.1)[1].precision for seed in range(15)]
+        assert np.mean(shares) < 0.12
+
+
+@pytest.mark.statistics
+def test_intervals_cover_the_couplings():
+    """2250 edges of 30 worlds: 95 percent intervals hold between 93 and 97 percent."""
+    hits = []
+    for seed in range(30):
+        fit, _, truth = fitted(50, 600, seed)
+        couplings = truth.couplings.toarray()
+        place = {name: i for i, name in enumerate(truth.names)}
+        for row in fit.edges_:
+            true = couplings[place[row["source"]], place[row["target"]]]
+            if true:
+                hits.append(abs(row["coupling"] - true) < norm.isf(0.025) * row["std_error"])
+    assert len(hits) > 2000
+    assert 0.93 < np.mean(hits) < 0.97
+
+
+@pytest.mark.statistics
+def test_unequal_couplings_and_fields_are_no_obstacle():
+    """Couplings uniform in 0.1 to 0.6, fields of deviation 0.3, N=100: F1 at least eLasso's at M = 200 and 500 (2 worlds each)."""
+    for n_samples in (200, 500):
+        ours, theirs = [], []
+        for seed in range(2):
+            rng = np.random.default_rng(seed)
+            graph = ik.random_regular(n_spins=100, degree=3, coupling=0.4, random_state=seed).couplings.toarray()
+            strengths = np.triu(rng.uniform(0.1, 0.6, graph.shape), 1)
+            truth = ik.IsingModel(np.sign(graph) * (strengths + strengths.T), rng.normal(0, 0.3, 100))
+            samples = ik.sample(truth, n_samples=n_samples, random_state=seed)
+            ours.append(ik.score(ik.AutoIsing().fit(samples).model_, truth).f1)
+            theirs.append(ik.score(ik.ELassoIsing().fit(samples).model_, truth).f1)
+        assert np.mean(ours) >= np.mean(theirs)
+
+
+def test_tails_are_those_of_the_exact_distribution(rng):
+    """Sixteen spins in unequal fields: the chance of a score as large as any, by counting all 65,536 outcomes, within a third."""
+    lever, field = rng.uniform(0.2, 1.5, 16), rng.normal(0, 1.2, 16)
+    outcomes = np.array(list(itertools.product((-1, 1), repeat=16)))
+    chances = np.exp(outcomes @ field)
+    chances /= chances.sum()
+    scores = (outcomes - np.tanh(field)) @ lever
+    variance = (lever**2 * (1 - np.tanh(field) ** 2)).sum()
+    checked = 0
+    for score in np.quantile(scores, [0.001, 0.01, 0.1, 0.9, 0.99, 0.999, 0.9999]):
+        exact = chances[scores >= score].sum() if score > 0 else chances[scores <= score].sum()
+        if 1e-9 < exact < 0.1:
+            found = norm.sf(abs(kernels.tail(lever, field, np.ones(16), score, variance)))
+            assert found == pytest.approx(exact, rel=0.33)
+            checked += abs(norm.sf(abs(score) / np.sqrt(variance)) / exact - 1) > 0.33
+    assert checked > 0  # a plain normal tail would have failed
+
+
+def test_screening_scores_are_standard_normal_far_from_any_coupling():
+    """N=200, M=160: pairs five or more steps apart have scores of deviation 1.00 within 2 percent, at every ridge."""
+    import networkx
+
+    truth = ik.random_regular(n_spins=200, degree=3, coupling=0.4, random_state=0)
+    distances = dict(networkx.all_pairs_shortest_path_length(networkx.from_scipy_sparse_array(truth.couplings)))
+    far = np.array([[distances[i][j] >= 5 for j in range(200)] for i in range(200)])
+    normal = normal_equations(ik.gram(ik.sample(truth, n_samples=160, random_state=1)), True)
+    for ridge in (0.3, 1.0, 3.0):
+        assert screen_at(normal, ridge).scores[far].std() == pytest.approx(1.0, abs=0.02)
+
+
+def test_elimination_equals_the_plain_reference(spins):
+    normal = normal_equations(ik.gram(spins), True)
+    pairs = candidates(screen_at(normal, 1.0), normal)
+    cost = np.log(300) + np.log(12)
+    expected = set()
+    for i in range(12):
+        near = sorted({int(b if a == i else a) for a, b in pairs if i in (a, b)})
+        for j in reference.backward_elimination(spins, i, near, cost):
+            expected.add((min(i, j), max(i, j)))
+    assert {tuple(pair) for pair in eliminate(normal, pairs).tolist()} == expected
+
+
+def test_every_edge_and_every_rejected_pair_comes_with_its_evidence(spins):
+    table = pd.DataFrame(spins, columns=[f"q{k}" for k in range(12)])
+    fit = ik.AutoIsing(level=0.1).fit(table)
+    assert set(fit.edges_.dtype.names) == {"source", "target", "coupling", "std_error", "z", "p_value", "q_value"}
+    assert len(fit.edges_) == fit.model_.n_edges > 5
+    assert (np.diff(np.abs(fit.edges_["z"])) <= 0).all()
+    assert (fit.edges_["q_value"] <= 0.1).all()
+    assert (fit.rejected_["q_value"] > 0.1).all()
+    np.testing.assert_allclose(fit.edges_["p_value"], 2 * norm.sf(np.abs(fit.edges_["z"])))
+    graph = fit.model_.to_networkx()
+    for row in fit.edges_:
+        assert graph.edges[row["source"], row["target"]]["coupling"] == pytest.approx(row["coupling"])
+    first = fit.edges_[0]
+    said = fit.explain(first["target"], first["source"])
+    for word in ("screen", "candidate  yes", "kept", "coupling", "p = ", "verdict    an edge, by fdr at level 0.1"):
+        assert word in said
+    assert "not an edge" in fit.explain("q0", "q11")
+    with pytest.raises(ex.SettingError, match="one of q0, q1"):
+        fit.explain("q0", "nobody")
+
+
+def test_closed_form_refits_are_exact_on_trees():
+    """Couplings by Bethe's inversion within 4 standard errors of the refit's; linear ones are smaller, by Theorem 1."""
+    truth = ik.random_tree(n_spins=30, coupling=0.5, random_state=0)
+    samples = ik.exact(truth).sample(n_samples=20_000, random_state=1)
+    fits = {how: ik.AutoIsing(refit=how, control="fwer").fit(samples) for how in ("pseudolikelihood", "bethe", "linear")}
+    assert all(ik.score(fit.model_, truth).exact for fit in fits.values())
+    errors = fits["pseudolikelihood"].edges_["std_error"]
+    off = fits["bethe"].edges_["coupling"] - fits["pseudolikelihood"].edges_["coupling"]
+    assert np.abs(off / errors).max() < 2
+    assert np.abs(fits["linear"].edges_["coupling"]).mean() < 0.45
+    assert np.isnan(fits["bethe"].edges_["std_error"]).all()
+
+
+def test_senators_who_never_sat_together_get_no_edge(shared_data):
+    """Votes along party lines are too dense to settle, and it says so; the hundred surest edges are within parties, mostly."""
+    table = pd.read_csv(shared_data / "senate109_645x102.csv").drop(columns="rollcall")
+    with pytest.warns(ex.ContradictoryPairsWarning), pytest.warns(ex.UnobservedPairWarning), pytest.warns(ex.NotConvergedWarning):
+        fit = ik.AutoIsing(missing="pairwise").fit(table)
+    corzine, menendez = (next(name for name in table if name.startswith(who)) for who in ("CORZINE", "MENENDEZ"))
+    assert not fit.model_.to_networkx().has_edge(corzine, menendez)
+    surest = fit.edges_[:100]
+    alike = [a.split("(")[1][0] == b.split("(")[1][0] for a, b in zip(surest["source"], surest["target"], strict=True)]
+    assert np.mean(alike) > 0.8
