@@ -171,11 +171,12 @@ def test_couplings(
                 at += 1
         for k in range(n_samples):
             seen[k] = weights[k] if spins[i, k] != 0 else 0.0
+        inverse = np.empty((size, size))
         if own_place < 0:
             field[:], residual[:], curvature[:] = states[i], residuals[i], curvatures[i]
-            inverse = inverses[places[i] : places[i + 1]].copy().reshape((size, size))
+            inverse[:] = inverses[places[i] : places[i + 1]].reshape((size, size))
         else:
-            inverse = np.linalg.inv(_logistic(spins[i], design, seen, ridges, x, field, residual, curvature))
+            inverse[:] = np.linalg.inv(_logistic(spins[i], design, seen, ridges, x, field, residual, curvature))
         explained = np.dot(inverse, np.dot(design, curvature * spins[j]))
         lever = spins[j] - np.dot(explained, design)
         variance = np.dot(curvature, lever * lever)
