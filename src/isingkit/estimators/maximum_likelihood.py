@@ -80,7 +80,7 @@ class MaximumLikelihoodIsing(GramEstimator):
     >>> truth = ik.IsingModel([[0, 0.5, 0], [0.5, 0, -0.3], [0, -0.3, 0]], fields=[0.2, 0, -0.4])
     >>> fit = ik.MaximumLikelihoodIsing().fit(ik.exact(truth).sample(n_samples=20_000, random_state=0))
     >>> round(fit.log_likelihood(ik.exact(truth).sample(n_samples=20_000, random_state=1)), 2)
-    -1.83
+    -1.81
     """
 
     def __init__(
