@@ -255,3 +255,24 @@ def test_constant_spins_have_a_finite_loss_along_a_path(spins):
     with pytest.warns(ex.ConstantColumnWarning):
         path = ik.PseudolikelihoodIsing().path(np.insert(spins, 0, 1, axis=1), n_penalties=3)
     assert (path.losses[:, 0] < 0.01).all()
+
+
+def test_log_screening_of_strong_couplings_does_not_step_too_far():
+    """A 4x4 glass at K = 1.6: no spin's objective ends above where it started, with its field alone."""
+    with pytest.warns(ex.OrderedTeacherWarning):
+        truth = ik.square_lattice(side=4, coupling=1.6, random_state=0)
+    values = np.asarray(ik.exact(truth).sample(n_samples=5000, random_state=1)).astype(float)
+    shares, l1 = np.full(5000, 1 / 5000), 0.033
+    try:
+        fit = ik.InteractionScreeningIsing(l1=l1, log=True).fit(values)
+    except ex.SeparationError:
+        return
+    for i in range(16):
+        found = reference.node_loss("log screening", values, shares, i, fit.intercepts_[i], fit.estimates_[i])
+        assert found + l1 * np.abs(fit.estimates_[i]).sum() < 1e-6
+
+
+def test_functions_that_use_the_package_cross_process_borders():
+    from joblib.externals import cloudpickle
+
+    assert cloudpickle.loads(cloudpickle.dumps(ik)) is ik

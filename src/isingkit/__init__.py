@@ -94,6 +94,9 @@ def __dir__() -> list[str]:
 class _Package(ModuleType):
     """Keeps `isingkit.gram` the function when Python binds the module of that name, which it does on importing it."""
 
+    def __reduce__(self) -> tuple[object, tuple[str]]:  # cloudpickle sends modules by name, but only plain ones
+        return import_module, (self.__name__,)
+
     def __setattr__(self, name: str, value: object) -> None:
         if isinstance(value, ModuleType) and name in _HOMES:
             value = getattr(value, name)

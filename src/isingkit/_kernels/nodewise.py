@@ -99,7 +99,8 @@ def _step(kind, own, field, weights, x, moved, l1, l2, promised, direction, slop
 
     promised: slope of the objective along the step     slope, curvature: overwritten with those at the end of the step
     A full step after which the objective would not rise half as steeply as it fell is taken without a look at the objective itself:
-    where that is nearly quadratic, as it is near the end, it has fallen by at least a quarter of what was promised.
+    where that is nearly quadratic, as it is near the end, it has fallen by at least a quarter of what was promised. Log screening
+    bends too sharply for that at strong coupling; it must go on falling.
     """
     n_samples, size = len(field), len(x)
     for k in range(n_samples):
@@ -108,7 +109,7 @@ def _step(kind, own, field, weights, x, moved, l1, l2, promised, direction, slop
     along = np.dot(slope, direction)
     for a in range(1, size):
         along += (2 * l2 * moved[a] + l1[a] * np.sign(moved[a])) * (moved[a] - x[a])
-    if along <= -0.5 * promised:
+    if along <= (0.0 if kind == LOG_SCREENING else -0.5 * promised):
         x[:] = moved
         return 1.0
     for k in range(n_samples):
