@@ -5,6 +5,7 @@ import importlib.util
 import json
 import py_compile
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -23,8 +24,9 @@ def write_equations(n_spins: int) -> None:
     home = Path(coniii.ising_eqn.__file__).parent / name
     if Path(importlib.util.cache_from_source(str(home))).exists():
         return
-    coniii.enumerate.pairwise(n_spins, sym=1)
-    text = (Path("ising_eqn") / name).read_text()
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # it writes where it is
+        coniii.enumerate.pairwise(n_spins, sym=1)
+        text = (Path("ising_eqn") / name).read_text()
     home.write_text(text[: text.index("def p(params)")] + "p = None\n")
     py_compile.compile(str(home), doraise=True)
 
