@@ -12,6 +12,7 @@ from sklearn.linear_model import Lasso, LogisticRegression
 import isingkit as ik
 import reference
 from isingkit import exceptions as ex
+from isingkit._kernels import elementary
 
 
 @pytest.fixture
@@ -276,3 +277,20 @@ def test_log_screening_of_strong_couplings_does_not_step_too_far():
 def test_functions_that_use_the_package_cross_process_borders():
     """joblib sends a function made on the spot by value, and the modules it uses with it."""
     assert Parallel(n_jobs=2)(delayed(lambda: ik.__name__)() for _ in range(2)) == ["isingkit", "isingkit"]
+
+
+@pytest.mark.parametrize(("ours", "numpys", "largest"), [(elementary.exp, np.exp, 700), (elementary.tanh, np.tanh, 30)])
+def test_vectors_of_exponentials_are_numpys(ours, numpys, largest):
+    numbers = np.concatenate([[0.0], np.geomspace(1e-18, largest, 20_000)])
+    numbers = np.concatenate([-numbers, numbers])
+    np.testing.assert_allclose([ours(x) for x in numbers], numpys(numbers), rtol=5e-16, atol=3e-16)
+
+
+def test_vectors_of_logarithms_are_numpys():
+    shares = np.concatenate([[0.0, 1.0], np.geomspace(1e-18, 1, 20_000)])
+    np.testing.assert_allclose([elementary.log1p_of_share(u) for u in shares], np.log1p(shares), rtol=5e-16)
+
+
+def test_exponents_out_of_range_stay_finite():
+    assert elementary.exp(-1e300) < 1e-300
+    assert np.isfinite(elementary.exp(1e300))

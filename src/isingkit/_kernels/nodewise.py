@@ -7,6 +7,7 @@ logistic: mean log(1 + exp(-2m)); screening: mean exp(-m); log screening: log me
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.elementary import exp, log1p_of_share
 from isingkit._kernels.lasso import descend, violation
 
 LOGISTIC, SCREENING, LOG_SCREENING = 0, 1, 2
@@ -28,43 +29,45 @@ def _least_margin(kind, own, field):
     return least
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 def slopes_of_loss(kind, own, field, weights, slope, curvature):
     """slope and curvature: (n_samples,), overwritten with the first two derivatives of the loss by each field.
 
     Of log screening the curvature lacks the outer product of the slopes, which is taken off where the Hessian is made.
     """
-    total = 0.0
-    least = _least_margin(kind, own, field)
-    for k in range(len(field)):
-        margin = own[k] * field[k]
-        if kind == LOGISTIC:
-            small = np.exp(-2 * abs(margin))
+    if kind == LOGISTIC:
+        for k in range(len(field)):
+            margin = own[k] * field[k]
+            small = exp(-2 * abs(margin))
             share = weights[k] / (1 + small)
             slope[k] = -2 * own[k] * share * (small if margin > 0 else 1.0)  # times the probability of the other value
             curvature[k] = 4 * share * small / (1 + small)
-        else:
-            term = weights[k] * np.exp(least - margin)
-            total += term
-            slope[k] = -term * own[k]
-            curvature[k] = term
+        return
+    total = 0.0
+    least = _least_margin(kind, own, field)
+    for k in range(len(field)):
+        term = weights[k] * exp(least - own[k] * field[k])
+        total += term
+        slope[k] = -term * own[k]
+        curvature[k] = term
     if kind == LOG_SCREENING:
         for k in range(len(field)):
             slope[k] /= total
             curvature[k] /= total
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 def loss_of(kind, own, field, weights):
     """The loss itself."""
     total = 0.0
+    if kind == LOGISTIC:
+        for k in range(len(field)):
+            margin = own[k] * field[k]
+            total += weights[k] * (log1p_of_share(exp(-2 * abs(margin))) - 2 * min(margin, 0.0))
+        return total
     least = _least_margin(kind, own, field)
     for k in range(len(field)):
-        margin = own[k] * field[k]
-        if kind == LOGISTIC:
-            total += weights[k] * (np.log1p(np.exp(-2 * abs(margin))) + (0.0 if margin > 0 else -2 * margin))
-        else:
-            total += weights[k] * np.exp(least - margin)
+        total += weights[k] * exp(least - own[k] * field[k])
     return np.log(total) - least if kind == LOG_SCREENING else total
 
 
@@ -77,20 +80,22 @@ def _penalised(loss, x, l1, l2):
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def _hessian(kind, design, curvature, slopes, l2, room):
-    """Second derivatives by the unknowns; design: (n, n_samples)     slopes: (n,), first derivatives     room: like design."""
+def _extend_hessian(kind, design, known, curvature, slopes, l2, room, hessian):
+    """Second derivatives by the unknowns, in place, from row `known` on; those before it stay as they are.
+
+    design, room: (n, n_samples)     slopes: (n,), first derivatives     hessian: (n or more, n or more)
+    """
     size = len(design)
-    for a in range(size):
+    for a in range(known, size):
         for k in range(len(curvature)):
             room[a, k] = design[a, k] * curvature[k]
-    hessian = np.dot(room[:size], design.T)
-    for a in range(size):
-        if kind == LOG_SCREENING:
-            for b in range(size):
-                hessian[a, b] -= slopes[a] * slopes[b]
+    rows = np.dot(room[known:size], design.T)
+    for a in range(known, size):
+        for b in range(size):
+            value = rows[a - known, b] - (slopes[a] * slopes[b] if kind == LOG_SCREENING else 0.0)
+            hessian[a, b], hessian[b, a] = value, value
         # a trifle keeps steps finite where nothing bends the loss any more, or where there is no field
         hessian[a, a] += 1e-13 * hessian[a, a] + 1e-15 + (2 * l2 if a > 0 else 0.0)
-    return hessian
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -158,6 +163,7 @@ def node_paths(
     n_spins, n_samples = spins.shape
     slope, curvature = np.empty(n_samples), np.empty(n_samples)
     design, room = np.empty((n_spins + 1, n_samples)), np.empty((n_spins + 1, n_samples))
+    hessian = np.empty((n_spins + 1, n_spins + 1))
     lightest = max(weights.min(), 0.01 / n_samples)  # weights may be next to nothing
     design[0] = 1.0 if fit_fields else 0.0  # the field's row; the others are those of couplings that may be present
     for i in range(start, stop):
@@ -169,15 +175,14 @@ def node_paths(
         if fit_fields:
             all_x[0] = np.arctanh(np.dot(weights, own))
         field = np.full(n_samples, all_x[0])
-        hessian = np.empty((0, 0))
         slopes = np.zeros(n_spins)
-        size, stale, before, null, gained = 1, True, np.inf, 1.0, 0.0
+        size, known, before, null, gained = 1, 0, np.inf, 1.0, 0.0  # known: rows of the Hessian that serve
         for number in range(penalties.shape[1]):
             penalty = penalties[i, number]
             # in a path, couplings that the next penalty will probably let in; without penalty, all
             level = -1.0 if penalty == 0.0 else np.inf if number == 0 else 2 * penalty - before
-            wider = _admit(i, keep, slopes, level, scales, spins, place, spin_of, design, size)
-            stale, size, before = stale or wider > size, wider, penalty
+            size = _admit(i, keep, slopes, level, scales, spins, place, spin_of, design, size)
+            before = penalty
             residual, last = np.inf, np.inf
             slopes_of_loss(kind, own, field, weights, slope, curvature)
             for _ in range(most_steps):
@@ -196,15 +201,17 @@ def node_paths(
                     wider = _admit(i, keep, slopes, level, scales, spins, place, spin_of, design, size)
                     if wider == size:
                         break
-                    stale, size, last = True, wider, np.inf
+                    size, last = wider, np.inf
                     continue
-                fresh = stale or residual > 0.2 * last
-                if fresh:
-                    hessian = _hessian(kind, part, curvature, plain, l2, room)
-                stale, last = False, residual
+                if residual > 0.2 * last:
+                    known = 0
+                fresh = known == 0
+                if known < size:
+                    _extend_hessian(kind, part, known, curvature, plain, l2, room, hessian)
+                known, last = size, residual
                 moved = x.copy()
                 if penalty == 0.0:
-                    moved -= np.linalg.solve(hessian, gradient)
+                    moved -= np.linalg.solve(hessian[:size, :size].copy(), gradient)
                 else:
                     descend(hessian, moved, gradient.copy(), l1, 0.02 * residual, 500)
                 promised = 0.0
@@ -217,10 +224,13 @@ def node_paths(
                     break
                 if length == 0.0 and fresh:
                     break
-                stale = length < 1.0
+                if length < 1.0:
+                    known = 0
             if penalty == 0.0 and l2 == 0.0:
                 plain = np.dot(design[:size], slope)
-                variances = np.diag(np.linalg.inv(_hessian(kind, design[:size], curvature, plain, l2, room)))
+                _extend_hessian(kind, design[:size], 0, curvature, plain, l2, room, hessian)
+                known = size
+                variances = np.diag(np.linalg.inv(hessian[:size, :size].copy()))
                 for a in range(1, size):
                     if not 0 < variances[a] < LARGEST_VARIANCE / lightest:
                         residual = SEPARATED
