@@ -3,9 +3,13 @@
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.elementary import exp, tanh
+
 _STEPS = 30
+_SHORT = 1e-4  # step of Newton's method after which the next would be about its square
 _CLEAR = 9.0  # a score so many standard errors away needs no better tail
-_SMALL = 0.3  # and one so near 0 has none
+_NEARLY = 1.0  # by so much less may a rival serve
+_SMALL = 2.0  # and neither does one that is nothing special
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -49,9 +53,18 @@ def eliminate(start, stop, normal, indptr, indices, n_samples, cost, kept):
         kept[first : first + size] = alive
 
 
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+def _responses(own, field, weights, residual, curvature):
+    """residual, curvature: overwritten with w (s - tanh f) and w (1 - tanh^2 f)."""
+    for k in range(len(field)):
+        mean = tanh(field[k])
+        residual[k] = weights[k] * (own[k] - mean)
+        curvature[k] = weights[k] * (1 - mean * mean)
+
+
 @njit(cache=True, nogil=True, fastmath=False)
 def _logistic(own, design, weights, ridges, x, field, residual, curvature):
-    """Fit P(s) ~ exp(s (design' x)) in place by Newton steps; gives the Hessian at the end.
+    """Fit P(s) ~ exp(s (design' x)) in place by Newton steps; gives the last Hessian.
 
     design: (n, n_samples)     field, residual, curvature: (n_samples,), overwritten: f, w (s - tanh f), w (1 - tanh^2 f)
     ridges: the penalties on the square of the field, the first coefficient, and of couplings, the others
@@ -61,10 +74,7 @@ def _logistic(own, design, weights, ridges, x, field, residual, curvature):
     room = np.empty((size, n_samples))
     for _ in range(_STEPS):
         field[:] = np.dot(x, design)
-        for k in range(n_samples):
-            mean = np.tanh(field[k])
-            residual[k] = weights[k] * (own[k] - mean)
-            curvature[k] = weights[k] * (1 - mean * mean)
+        _responses(own, field, weights, residual, curvature)
         gradient = np.dot(design, residual)
         for a in range(size):
             for k in range(n_samples):
@@ -76,24 +86,27 @@ def _logistic(own, design, weights, ridges, x, field, residual, curvature):
             hessian[a, a] += penalty
         change = np.linalg.solve(hessian, gradient)
         longest = np.abs(change).max()
-        if longest < 1e-7:
+        x += change / max(longest, 1.0)
+        if longest < _SHORT:
             break
-        x += change * min(1.0, 1.0 / longest)
+    field[:] = np.dot(x, design)
+    _responses(own, field, weights, residual, curvature)
     return hessian
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def refit(start, stop, spins, weights, indptr, indices, ridges, fields, couplings, inverses, places, states, residuals, curvatures):
-    """Logistic regression of spins start to stop on their neighbours.
+def refit(start, stop, chosen, spins, weights, indptr, indices, ridges, fields, couplings, inverses, places, residuals, curvatures):
+    """Logistic regressions of the chosen spins, from the one at `start` to that at `stop`, on their neighbours.
 
     spins: (n_spins, n_samples), 0 where missing     indptr, indices: neighbours, CSR
     fields: (n_spins,)     couplings: like indices
-    inverses: inverse Hessians, spin after spin, from `places` on     states, residuals, curvatures: (n_spins, n_samples)
+    inverses: inverse Hessians, spin after spin, from `places` on     residuals, curvatures: (n_spins, n_samples)
     All but what describes the problem is overwritten.
     """
     n_samples = spins.shape[1]
-    seen = np.empty(n_samples)
-    for i in range(start, stop):
+    seen, state = np.empty(n_samples), np.empty(n_samples)
+    for number in range(start, stop):
+        i = chosen[number]
         first, size = indptr[i], indptr[i + 1] - indptr[i] + 1
         design, x = np.empty((size, n_samples)), np.zeros(size)
         design[0] = 1.0
@@ -101,16 +114,77 @@ def refit(start, stop, spins, weights, indptr, indices, ridges, fields, coupling
             design[a] = spins[indices[first + a - 1]]
         for k in range(n_samples):
             seen[k] = weights[k] if spins[i, k] != 0 else 0.0
-        hessian = _logistic(spins[i], design, seen, ridges, x, states[i], residuals[i], curvatures[i])
+        hessian = _logistic(spins[i], design, seen, ridges, x, state, residuals[i], curvatures[i])
         inverses[places[i] : places[i + 1]] = np.linalg.inv(hessian).ravel()
         fields[i] = x[0]
         couplings[first : first + size - 1] = x[1:]
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def tail(lever, field, weights, score, variance):
-    """Signed normal deviate of a score: the sum of w lever (s - tanh(field)) over independent spins in their fields.
+def unexplained(chosen, normal, deviations, indptr, indices, left):
+    """left[a, j] = share of the variance of spin j that the neighbours of spin chosen[a] do not explain, in least squares.
 
+    normal: (n_spins, n_spins)     deviations: (n_spins,), roots of its diagonal     left: overwritten
+    """
+    for row in range(len(chosen)):
+        first, size = indptr[chosen[row]], indptr[chosen[row] + 1] - indptr[chosen[row]]
+        left[row] = 1.0
+        if size == 0:
+            continue
+        near, part = np.empty((size, size)), np.empty((size, normal.shape[1]))
+        for a in range(size):
+            one = indices[first + a]
+            part[a] = normal[one] / deviations[one] / deviations
+            for b in range(size):
+                two = indices[first + b]
+                near[a, b] = normal[one, two] / deviations[one] / deviations[two]
+            near[a, a] = 1.0 + 1e-6
+        explained = np.dot(np.linalg.inv(near), part)
+        for a in range(size):
+            for j in range(normal.shape[1]):
+                left[row, j] -= explained[a, j] * part[a, j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+def _tilted(first, second, lever, other, weights, t):
+    """First two derivatives at t of the cumulant function of the sum of w g, g as in `tail`."""
+    slope, bend = 0.0, 0.0
+    for k in range(len(weights)):
+        m, n, u, v = first[k], second[k], lever[k], other[k]
+        total, mean, square = 0.0, 0.0, 0.0
+        for spin in (-1.0, 1.0):
+            for neighbour in (-1.0, 1.0):
+                g = (spin - m) * (neighbour - n) + (spin - m) * u + (neighbour - n) * v
+                chance = (1 + spin * m) * (1 + neighbour * n) * exp(t * g)
+                total += chance
+                mean += chance * g
+                square += chance * g * g
+        mean /= total
+        slope += weights[k] * mean
+        bend += weights[k] * (square / total - mean * mean)
+    return slope, bend
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def _cumulant(first, second, lever, other, weights, t):
+    """The cumulant function itself."""
+    result = 0.0
+    for k in range(len(weights)):
+        m, n, u, v = first[k], second[k], lever[k], other[k]
+        total = 0.0
+        for spin in (-1.0, 1.0):
+            for neighbour in (-1.0, 1.0):
+                g = (spin - m) * (neighbour - n) + (spin - m) * u + (neighbour - n) * v
+                total += 0.25 * (1 + spin * m) * (1 + neighbour * n) * np.exp(t * g)
+        result += weights[k] * np.log(total)
+    return result
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def tail(first, second, lever, other, weights, score, variance):
+    """Signed normal deviate of a score: the sum of w g, g = (s - m) (s' - n) + (s - m) u + (s' - n) v, over independent s and s'.
+
+    first, second: their means m and n     lever, other: u and v     all (n_samples,)
     Barndorff-Nielsen's r*: with K the cumulant function and K'(t) = score, r = sign(t) sqrt(2 (t score - K)) and v = t sqrt(K''),
     r + log(v / r) / r has nearly normal tails, even where spins hardly ever change.
     """
@@ -118,73 +192,116 @@ def tail(lever, field, weights, score, variance):
     if abs(plain) < _SMALL or abs(plain) > _CLEAR:
         return plain
     t, bend = score / variance, variance
-    reach = 40.0 / np.abs(lever).max()
+    reach = 40.0 / (2 + np.abs(lever).max() + np.abs(other).max())
     for _ in range(_STEPS):
-        slope, bend = 0.0, 0.0
-        for k in range(len(lever)):
-            mean, tilted = np.tanh(field[k]), np.tanh(field[k] + t * lever[k])
-            slope += weights[k] * lever[k] * (tilted - mean)
-            bend += weights[k] * lever[k] ** 2 * (1 - tilted * tilted)
+        slope, bend = _tilted(first, second, lever, other, weights, t)
         off = score - slope
         if abs(off) < 1e-7 * abs(score) or bend <= 1e-12 * variance or abs(t) >= reach:
             break
         longest = 0.5 * abs(t) + 0.002 * reach
         t = max(-reach, min(reach, t + max(-longest, min(longest, off / bend))))
-    cumulant = 0.0
-    for k in range(len(lever)):
-        here, there = abs(field[k]), abs(field[k] + t * lever[k])
-        log_ratio = there - here + np.log1p(np.exp(-2 * there)) - np.log1p(np.exp(-2 * here))
-        cumulant += weights[k] * (log_ratio - t * lever[k] * np.tanh(field[k]))
-    square = 2 * (t * score - cumulant)
-    if square < _SMALL**2:
+    square = 2 * (t * score - _cumulant(first, second, lever, other, weights, t))
+    if square < 0.25 * _SMALL**2:
         return plain
     r = np.sign(t) * np.sqrt(square)
     return r + np.log(t * np.sqrt(max(bend, 1e-12 * variance)) / r) / r
 
 
-@njit(cache=True, nogil=True, fastmath=False)
-def test_couplings(
-    start, stop, pairs, spins, weights, indptr, indices, ridges, fields, couplings, inverses, places, states, residuals, curvatures,
-    deviates,
-):  # fmt: skip
-    """deviates[p] = signed normal deviate of spin j = pairs[p, 1] in the regression of i = pairs[p, 0] on its other neighbours.
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+def _score(own, others, first, second, lever, other, weights):
+    """The sum of w g, g as in `tail`, and its variance; missing spins count as if they were what was expected."""
+    score, variance = 0.0, 0.0
+    for k in range(len(weights)):
+        m, n, u, v = first[k], second[k], lever[k], other[k]
+        r = own[k] - m if own[k] != 0 else 0.0
+        q = others[k] - n if others[k] != 0 else 0.0
+        score += weights[k] * (r * q + r * u + q * v)
+        variance += weights[k] * ((1 - m * m) * (1 - n * n) + (1 - m * m) * u * u + (1 - n * n) * v * v)
+    return score, variance
 
-    The score of s_j, cleared of what the other neighbours explain of s_j, given the fit without j: the fit at hand where j is no
-    neighbour, else one anew. deviates: (n_pairs,), overwritten
+
+@njit(cache=True, nogil=True, fastmath=False)
+def _given(i, j, rival, spins, weights, indptr, indices, ridges, fields, couplings, means, residual):
+    """The regression of spin i on its neighbours but j, and on a rival of j (or none: -1): design, inverse Hessian and curvatures.
+
+    means, residual: (n_samples,), overwritten with m, 1 where s_i is missing, and w (s - m)
+    """
+    n_samples, size = spins.shape[1], 1
+    most = indptr[i + 1] - indptr[i] + 2
+    design, x = np.empty((most, n_samples)), np.zeros(most)
+    design[0], x[0] = 1.0, fields[i]
+    for k in range(indptr[i], indptr[i + 1]):
+        if indices[k] != j:
+            design[size], x[size] = spins[indices[k]], couplings[k]
+            size += 1
+    if rival >= 0:
+        design[size] = spins[rival]
+        size += 1
+    seen, field, curvature = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
+    for k in range(n_samples):
+        seen[k] = weights[k] if spins[i, k] != 0 else 0.0
+    hessian = _logistic(spins[i], design[:size], seen, ridges, x[:size], field, residual, curvature)
+    for k in range(n_samples):
+        means[k] = spins[i, k] - residual[k] / seen[k] if seen[k] > 0 else 1.0
+    return design[:size], np.linalg.inv(hessian), curvature
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def _rival(i, j, least, spins, indptr, indices, residual, curvature):
+    """The spin, no neighbour of i, that would serve its regression without j best, with a deviate of at least `least`; or -1."""
+    sizes = np.abs(np.dot(spins, residual)) / np.sqrt(max(curvature.sum(), 1e-9))
+    sizes[i], sizes[j] = 0.0, 0.0
+    for k in range(indptr[i], indptr[i + 1]):
+        sizes[indices[k]] = 0.0
+    best = sizes.argmax()
+    return best if sizes[best] > least else -1
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def _deviate(i, j, first, second, spins, weights, indptr, indices, ridges, fields, couplings, means, residuals):
+    """Signed normal deviate of one coupling given neighbours and rivals of both spins; and the curvatures of both regressions."""
+    n_samples = spins.shape[1]
+    fit = (spins, weights, indptr, indices, ridges, fields, couplings)
+    regressions = (_given(i, j, first, *fit, means[0], residuals[0]), _given(j, i, second, *fit, means[1], residuals[1]))
+    levers, wanted = np.empty((2, n_samples)), np.empty(n_samples)
+    spent = 1.0
+    for side in range(2):
+        design, inverse, curvature = regressions[side]
+        for k in range(n_samples):
+            wanted[k] = means[1 - side, k] if spins[i, k] != 0 and spins[j, k] != 0 else 0.0
+        levers[side] = wanted - np.dot(np.dot(inverse, np.dot(design, curvature * wanted)), design)
+        spent -= (len(design) + 1) / (2 * max(weights.sum(), 1.0))
+    score, variance = _score(spins[i], spins[j], means[0], means[1], levers[0], levers[1], weights)
+    deviate = 0.0
+    if variance > 1e-6:
+        deviate = np.sqrt(max(spent, 0.1)) * tail(means[0], means[1], levers[0], levers[1], weights, score, variance)
+    return deviate, regressions[0][2], regressions[1][2]
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def test_couplings(start, stop, pairs, spins, weights, indptr, indices, ridges, fields, couplings, deviates):
+    """deviates[p] = signed normal deviate of the coupling of pairs[p] in the network without it.
+
+    Without a coupling, s_i and s_j are independent given the neighbours of both, with means m_i and m_j from their regressions. The
+    score is the sum of s_i s_j - m_i m_j = r_i r_j + r_i m_j + r_j m_i, r = s - m, where m_j is cleared of what the regression of i
+    could have made of it, and m_i likewise: the likelihood's own score, given the neighbours. Where another spin would serve the
+    regression of i nearly as well as j, it may be the true neighbour, and j may only be near it: the coupling must hold given that
+    rival, too. deviates: (n_pairs,), overwritten
     """
     n_samples = spins.shape[1]
-    seen, field, residual, curvature = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
+    fit = (spins, weights, indptr, indices, ridges, fields, couplings)
+    means, residuals = np.empty((2, n_samples)), np.empty((2, n_samples))
     for p in range(start, stop):
         i, j = pairs[p]
-        first, last = indptr[i], indptr[i + 1]
-        own_place = -1
-        for k in range(first, last):
-            if indices[k] == j:
-                own_place = k
-        size = last - first + (1 if own_place < 0 else 0)
-        design, x = np.empty((size, n_samples)), np.empty(size)
-        design[0], x[0] = 1.0, fields[i]
-        at = 1
-        for k in range(first, last):
-            if k != own_place:
-                design[at], x[at] = spins[indices[k]], couplings[k]
-                at += 1
-        for k in range(n_samples):
-            seen[k] = weights[k] if spins[i, k] != 0 else 0.0
-        inverse = np.empty((size, size))
-        if own_place < 0:
-            field[:], residual[:], curvature[:] = states[i], residuals[i], curvatures[i]
-            inverse[:] = inverses[places[i] : places[i + 1]].reshape((size, size))
-        else:
-            inverse[:] = np.linalg.inv(_logistic(spins[i], design, seen, ridges, x, field, residual, curvature))
-        explained = np.dot(inverse, np.dot(design, curvature * spins[j]))
-        lever = spins[j] - np.dot(explained, design)
-        variance = np.dot(curvature, lever * lever)
-        if variance > 1e-6:
-            spent = max(1 - (size + 1) / seen.sum(), 0.1)  # what a fit of so many coefficients leaves of the residuals
-            deviates[p] = np.sqrt(spent) * tail(lever, field, seen, np.dot(residual, lever), variance)
-        else:
-            deviates[p] = 0.0
+        found, own, other = _deviate(i, j, -1, -1, *fit, means, residuals)
+        if _SMALL < abs(found) < _CLEAR:
+            least = max(abs(found) - _NEARLY, _SMALL)
+            first = _rival(i, j, least, spins, indptr, indices, residuals[0], own)
+            second = _rival(j, i, least, spins, indptr, indices, residuals[1], other)
+            if first >= 0 or second >= 0:
+                given, own, other = _deviate(i, j, first, second, *fit, means, residuals)
+                found = np.sign(found) * min(abs(found), max(np.sign(found) * given, 0.0))
+        deviates[p] = found
 
 
 @njit(cache=True, nogil=True, fastmath=False)

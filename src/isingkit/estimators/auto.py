@@ -1,32 +1,21 @@
 """AutoIsing: structure without knobs. Screen, eliminate, refit, judge."""
 
-from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
-from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
-from isingkit._kernels import auto as kernels
-from isingkit._kernels.threads import one_blas_thread, spread
 from isingkit.estimators.base import IsingEstimator
+from isingkit.estimators.judge import Judged, deviate_to_look_at, settle
 from isingkit.estimators.mean_field import mean_field_couplings, mean_field_fields
-from isingkit.estimators.nodewise import distinct_rows
+from isingkit.estimators.network import Network
 from isingkit.estimators.normal import Matrix, NormalEquations, constant_fields, normal_equations, warn_of_constants
-from isingkit.estimators.screen import Screen, screen
+from isingkit.estimators.screen import Pairs, candidates, eliminate, screen
 from isingkit.estimators.two_stage import restricted_estimates
-from isingkit.exceptions import NotConvergedWarning, SettingError, require_number, warn
+from isingkit.exceptions import SettingError, require_number
 from isingkit.gram import gram
 from isingkit.packing import PackedSpins
-
-Pairs = NDArray[np.int64]  # (n, 2), first < second
-_LEAST_SCORE = 1.5  # of the screen, to be a candidate
-_LOOK = 3.0  # deviate at which a pair outside the network is looked at closely
-_CLEAR = 8.0  # deviate of an edge that needs no test of its own
-_MOST_ROUNDS = 60
-_RIDGE = 0.5  # on squares of couplings in a refit, where samples count 1: keeps separated ones finite
 
 
 class AutoIsing(IsingEstimator):
@@ -62,7 +51,8 @@ class AutoIsing(IsingEstimator):
     edges_
         Structured array, surest first: source, target, coupling, std_error, z, p_value, q_value.
     rejected_
-        The same of the pairs that were tested and are not edges, with the coupling they would have had, to first order.
+        The same of the candidates that are no edges, and of other pairs that came near it, with the coupling they would have had,
+        to first order.
     screen_
         What the first step found: scores, ridge, error.
     candidates_
@@ -126,9 +116,11 @@ class AutoIsing(IsingEstimator):
         self.screen_ = screen(normal)
         self.candidates_ = candidates(self.screen_, normal)
         self.survivors_ = eliminate(normal, self.candidates_, self.n_jobs)
-        network = Network(packed, weights, self.fit_fields, self.n_jobs)
+        look = deviate_to_look_at(normal.n_spins, self.level, self.control)
+        network = Network(packed, weights, normal, self.fit_fields, look, self.n_jobs)
         network.connect(self.survivors_)
-        self.n_rounds_, judged = settle(network, normal, self.level, self.control)
+        judged = settle(network, self.candidates_, self.level, self.control)
+        self.n_rounds_ = judged.n_rounds
         self._report(network, judged, stat.names)
         if self.refit == "pseudolikelihood":
             estimates, intercepts = network.directed(), network.fields.copy()
@@ -177,13 +169,13 @@ class AutoIsing(IsingEstimator):
                 lines.append(f"judge      z = {row['z']:+.2f}, p = {row['p_value']:.2g}, q = {row['q_value']:.2g}")
                 lines.append(f"verdict    {verdict}, by {self.control} at level {self.level:g}")
         if len(lines) == 3:
-            lines.append(f"verdict    not an edge: less than {_LOOK:g} standard errors once the network is known")
+            lines.append("verdict    not an edge: nothing in the screen nor in the network found hints at one")
         return "\n".join(lines)
 
     def _fields(self, couplings: Any, means: Matrix) -> Matrix:
         return np.asarray(self.intercepts_)
 
-    def _report(self, network: "Network", judged: "Judged", names: tuple[str, ...]) -> None:
+    def _report(self, network: Network, judged: Judged, names: tuple[str, ...]) -> None:
         labels = np.array(names, dtype=np.str_)
         columns: list[tuple[str, Any]] = [(name, labels.dtype) for name in ("source", "target")]
         columns += [(name, np.float64) for name in ("coupling", "std_error", "z", "p_value", "q_value")]
@@ -227,226 +219,6 @@ def closed_form(normal: NormalEquations, pairs: Pairs, bethe: bool) -> tuple[Mat
     means = np.where(normal.changes, normal.means, 0.0)
     couplings = mean_field_couplings("bethe", means, covariance, (inverse + inverse.T) / 2, normal.n_samples, list(normal.names))
     return couplings, mean_field_fields("bethe", means, covariance, couplings, normal.n_samples)
-
-
-def candidates(found: Screen, normal: NormalEquations) -> Pairs:
-    """Pairs that are among the best of either spin and above the noise; few enough for the samples."""
-    sizes = np.abs(found.scores)
-    most = int(min(np.clip(normal.n_effective // 8, 2, 25), normal.n_spins - 1))
-    level = np.partition(sizes, -most, axis=1)[:, -most]
-    chosen = (sizes >= np.minimum(level[:, None], level)) & (sizes > _LEAST_SCORE)
-    return np.argwhere(np.triu(chosen, 1))
-
-
-def eliminate(normal: NormalEquations, pairs: Pairs, n_jobs: int | None = None) -> Pairs:
-    """Pairs that backward elimination by the extended Bayesian criterion leaves at either end."""
-    graph = _graph(pairs, normal.n_spins)
-    kept = np.zeros(len(graph.indices), dtype=bool)
-    cost = np.log(max(normal.n_effective, 2.0)) + np.log(max(normal.n_spins, 2))
-    arguments = (normal.matrix, graph.indptr, graph.indices, normal.n_effective, cost, kept)
-    with one_blas_thread():
-        spread(kernels.eliminate, normal.n_spins, *arguments, chunk=16, n_jobs=n_jobs)
-    rows = np.repeat(np.arange(normal.n_spins), np.diff(graph.indptr))
-    left = np.column_stack([rows, graph.indices])[kept]
-    return np.unique(np.sort(left, axis=1), axis=0).reshape(-1, 2)
-
-
-@dataclass(slots=True, eq=False)
-class Network:
-    """A graph and the logistic regressions of its spins on their neighbours; only those that change are fitted anew."""
-
-    packed: PackedSpins
-    weights: Matrix | None
-    fit_fields: bool
-    n_jobs: int | None
-    spins: Matrix = field(init=False)  # (n_spins, n_samples): different rows only, where none are missing; 0 where missing
-    shares: Matrix = field(init=False)  # (n_samples,): weights; how many samples a row stands for
-    pairs: Pairs = field(init=False)
-    indptr: NDArray[np.int64] = field(init=False)
-    indices: NDArray[np.int64] = field(init=False)
-    places: NDArray[np.int64] = field(init=False)  # (n_spins + 1,): of each spin's inverse Hessian in `inverses`
-    inverses: Matrix = field(init=False)
-    fields: Matrix = field(init=False)
-    couplings: Matrix = field(init=False)  # like indices
-    states: Matrix = field(init=False)  # (n_spins, n_samples) each: fields, residuals and curvatures in every sample
-    residuals: Matrix = field(init=False)
-    curvatures: Matrix = field(init=False)
-    scores: Matrix = field(init=False)  # (n_spins, n_spins): deviates of all pairs, not yet cleared of neighbours; directed
-
-    def __post_init__(self) -> None:
-        if self.packed.present is None:
-            rows = distinct_rows(self.packed, self.weights)
-            self.spins, self.shares = rows.spins, rows.weights * rows.n_samples
-        else:
-            self.spins = np.ascontiguousarray(np.asarray(self.packed, dtype=np.float64).T)
-            self.shares = np.ones(self.packed.n_samples) if self.weights is None else self.weights
-        n_spins, n_samples = self.spins.shape
-        self.pairs = np.empty((0, 2), dtype=np.int64)
-        self.indptr, self.indices = np.zeros(n_spins + 1, dtype=np.int64), np.empty(0, dtype=np.int64)
-        self.places, self.inverses = np.zeros(n_spins + 1, dtype=np.int64), np.empty(0)
-        self.fields, self.couplings = np.zeros(n_spins), np.empty(0)
-        self.states, self.residuals, self.curvatures = (np.zeros((n_spins, n_samples)) for _ in range(3))
-        self.scores = np.zeros((n_spins, n_spins))
-
-    @property
-    def ridges(self) -> Matrix:
-        return np.array([1e-3 if self.fit_fields else 1e15, _RIDGE])
-
-    def connect(self, pairs: Pairs) -> NDArray[np.intp]:
-        """Take these pairs for the graph; gives the spins whose neighbours have changed, all of them the first time."""
-        n_spins = len(self.spins)
-        graph, old = _graph(pairs, n_spins), (self.indptr, self.indices, self.couplings, self.places, self.inverses)
-        fresh = len(old[3]) == 0 or not self.states.any()
-        self.pairs, self.indptr, self.indices = pairs, graph.indptr, graph.indices
-        sizes = (np.diff(self.indptr) + 1) ** 2
-        self.places = np.concatenate([[0], np.cumsum(sizes)])
-        self.inverses, self.couplings = np.zeros(self.places[-1]), np.zeros(len(self.indices))
-        changed = []
-        for i in range(n_spins):
-            mine, before = slice(*self.indptr[i : i + 2]), slice(*old[0][i : i + 2])
-            if fresh or not np.array_equal(self.indices[mine], old[1][before]):
-                changed.append(i)
-            else:
-                self.couplings[mine] = old[2][before]
-                self.inverses[slice(*self.places[i : i + 2])] = old[4][slice(*old[3][i : i + 2])]
-        spins = np.array(changed, dtype=np.intp)
-        self._refit(spins)
-        return spins
-
-    def _refit(self, spins: NDArray[np.intp]) -> None:
-        fixed = (self.spins, self.shares, self.indptr, self.indices, self.ridges)
-        out = (self.fields, self.couplings, self.inverses, self.places, self.states, self.residuals, self.curvatures)
-        with one_blas_thread():
-            spread(lambda start, stop: [kernels.refit(i, i + 1, *fixed, *out) for i in spins[start:stop]], len(spins), chunk=8,
-                   n_jobs=self.n_jobs)  # fmt: skip
-        scale = np.sqrt(np.maximum(self.curvatures[spins].sum(axis=1), 1e-9))
-        self.scores[spins] = self.residuals[spins] @ self.spins.T / scale[:, None]
-
-    def deviates(self, pairs: Pairs) -> Matrix:
-        """Deviates of single couplings, the mean of both directions; of clear edges, couplings over their standard errors."""
-        found = self._clear(pairs)
-        unclear = np.abs(found) < _CLEAR
-        found[unclear] = self._tested(pairs[unclear])
-        return found
-
-    def _clear(self, pairs: Pairs) -> Matrix:
-        """Directed couplings over their standard errors, the weaker of both directions; 0 for pairs outside the network."""
-        n_spins = len(self.spins)
-        rows = np.repeat(np.arange(n_spins), np.diff(self.indptr))
-        inside = np.arange(len(self.indices)) - self.indptr[rows] + 1
-        size = np.diff(self.indptr)[rows] + 1
-        ratios = self.couplings / np.sqrt(self.inverses[self.places[rows] + inside * (size + 1)])
-        table = scipy.sparse.csr_array((ratios, self.indices, self.indptr), shape=(n_spins, n_spins))
-        if len(pairs) == 0 or len(ratios) == 0:
-            return np.zeros(len(pairs))
-        forth, back = (np.asarray(table[pairs[:, a], pairs[:, 1 - a]]).ravel() for a in (0, 1))
-        return np.where(forth * back > 0, np.sign(forth) * np.minimum(np.abs(forth), np.abs(back)), 0.0)
-
-    def _tested(self, pairs: Pairs) -> Matrix:
-        both = np.concatenate([pairs, pairs[:, ::-1]])
-        found = np.zeros(len(both))
-        fixed = (self.spins, self.shares, self.indptr, self.indices, self.ridges, self.fields, self.couplings, self.inverses)
-        rest = (self.places, self.states, self.residuals, self.curvatures, found)
-        with one_blas_thread():
-            spread(kernels.test_couplings, len(both), both, *fixed, *rest, chunk=32, n_jobs=self.n_jobs)
-        return np.asarray((found[: len(pairs)] + found[len(pairs) :]) / 2)
-
-    def undirected(self) -> tuple[Matrix, Matrix]:
-        """Couplings of the pairs, means of both directions, and their standard errors."""
-        n_spins = len(self.spins)
-        rows = np.repeat(np.arange(n_spins), np.diff(self.indptr))
-        keys = rows * n_spins + self.indices
-        sides = np.column_stack([np.searchsorted(keys, self.pairs[:, a] * n_spins + self.pairs[:, 1 - a]) for a in (0, 1)])
-        errors = np.zeros(len(self.pairs))
-        fixed = (self.spins, self.indptr, self.indices, self.inverses, self.places, self.residuals, self.shares)
-        spread(kernels.edge_errors, len(sides), sides, *fixed, errors, chunk=32, n_jobs=self.n_jobs)
-        return self.couplings[sides].mean(axis=1), errors
-
-    def directed(self) -> Matrix:
-        """(n_spins, n_spins): row i the couplings of the regression of spin i."""
-        shape = (len(self.spins), len(self.spins))
-        return np.asarray(scipy.sparse.csr_array((self.couplings, self.indices, self.indptr), shape=shape).toarray())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Judged:
-    """Pairs tested, in the network or not, and how sure of each."""
-
-    pairs: Pairs
-    inside: NDArray[np.bool_]
-    deviates: Matrix
-    chances: Matrix  # two-sided p-values
-    shares: Matrix  # q-values, by Benjamini and Hochberg over all pairs of spins
-    passes: NDArray[np.bool_]
-
-
-def judge(network: Network, known: dict[int, float], level: float, control: str) -> Judged:
-    """Every pair of the network, and those outside that look as if they might belong to it. `known` keeps deviates for later."""
-    n_spins = len(network.spins)
-    inside = network.pairs
-    outside = (np.abs(network.scores + network.scores.T) > 2 * _LOOK) & ~np.eye(n_spins, dtype=bool)
-    outside[tuple(inside.T)] = False
-    pairs = np.concatenate([inside, np.argwhere(np.triu(outside, 1))])
-    keys = pairs[:, 0] * n_spins + pairs[:, 1]
-    new = np.array([key not in known for key in keys.tolist()], dtype=bool)
-    known.update(zip(keys[new].tolist(), network.deviates(pairs[new]).tolist(), strict=True))
-    deviates = np.array([known[key] for key in keys.tolist()])
-    chances = np.asarray(2 * norm.sf(np.abs(deviates)))
-    n_pairs = n_spins * (n_spins - 1) / 2
-    order = np.argsort(chances)
-    shares = np.empty(len(pairs))
-    stepped = chances[order] * n_pairs / np.arange(1, len(pairs) + 1)
-    shares[order] = np.minimum(np.minimum.accumulate(stepped[::-1])[::-1], 1.0)
-    passes = shares <= level if control == "fdr" else chances * n_pairs <= level
-    return Judged(pairs, np.arange(len(pairs)) < len(inside), deviates, chances, shares, passes)
-
-
-def settle(network: Network, normal: NormalEquations, level: float, control: str) -> tuple[int, Judged]:
-    """Let in what passes and out what fails, the clearest cases of each neighbourhood first, until nothing moves."""
-    n_spins = len(network.spins)
-    known: dict[int, float] = {}
-    moves: dict[int, int] = {}
-    rounds = 0
-    while True:
-        rounds += 1
-        judged = judge(network, known, level, control)
-        comes, goes = judged.passes & ~judged.inside, ~judged.passes & judged.inside
-        keys = judged.pairs[:, 0] * n_spins + judged.pairs[:, 1]
-        comes &= np.array([moves.get(key, 0) < 2 for key in keys.tolist()], dtype=bool)  # no going round in circles
-        comes[comes] = _leads(judged.pairs[comes], np.abs(judged.deviates[comes]), n_spins)
-        goes[goes] = _leads(judged.pairs[goes], -np.abs(judged.deviates[goes]), n_spins)
-        n_moves = int(comes.sum() + goes.sum())
-        if n_moves == 0:
-            return rounds, judged
-        if rounds == _MOST_ROUNDS:
-            advice = "the network may be too dense to be told apart with these rows; trust strong edges only"
-            warn(NotConvergedWarning(what="judging edges", residual=n_moves, allowed=0, advice=advice))
-            return rounds, judged
-        for key in (judged.pairs[comes, 0] * n_spins + judged.pairs[comes, 1]).tolist():
-            moves[key] = moves.get(key, 0) + 1
-        pairs = judged.pairs[(judged.inside & ~goes) | comes]
-        changed = network.connect(pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))])
-        touched = np.zeros(n_spins, dtype=bool)
-        touched[changed] = True
-        for key in [key for key in known if touched[key // n_spins] or touched[key % n_spins]]:
-            del known[key]
-
-
-def _leads(pairs: Pairs, sizes: Matrix, n_spins: int) -> NDArray[np.bool_]:
-    """Whether no other of these pairs that shares a spin with it is larger."""
-    largest = np.full(n_spins, -np.inf)
-    for side in (0, 1):
-        np.maximum.at(largest, pairs[:, side], sizes)
-    return np.asarray((sizes >= largest[pairs[:, 0]]) & (sizes >= largest[pairs[:, 1]]))
-
-
-def _graph(pairs: Pairs, n_spins: int) -> Any:
-    """Neighbours of each spin, CSR with sorted indices."""
-    both = np.concatenate([pairs, pairs[:, ::-1]])
-    graph = scipy.sparse.csr_array((np.ones(len(both)), (both[:, 0], both[:, 1])), shape=(n_spins, n_spins))
-    graph.sort_indices()
-    graph.indptr, graph.indices = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
-    return graph
 
 
 def _places_of(pairs: Pairs, wanted: Pairs, n_spins: int) -> NDArray[np.intp]:

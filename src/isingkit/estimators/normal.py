@@ -144,6 +144,15 @@ def all_regressions(normal: NormalEquations, ridge: float) -> Matrix:
 
 def inverse_of(normal: NormalEquations, ridge: float) -> Matrix:
     """(G + ridge N I)^{-1} in the lower triangle; constant spins stand alone."""
+    inverse, _ = lapack.dpotri(factor_of(normal, ridge), lower=0, overwrite_c=1)
+    lower: Matrix = inverse.T  # C order: P in the lower triangle
+    if len(normal.unobserved):
+        _complete(lower, normal)
+    return lower
+
+
+def factor_of(normal: NormalEquations, ridge: float) -> Matrix:
+    """Cholesky factor of G + ridge N I, in the upper triangle of an array in Fortran's order."""
     matrix = normal.matrix.copy()
     diagonal = np.einsum("ii->i", matrix)
     diagonal += ridge * normal.n_spins
@@ -155,11 +164,7 @@ def inverse_of(normal: NormalEquations, ridge: float) -> Matrix:
     if trouble > 0 or left.min() < 1e-10:
         spin = normal.names[trouble - 1 if trouble > 0 else int(left.argmin())]
         raise SingularSystemError(spin=spin, n_samples=normal.n_rows, n_spins=normal.n_spins)
-    inverse, _ = lapack.dpotri(factor, lower=0, overwrite_c=1)
-    lower: Matrix = inverse.T  # C order: P in the lower triangle
-    if len(normal.unobserved):
-        _complete(lower, normal)
-    return lower
+    return np.asarray(factor)
 
 
 def as_regressions(inverse: Matrix, changes: NDArray[np.bool_]) -> Matrix:

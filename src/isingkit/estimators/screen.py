@@ -1,12 +1,21 @@
-"""Screen: which pairs deserve a closer look, from ridge regressions whose noise is calibrated on the data."""
+"""Screen: which pairs deserve a closer look, from ridge regressions whose noise is calibrated on the data; then elimination."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from scipy.linalg import lapack
 
-from isingkit.estimators.normal import Matrix, NormalEquations, inverse_of
+from isingkit._kernels import auto as kernels
+from isingkit._kernels.threads import one_blas_thread, spread
+from isingkit.estimators.normal import Matrix, NormalEquations, factor_of, inverse_of
 
+Pairs = NDArray[np.int64]  # (n, 2), first < second
 RIDGES = (0.3, 1.0, 3.0)
+_LOOKED_AT = 64  # spins whose error decides on the ridge
+_LEAST_SCORE = 1.5  # to be a candidate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,29 +31,84 @@ def screen(normal: NormalEquations) -> Screen:
     """The screen by the ridge among RIDGES that predicts left-out samples best."""
     if normal.changes.sum() < 2:
         return Screen(np.zeros_like(normal.matrix), RIDGES[-1], 1.0)
-    return min((screen_at(normal, ridge) for ridge in RIDGES), key=lambda one: one.error)
+    changing = np.flatnonzero(normal.changes)
+    spins = changing[np.linspace(0, len(changing) - 1, min(_LOOKED_AT, len(changing))).astype(int)]
+    return screen_at(normal, min(RIDGES, key=lambda ridge: _error_at(normal, ridge, spins)))
+
+
+def _error_at(normal: NormalEquations, ridge: float, spins: NDArray[np.intp]) -> float:
+    """Mean squared leave-one-out error of these spins at one ridge."""
+    columns = np.zeros((normal.n_spins, len(spins)), order="F")
+    columns[spins, np.arange(len(spins))] = normal.n_samples
+    resolvent, _ = lapack.dpotrs(factor_of(normal, ridge), columns, lower=0, overwrite_b=1)
+    diagonal, squares = resolvent[spins, np.arange(len(spins))], (resolvent**2).sum(axis=0)
+    left_out, _, _ = _left_out(normal, ridge, diagonal, squares)
+    return float(left_out.mean())
+
+
+def _left_out(normal: NormalEquations, ridge: float, diagonal: Matrix, squares: Matrix) -> tuple[Matrix, float, float]:
+    r"""Mean squared leave-one-out errors of spins, t and t2, from R_ii and (R^2)_ii of those spins.
+
+    With C the sample correlations, z = \lambda / \alpha and R = (C + z)^{-1}: t = Tr C R / N is the share of unknowns in use, and a
+    residual left out is a residual over 1 - t / \alpha.
+    """
+    alpha, z = normal.n_samples / normal.n_spins, ridge * normal.n_spins / normal.n_samples
+    in_use, turn = 1 - z * diagonal.mean(), -(diagonal - z * squares).mean()
+    effective = z / (1 - in_use / alpha)
+    in_use_twice = (in_use + effective * turn) / (1 + effective * turn / alpha)
+    return (1 / diagonal - z * squares / diagonal**2) / (1 - in_use / alpha) ** 2, in_use, in_use_twice
 
 
 def screen_at(normal: NormalEquations, ridge: float) -> Screen:
     r"""Scores of ridge estimates at one ridge.
 
-    With C the sample correlations, z = \lambda / \alpha and R = (C + z)^{-1}: t = Tr C R / N is the share of unknowns in use, a
-    residual left out is a residual over 1 - t / \alpha, and the noise of \hat J_ij is E_i [C' (C' + k)^{-2}]_jj / M, where the true
-    C' with its effective ridge k is told from the sample's by t2: [C R^2]_jj (1 - t2 / \alpha).
+    The noise of \hat J_ij is E_i [C' (C' + k)^{-2}]_jj / M with E_i the leave-one-out error, where the true correlations C' with
+    their effective ridge k are told from the sample's by t2: [C R^2]_jj (1 - t2 / \alpha).
     """
-    n_spins, n_samples = normal.n_spins, normal.n_samples
+    n_spins, n_samples, changes = normal.n_spins, normal.n_samples, normal.changes
     alpha, z = n_samples / n_spins, ridge * n_spins / n_samples
     lower = np.tril(inverse_of(normal, ridge))
     resolvent = n_samples * (lower + np.tril(lower, -1).T)
     diagonal, squares = np.diagonal(resolvent).copy(), np.einsum("ij,ij->i", resolvent, resolvent)
-    in_use, turn = 1 - z * diagonal[normal.changes].mean(), -(diagonal - z * squares)[normal.changes].mean()
-    effective = z / (1 - in_use / alpha)
-    in_use_twice = (in_use + effective * turn) / (1 + effective * turn / alpha)
-    left_out = (1 / diagonal - z * squares / diagonal**2) / (1 - in_use / alpha) ** 2
-    noise = np.outer(left_out, (diagonal - z * squares) * (1 - in_use_twice / alpha)) / n_samples
-    scores = -resolvent / diagonal[:, None] / np.sqrt(np.maximum(noise, 1e-300))
-    scores = (scores + scores.T) / 2
-    scores[~normal.changes], scores[:, ~normal.changes] = 0.0, 0.0
+    errors, _, in_use_twice = _left_out(normal, ridge, diagonal[changes], squares[changes])
+    left_out = np.ones(n_spins)
+    left_out[changes] = errors
+    noise = np.maximum((diagonal - z * squares) * (1 - in_use_twice / alpha) / n_samples, 1e-300)
+    own, others = 1 / (diagonal * np.sqrt(left_out)), 1 / np.sqrt(noise)
+    scores = np.outer(own, others)
+    scores = resolvent * (scores + scores.T) / -2
+    scores[~changes], scores[:, ~changes] = 0.0, 0.0
     scores[tuple(normal.unobserved.T)] = scores[tuple(normal.unobserved.T[::-1])] = 0.0
     np.fill_diagonal(scores, 0.0)
-    return Screen(scores, ridge, float(left_out[normal.changes].mean()))
+    return Screen(scores, ridge, float(errors.mean()))
+
+
+def candidates(found: Screen, normal: NormalEquations) -> Pairs:
+    """Pairs that are among the best of either spin and above the noise; few enough for the samples."""
+    sizes = np.abs(found.scores)
+    most = int(min(np.clip(normal.n_effective // 8, 2, 25), normal.n_spins - 1))
+    level = np.partition(sizes, -most, axis=1)[:, -most]
+    chosen = (sizes >= np.minimum(level[:, None], level)) & (sizes > _LEAST_SCORE)
+    return np.argwhere(np.triu(chosen, 1))
+
+
+def eliminate(normal: NormalEquations, pairs: Pairs, n_jobs: int | None = None) -> Pairs:
+    """Pairs that backward elimination by the extended Bayesian criterion leaves at either end."""
+    graph = neighbours(pairs, normal.n_spins)
+    kept = np.zeros(len(graph.indices), dtype=bool)
+    cost = np.log(max(normal.n_effective, 2.0)) + np.log(max(normal.n_spins, 2))
+    arguments = (normal.matrix, graph.indptr, graph.indices, normal.n_effective, cost, kept)
+    with one_blas_thread():
+        spread(kernels.eliminate, normal.n_spins, *arguments, chunk=16, n_jobs=n_jobs)
+    rows = np.repeat(np.arange(normal.n_spins), np.diff(graph.indptr))
+    left = np.column_stack([rows, graph.indices])[kept]
+    return np.unique(np.sort(left, axis=1), axis=0).reshape(-1, 2)
+
+
+def neighbours(pairs: Pairs, n_spins: int) -> Any:
+    """Neighbours of each spin, CSR with sorted indices."""
+    both = np.concatenate([pairs, pairs[:, ::-1]])
+    graph = scipy.sparse.csr_array((np.ones(len(both)), (both[:, 0], both[:, 1])), shape=(n_spins, n_spins))
+    graph.sort_indices()
+    graph.indptr, graph.indices = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
+    return graph
