@@ -6,7 +6,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import isingkit as ik
-from isingkit.exceptions import ConstantColumnWarning, EmptyCellWarning
+from isingkit.exceptions import ConstantColumnWarning, DoubtWarning, EmptyCellWarning
 
 ESTIMATORS = [
     kind(binarize=0.0) for kind in (ik.LinearIsing, ik.RidgeIsing, ik.TwoStageIsing, ik.LassoIsing, ik.ELassoIsing, ik.AutoIsing)
@@ -20,6 +20,6 @@ ESTIMATORS += [ik.MaximumLikelihoodIsing(binarize=0.0, l2=0.01)]
 @parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_contract(estimator, check):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConstantColumnWarning)
-        warnings.simplefilter("ignore", EmptyCellWarning)
+        for kind in (ConstantColumnWarning, EmptyCellWarning, DoubtWarning):
+            warnings.simplefilter("ignore", kind)
         check(estimator)

@@ -56,15 +56,18 @@ class SettingError(IsingkitError):
 
 
 def require_number(
-    setting: str, value: object, *, at_least: float = -math.inf, above: float = -math.inf, finite: bool = True, whole: bool = False
-) -> None:
-    """Refuse what is no number within the bounds."""
+    setting: str, value: object, *, at_least: float = -math.inf, above: float = -math.inf, finite: bool = True, whole: bool = False,
+    auto: bool = False,
+) -> None:  # fmt: skip
+    """Refuse what is no number within the bounds, nor "auto" where that is allowed."""
+    if auto and value == "auto":
+        return
     is_number = isinstance(value, numbers.Integral if whole else numbers.Real) and not isinstance(value, bool)
     if is_number and value >= at_least and value > above and (math.isfinite(value) or not finite):  # type: ignore[operator,arg-type]
         return
     bound = f" > {above:g}" if above > -math.inf else f" >= {at_least:g}" if at_least > -math.inf else ""
     kind = "a whole number" if whole else "a finite number" if finite else "a number"
-    raise SettingError(setting=setting, value=value, expected=kind + bound)
+    raise SettingError(setting=setting, value=value, expected=kind + bound + (" or 'auto'" if auto else ""))
 
 
 def require_instance(setting: str, value: object, kind: type, expected: str) -> None:
@@ -426,6 +429,14 @@ class NotConvergedWarning(IsingkitWarning):
     def __init__(self, *, what: str, residual: float, allowed: float, advice: str) -> None:
         self.what, self.residual, self.allowed = what, residual, allowed
         super().__init__(f"{what} stopped with a residual of {residual:.2g}, where {allowed:.2g} is allowed: {advice}.")
+
+
+class DoubtWarning(IsingkitWarning):
+    """A result is there, but something about the data says not to trust all of it."""
+
+    def __init__(self, *, check: str, words: str) -> None:
+        self.check = check
+        super().__init__(f"{check}: {words}.")
 
 
 class EmptyCellWarning(IsingkitWarning):

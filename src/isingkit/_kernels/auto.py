@@ -279,14 +279,14 @@ def _deviate(i, j, first, second, spins, weights, indptr, indices, ridges, field
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def test_couplings(start, stop, pairs, spins, weights, indptr, indices, ridges, fields, couplings, deviates):
+def test_couplings(start, stop, pairs, needed, spins, weights, indptr, indices, ridges, fields, couplings, deviates):
     """deviates[p] = signed normal deviate of the coupling of pairs[p] in the network without it.
 
     Without a coupling, s_i and s_j are independent given the neighbours of both, with means m_i and m_j from their regressions. The
     score is the sum of s_i s_j - m_i m_j = r_i r_j + r_i m_j + r_j m_i, r = s - m, where m_j is cleared of what the regression of i
     could have made of it, and m_i likewise: the likelihood's own score, given the neighbours. Where another spin would serve the
     regression of i nearly as well as j, it may be the true neighbour, and j may only be near it: the coupling must hold given that
-    rival, too. deviates: (n_pairs,), overwritten
+    rival, too. Deviates below `needed` do not matter. deviates: (n_pairs,), overwritten
     """
     n_samples = spins.shape[1]
     fit = (spins, weights, indptr, indices, ridges, fields, couplings)
@@ -294,7 +294,7 @@ def test_couplings(start, stop, pairs, spins, weights, indptr, indices, ridges, 
     for p in range(start, stop):
         i, j = pairs[p]
         found, own, other = _deviate(i, j, -1, -1, *fit, means, residuals)
-        if _SMALL < abs(found) < _CLEAR:
+        if needed < abs(found) < _CLEAR:
             least = max(abs(found) - _NEARLY, _SMALL)
             first = _rival(i, j, least, spins, indptr, indices, residuals[0], own)
             second = _rival(j, i, least, spins, indptr, indices, residuals[1], other)

@@ -3,19 +3,22 @@
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from isingkit.estimators.base import IsingEstimator
-from isingkit.estimators.judge import Judged, deviate_to_look_at, settle
-from isingkit.estimators.mean_field import mean_field_couplings, mean_field_fields
+from isingkit.estimators.diagnostics import Evidence, diagnose
+from isingkit.estimators.judge import Judged, deviate_of_an_edge, deviate_to_look_at, settle
+from isingkit.estimators.mean_field import bethe_couplings, mean_field_fields
 from isingkit.estimators.network import Network
 from isingkit.estimators.normal import Matrix, NormalEquations, constant_fields, normal_equations, warn_of_constants
 from isingkit.estimators.screen import Pairs, candidates, eliminate, screen
+from isingkit.estimators.stability import Stability, stability_of
 from isingkit.estimators.two_stage import restricted_estimates
 from isingkit.exceptions import SettingError, require_number
 from isingkit.gram import gram
 from isingkit.packing import PackedSpins
+from isingkit.worlds.graphs import Seed, generator
 
 
 class AutoIsing(IsingEstimator):
@@ -53,6 +56,9 @@ class AutoIsing(IsingEstimator):
     rejected_
         The same of the candidates that are no edges, and of other pairs that came near it, with the coupling they would have had,
         to first order.
+    diagnostics_
+        What was looked at to tell whether the result can be trusted, each with `check`, `value`, `limit`, `serious` and `words`.
+        Serious ones also come as warnings.
     screen_
         What the first step found: scores, ridge, error.
     candidates_
@@ -109,32 +115,65 @@ class AutoIsing(IsingEstimator):
             raise SettingError(setting="refit", value=self.refit, expected="'pseudolikelihood', 'bethe' or 'linear'")
 
     def _learn(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> Self:
-        stat = gram(packed, sample_weight=weights)
-        normal = normal_equations(stat, self.fit_fields)
+        normal = normal_equations(gram(packed, sample_weight=weights), self.fit_fields)
         if not warned:
             warn_of_constants(normal)
+        network, judged = self._find(packed, weights, normal)
+        self.n_rounds_ = judged.n_rounds
+        if self.refit == "pseudolikelihood":
+            estimates, intercepts, errors = network.directed(), network.fields.copy(), network.undirected()[1]
+        else:
+            estimates, intercepts = closed_form(normal, network.pairs, self.refit)
+            errors = np.full(len(network.pairs), np.nan)
+        self._report(network, judged, estimates, errors)
+        needed = deviate_of_an_edge(normal.n_spins, len(network.pairs), self.level, self.control)
+        self.diagnostics_ = diagnose(
+            Evidence(network, tree_couplings(normal, network.pairs), self.edges_["z"], needed, self.survivors_)
+        )
+        if self.fit_fields:
+            intercepts[~normal.changes] = constant_fields(normal.means[~normal.changes], normal.n_samples)
+        else:
+            intercepts[:] = 0.0
+        return self._finish(packed, normal.n_samples, estimates, intercepts, normal.means)
+
+    def _find(self, packed: PackedSpins, weights: Matrix | None, normal: NormalEquations) -> tuple[Network, Judged]:
         self.screen_ = screen(normal)
         self.candidates_ = candidates(self.screen_, normal)
         self.survivors_ = eliminate(normal, self.candidates_, self.n_jobs)
         look = deviate_to_look_at(normal.n_spins, self.level, self.control)
         network = Network(packed, weights, normal, self.fit_fields, look, self.n_jobs)
         network.connect(self.survivors_)
-        judged = settle(network, self.candidates_, self.level, self.control)
-        self.n_rounds_ = judged.n_rounds
-        self._report(network, judged, stat.names)
-        if self.refit == "pseudolikelihood":
-            estimates, intercepts = network.directed(), network.fields.copy()
-        else:
-            estimates, intercepts = closed_form(normal, network.pairs, self.refit == "bethe")
-            table = {pair: (estimates[pair] + estimates[pair[::-1]]) / 2 for pair in map(tuple, network.pairs.tolist())}
-            place = {name: i for i, name in enumerate(stat.names)}
-            for row in self.edges_:
-                row["coupling"], row["std_error"] = table[tuple(sorted((place[row["source"]], place[row["target"]])))], np.nan
-        if self.fit_fields:
-            intercepts[~normal.changes] = constant_fields(normal.means[~normal.changes], normal.n_samples)
-        else:
-            intercepts[:] = 0.0
-        return self._finish(packed, stat.n_samples, estimates, intercepts, normal.means)
+        return network, settle(network, self.candidates_, self.level, self.control)
+
+    def stability(
+        self, X: Any, *, n_resamples: int = 50, sample_weight: Any = None, random_state: Seed = None, progress: bool = False
+    ) -> Stability:
+        """How often each edge is found in random halves of the rows, and 95 percent intervals of couplings from their spread.
+
+        Nothing of it is kept: the estimator stays as it is, fitted or not.
+
+        Parameters
+        ----------
+        X
+            Samples, as for `fit`.
+        n_resamples
+            How many halves.
+        sample_weight
+            One weight for each row.
+        random_state
+            Seed, or a numpy Generator.
+        progress
+            Whether to show a progress bar.
+        """
+        self._check_settings()
+        require_number("n_resamples", n_resamples, at_least=2, whole=True)
+        packed, weights = self._read_only(X, sample_weight)
+
+        def find(some: PackedSpins, shares: Matrix | None) -> Network:
+            normal = normal_equations(gram(some, sample_weight=shares), self.fit_fields)
+            return clone(self).set_params(n_jobs=1)._find(some, shares, normal)[0]  # type: ignore[no-any-return]
+
+        return stability_of(packed, weights, find, n_resamples, generator(random_state), self.n_jobs, progress)
 
     def explain(self, first: str, second: str) -> str:
         """The way of one pair through the steps, for people to read.
@@ -175,11 +214,10 @@ class AutoIsing(IsingEstimator):
     def _fields(self, couplings: Any, means: Matrix) -> Matrix:
         return np.asarray(self.intercepts_)
 
-    def _report(self, network: Network, judged: Judged, names: tuple[str, ...]) -> None:
-        labels = np.array(names, dtype=np.str_)
+    def _report(self, network: Network, judged: Judged, estimates: Matrix, errors: Matrix) -> None:
+        labels = np.array(network.normal.names, dtype=np.str_)
         columns: list[tuple[str, Any]] = [(name, labels.dtype) for name in ("source", "target")]
         columns += [(name, np.float64) for name in ("coupling", "std_error", "z", "p_value", "q_value")]
-        couplings, errors = network.undirected()
         for inside in (True, False):
             chosen = np.flatnonzero(judged.inside == inside)
             chosen = chosen[np.argsort(-np.abs(judged.deviates[chosen]), kind="stable")]
@@ -189,8 +227,8 @@ class AutoIsing(IsingEstimator):
             for name in ("z", "p_value", "q_value"):
                 table[name] = getattr(judged, {"z": "deviates", "p_value": "chances", "q_value": "shares"}[name])[chosen]
             if inside:
-                place = _places_of(network.pairs, pairs, len(names))
-                table["coupling"], table["std_error"] = couplings[place], errors[place]
+                table["coupling"] = (estimates[tuple(pairs.T)] + estimates[tuple(pairs.T[::-1])]) / 2
+                table["std_error"] = errors[np.searchsorted(network.keys(network.pairs), network.keys(pairs))]
                 self.edges_ = table
             else:
                 scale = np.sqrt(network.curvatures.sum(axis=1))
@@ -203,24 +241,30 @@ def _yes(pair: tuple[int, int], pairs: Pairs) -> str:
     return "yes" if (pairs == pair).all(axis=1).any() else "no"
 
 
-def closed_form(normal: NormalEquations, pairs: Pairs, bethe: bool) -> tuple[Matrix, Matrix]:
-    """Estimates and fields from linear regressions of each spin on its neighbours, as they are or by Bethe's inversion.
+def closed_form(normal: NormalEquations, pairs: Pairs, how: str) -> tuple[Matrix, Matrix]:
+    """Estimates and fields from linear regressions of each spin on its neighbours, as they are or by Bethe's inversion."""
+    estimates = _on_neighbours(normal, pairs)
+    if how == "linear":
+        return estimates, normal.means - estimates @ normal.means
+    means = np.where(normal.changes, normal.means, 0.0)
+    couplings = np.zeros_like(estimates)
+    couplings[tuple(pairs.T)] = couplings[tuple(pairs.T[::-1])] = tree_couplings(normal, pairs)
+    return couplings, mean_field_fields("bethe", means, normal.matrix / normal.n_samples, couplings, normal.n_samples)
 
-    On a tree the inverse covariances are those of neighbours only: q_ij = -x_ij / (what is left of the variance of spin i).
+
+def tree_couplings(normal: NormalEquations, pairs: Pairs) -> Matrix:
+    """Couplings of the pairs by Bethe's inversion, exact where they form a tree.
+
+    The inverse covariances are those of neighbours only: q_ij = -x_ij / (what is left of the variance of spin i).
     """
+    estimates, (first, second) = _on_neighbours(normal, pairs), pairs.T
+    left = np.maximum(np.diagonal(normal.matrix) - (estimates * normal.matrix).sum(axis=1), 1e-9) / normal.n_samples
+    inverse = -(estimates[first, second] / left[first] + estimates[second, first] / left[second]) / 2
+    return bethe_couplings(inverse, normal.means[first], normal.means[second])[0]
+
+
+def _on_neighbours(normal: NormalEquations, pairs: Pairs) -> Matrix:
+    """Least squares of each spin on its neighbours."""
     chosen = np.zeros_like(normal.matrix)
     chosen[tuple(pairs.T)] = chosen[tuple(pairs.T[::-1])] = 1.0
-    estimates, _ = restricted_estimates(normal, chosen, 0.5, normal.n_spins)
-    if not bethe:
-        return estimates, normal.means - estimates @ normal.means
-    covariance = normal.matrix / normal.n_samples
-    left = np.maximum(np.diagonal(covariance) - (estimates * covariance).sum(axis=1), 1e-12)
-    inverse = -estimates / left[:, None]
-    means = np.where(normal.changes, normal.means, 0.0)
-    couplings = mean_field_couplings("bethe", means, covariance, (inverse + inverse.T) / 2, normal.n_samples, list(normal.names))
-    return couplings, mean_field_fields("bethe", means, covariance, couplings, normal.n_samples)
-
-
-def _places_of(pairs: Pairs, wanted: Pairs, n_spins: int) -> NDArray[np.intp]:
-    """Where the wanted pairs stand among pairs, which are sorted."""
-    return np.searchsorted(pairs[:, 0] * n_spins + pairs[:, 1], wanted[:, 0] * n_spins + wanted[:, 1])
+    return restricted_estimates(normal, chosen, 0.5, normal.n_spins)[0]

@@ -21,7 +21,7 @@ from isingkit.worlds.exact import exact
 class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator of couplings in the manner of scikit-learn: constructors only store, `fit` learns, names end in `_`."""
 
-    def __init__(self, *, threshold: float, rule: str, fit_fields: bool, binarize: float | None, missing: str) -> None:
+    def __init__(self, *, threshold: float | str, rule: str, fit_fields: bool, binarize: float | None, missing: str) -> None:
         self.threshold = threshold
         self.rule = rule
         self.fit_fields = fit_fields
@@ -86,12 +86,15 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         """Learn from samples; `warned`: constant columns were already warned of."""
 
     def _check_settings(self) -> None:
-        require_number("threshold", self.threshold, at_least=0)
+        self._check_threshold()
         require_instance("fit_fields", self.fit_fields, bool, "True or False")
         if self.missing not in ("error", "drop", "pairwise"):
             raise SettingError(setting="missing", value=self.missing, expected="'error', 'drop' or 'pairwise'")
         if self.rule not in RULES:
             raise SettingError(setting="rule", value=self.rule, expected="'average', 'and' or 'or'")
+
+    def _check_threshold(self) -> None:
+        require_number("threshold", self.threshold, at_least=0)
 
     def _read(self, X: Any, sample_weight: Any, reset: bool) -> tuple[PackedSpins, NDArray[np.float64] | None]:
         if isinstance(X, PackedSpins | Spins):
@@ -128,9 +131,13 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         self.estimates_, self.intercepts_ = estimates, intercepts
         self.n_samples_ = n_samples
         self.mapping_ = data.mapping
-        couplings = symmetric_couplings(estimates, self.threshold, self.rule)
+        couplings = symmetric_couplings(estimates, self._least_coupling(), self.rule)
         self.model_ = IsingModel(couplings, self._fields(couplings, means), data.names)
         return self
+
+    def _least_coupling(self) -> float:
+        """What counts as absent is below it."""
+        return float(self.threshold)
 
     def _fields(self, couplings: Any, means: Matrix) -> Matrix:
         return np.asarray(self.intercepts_ + self.estimates_ @ means - couplings @ means)

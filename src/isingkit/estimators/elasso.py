@@ -116,6 +116,6 @@ class ELassoIsing(IsingEstimator):
         warn_if_not_converged("ELassoIsing", float(residuals[best, spins].max()))
         self.penalties_, self.criteria_ = penalties[spins, best] / 2, criteria[best, spins]
         estimates, intercepts = path.estimates[best, spins], path.intercepts[best, spins]
-        self.weights_ = 4 * symmetric_couplings(estimates, self.threshold, self.rule).toarray()
+        self.weights_ = 4 * symmetric_couplings(estimates, self._least_coupling(), self.rule).toarray()
         self.thresholds_ = 2 * intercepts - 2 * estimates.sum(axis=1)
         return self._finish(packed, stat.n_samples, estimates, intercepts, rows.means)

@@ -31,15 +31,20 @@ class Judged:
 
 def deviate_to_look_at(n_spins: int, level: float, control: str) -> float:
     """Pairs outside a network with a lesser deviate cannot become edges."""
-    needed = norm.isf(level / max(n_spins * (n_spins - 1), 2)) if control == "fwer" else 0.0
-    return float(max(_LOOK, needed - _MARGIN))
+    return max(_LOOK, deviate_of_an_edge(n_spins, 1, level, control) - _MARGIN if control == "fwer" else 0.0)
+
+
+def deviate_of_an_edge(n_spins: int, n_edges: int, level: float, control: str) -> float:
+    """The least deviate of an edge in a network of so many."""
+    return float(norm.isf(level * (max(n_edges, 1) if control == "fdr" else 1) / max(n_spins * (n_spins - 1), 2)))
 
 
 def judge(network: Network, known: dict[int, float], pairs: Pairs, level: float, control: str, n_rounds: int) -> Judged:
     """These pairs, those of the network first. `known` keeps deviates for later."""
     keys = network.keys(pairs)
     new = np.array([key not in known for key in keys.tolist()], dtype=bool)
-    known.update(zip(keys[new].tolist(), network.deviates(pairs[new]).tolist(), strict=True))
+    needed = deviate_of_an_edge(network.n_spins, len(pairs), level, control)
+    known.update(zip(keys[new].tolist(), network.deviates(pairs[new], needed).tolist(), strict=True))
     deviates = np.array([known[key] for key in keys.tolist()])
     chances = np.asarray(2 * norm.sf(np.abs(deviates)))
     n_pairs = network.n_spins * (network.n_spins - 1) / 2

@@ -133,11 +133,8 @@ def mean_field_couplings(
         if method == "tap":
             square = 1 - 8 * products * inverse
             couplings = -2 * inverse / (1 + np.sqrt(np.maximum(square, 0.0)))
-        else:  # tanh J = -2q / (a + sqrt(a^2 - 4 q^2)), a form in which nothing is divided by a small q
-            a = np.sqrt(1 + 4 * np.outer(1 - means**2, 1 - means**2) * inverse**2) - 2 * products * inverse
-            square = a**2 - 4 * inverse**2
-            ratio = -2 * inverse / (a + np.sqrt(np.maximum(square, 0.0)))
-            couplings = np.arctanh(np.clip(ratio, -1 + 1e-12, 1 - 1e-12))
+        else:
+            couplings, square = bethe_couplings(inverse, means[:, None], means)
         none = (square < 0) & ~np.eye(len(means), dtype=bool)
         if none.any():
             warn(NoMeanFieldWarning(method=method, pairs=[(names[i], names[j]) for i, j in np.argwhere(np.triu(none))]))
@@ -145,6 +142,17 @@ def mean_field_couplings(
     couplings = np.array(couplings)
     np.fill_diagonal(couplings, 0.0)
     return couplings
+
+
+def bethe_couplings(inverse: Matrix, first: Matrix, second: Matrix) -> tuple[Matrix, Matrix]:
+    """Couplings from entries q of the inverse covariances and the means of both spins; and a square, below 0 where there is none.
+
+    tanh J = -2q / (a + sqrt(a^2 - 4 q^2)), a form in which nothing is divided by a small q.
+    """
+    a = np.sqrt(1 + 4 * (1 - first**2) * (1 - second**2) * inverse**2) - 2 * first * second * inverse
+    square = a**2 - 4 * inverse**2
+    ratio = -2 * inverse / (a + np.sqrt(np.maximum(square, 0.0)))
+    return np.arctanh(np.clip(ratio, -1 + 1e-12, 1 - 1e-12)), square
 
 
 def _cells(means: Matrix, covariance: Matrix, n_samples: float) -> tuple[Matrix, NDArray[np.bool_]]:

@@ -127,8 +127,8 @@ class Network:
         found = np.sort(found[found[:, 0] != found[:, 1]], axis=1)
         self.suspects = np.setdiff1d(np.union1d(old, self.keys(found)), self.keys(self.pairs))
 
-    def deviates(self, pairs: Pairs) -> Matrix:
-        """Deviates of single couplings, from both directions.
+    def deviates(self, pairs: Pairs, needed: float) -> Matrix:
+        """Deviates of single couplings; `needed` is the least that makes an edge.
 
         Clear edges need no test (couplings over their standard errors serve), nor do pairs outside that a first look acquits.
         """
@@ -137,7 +137,7 @@ class Network:
         dull = (np.abs(rough) <= self.look) & ~np.isin(self.keys(pairs), self.keys(self.pairs))
         found[dull] = rough[dull]
         unclear = (np.abs(found) < _CLEAR) & ~dull
-        found[unclear] = self._tested(pairs[unclear])
+        found[unclear] = self._tested(pairs[unclear], needed)
         return found
 
     def _clear(self, pairs: Pairs) -> Matrix:
@@ -151,11 +151,11 @@ class Network:
         forth, back = (np.asarray(table[pairs[:, a], pairs[:, 1 - a]]).ravel() for a in (0, 1))
         return np.where(forth * back > 0, np.sign(forth) * np.minimum(np.abs(forth), np.abs(back)), 0.0)
 
-    def _tested(self, pairs: Pairs) -> Matrix:
+    def _tested(self, pairs: Pairs, needed: float) -> Matrix:
         found = np.zeros(len(pairs))
         fixed = (self.spins, self.shares, self.indptr, self.indices, self.ridges, self.fields, self.couplings)
         with one_blas_thread():
-            spread(kernels.test_couplings, len(pairs), pairs, *fixed, found, chunk=32, n_jobs=self.n_jobs)
+            spread(kernels.test_couplings, len(pairs), pairs, needed, *fixed, found, chunk=32, n_jobs=self.n_jobs)
         return found
 
     def undirected(self) -> tuple[Matrix, Matrix]:

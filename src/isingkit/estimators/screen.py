@@ -31,9 +31,26 @@ def screen(normal: NormalEquations) -> Screen:
     """The screen by the ridge among RIDGES that predicts left-out samples best."""
     if normal.changes.sum() < 2:
         return Screen(np.zeros_like(normal.matrix), RIDGES[-1], 1.0)
+    return screen_at(normal, best_ridge(normal, RIDGES))
+
+
+def best_ridge(normal: NormalEquations, ridges: tuple[float, ...]) -> float:
+    """The one of the smallest leave-one-out error, by up to 64 spins."""
     changing = np.flatnonzero(normal.changes)
+    if len(changing) < 2:
+        return ridges[-1]
     spins = changing[np.linspace(0, len(changing) - 1, min(_LOOKED_AT, len(changing))).astype(int)]
-    return screen_at(normal, min(RIDGES, key=lambda ridge: _error_at(normal, ridge, spins)))
+    return min(ridges, key=lambda ridge: _error_at(normal, ridge, spins))
+
+
+def noise_at(normal: NormalEquations, ridge: float) -> float:
+    """Standard deviation of the ridge estimate of a coupling that is not there, about the same for all pairs."""
+    if np.isinf(ridge) or normal.changes.sum() < 2:
+        return float(1 / np.sqrt(normal.n_samples))
+    lower = np.tril(inverse_of(normal, ridge)) * normal.n_samples
+    diagonal, below = np.diagonal(lower).copy(), lower**2
+    left_out, noise = _noise(normal, ridge, diagonal, below.sum(axis=0) + below.sum(axis=1) - diagonal**2)
+    return float(np.sqrt(left_out[normal.changes].mean() * noise[normal.changes].mean()))
 
 
 def _error_at(normal: NormalEquations, ridge: float, spins: NDArray[np.intp]) -> float:
@@ -42,12 +59,11 @@ def _error_at(normal: NormalEquations, ridge: float, spins: NDArray[np.intp]) ->
     columns[spins, np.arange(len(spins))] = normal.n_samples
     resolvent, _ = lapack.dpotrs(factor_of(normal, ridge), columns, lower=0, overwrite_b=1)
     diagonal, squares = resolvent[spins, np.arange(len(spins))], (resolvent**2).sum(axis=0)
-    left_out, _, _ = _left_out(normal, ridge, diagonal, squares)
-    return float(left_out.mean())
+    return float(_left_out(normal, ridge, diagonal, squares)[0].mean())
 
 
-def _left_out(normal: NormalEquations, ridge: float, diagonal: Matrix, squares: Matrix) -> tuple[Matrix, float, float]:
-    r"""Mean squared leave-one-out errors of spins, t and t2, from R_ii and (R^2)_ii of those spins.
+def _left_out(normal: NormalEquations, ridge: float, diagonal: Matrix, squares: Matrix) -> tuple[Matrix, float]:
+    r"""Mean squared leave-one-out errors of spins, and t2, from R_ii and (R^2)_ii of those spins.
 
     With C the sample correlations, z = \lambda / \alpha and R = (C + z)^{-1}: t = Tr C R / N is the share of unknowns in use, and a
     residual left out is a residual over 1 - t / \alpha.
@@ -56,7 +72,7 @@ def _left_out(normal: NormalEquations, ridge: float, diagonal: Matrix, squares: 
     in_use, turn = 1 - z * diagonal.mean(), -(diagonal - z * squares).mean()
     effective = z / (1 - in_use / alpha)
     in_use_twice = (in_use + effective * turn) / (1 + effective * turn / alpha)
-    return (1 / diagonal - z * squares / diagonal**2) / (1 - in_use / alpha) ** 2, in_use, in_use_twice
+    return (1 / diagonal - z * squares / diagonal**2) / (1 - in_use / alpha) ** 2, in_use_twice
 
 
 def screen_at(normal: NormalEquations, ridge: float) -> Screen:
@@ -65,22 +81,27 @@ def screen_at(normal: NormalEquations, ridge: float) -> Screen:
     The noise of \hat J_ij is E_i [C' (C' + k)^{-2}]_jj / M with E_i the leave-one-out error, where the true correlations C' with
     their effective ridge k are told from the sample's by t2: [C R^2]_jj (1 - t2 / \alpha).
     """
-    n_spins, n_samples, changes = normal.n_spins, normal.n_samples, normal.changes
-    alpha, z = n_samples / n_spins, ridge * n_spins / n_samples
+    n_samples, changes = normal.n_samples, normal.changes
     lower = np.tril(inverse_of(normal, ridge))
     resolvent = n_samples * (lower + np.tril(lower, -1).T)
     diagonal, squares = np.diagonal(resolvent).copy(), np.einsum("ij,ij->i", resolvent, resolvent)
-    errors, _, in_use_twice = _left_out(normal, ridge, diagonal[changes], squares[changes])
-    left_out = np.ones(n_spins)
-    left_out[changes] = errors
-    noise = np.maximum((diagonal - z * squares) * (1 - in_use_twice / alpha) / n_samples, 1e-300)
+    left_out, noise = _noise(normal, ridge, diagonal, squares)
     own, others = 1 / (diagonal * np.sqrt(left_out)), 1 / np.sqrt(noise)
     scores = np.outer(own, others)
     scores = resolvent * (scores + scores.T) / -2
     scores[~changes], scores[:, ~changes] = 0.0, 0.0
     scores[tuple(normal.unobserved.T)] = scores[tuple(normal.unobserved.T[::-1])] = 0.0
     np.fill_diagonal(scores, 0.0)
-    return Screen(scores, ridge, float(errors.mean()))
+    return Screen(scores, ridge, float(left_out[changes].mean()))
+
+
+def _noise(normal: NormalEquations, ridge: float, diagonal: Matrix, squares: Matrix) -> tuple[Matrix, Matrix]:
+    """The noise of estimate (i, j) has variance left_out[i] * noise[j]."""
+    alpha, z = normal.n_samples / normal.n_spins, ridge * normal.n_spins / normal.n_samples
+    errors, in_use_twice = _left_out(normal, ridge, diagonal[normal.changes], squares[normal.changes])
+    left_out = np.ones(normal.n_spins)
+    left_out[normal.changes] = errors
+    return left_out, np.maximum((diagonal - z * squares) * (1 - in_use_twice / alpha) / normal.n_samples, 1e-300)
 
 
 def candidates(found: Screen, normal: NormalEquations) -> Pairs:

@@ -2,15 +2,21 @@
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import spread
 from isingkit.estimators.base import LinearEstimator
 from isingkit.estimators.normal import Matrix, NormalEquations, refuse_duplicates
 from isingkit.estimators.ridge import ridge_estimates
+from isingkit.estimators.screen import best_ridge, noise_at
 from isingkit.exceptions import StageTwoError, require_number
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
+
+_RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0)
+_ABSENT = 4.0  # couplings of each spin that are not there and pass stage one
+_FALSE = 0.05  # share of edges
 
 
 class TwoStageIsing(LinearEstimator):
@@ -24,11 +30,14 @@ class TwoStageIsing(LinearEstimator):
     Parameters
     ----------
     ridge
-        lambda of stage one, exactly the paper's. Infinity screens on sample correlations instead.
+        lambda of stage one, exactly the paper's. Infinity screens on sample correlations instead; "auto" takes the one that
+        predicts left-out samples best.
     prune
-        K_1: estimates of stage one below it are dropped.
+        K_1: estimates of stage one below it are dropped. "auto" knows their noise from theory and lets about four absent couplings
+        of each spin through.
     threshold
-        K_2: couplings of stage two below it count as absent.
+        K_2: couplings of stage two below it count as absent. "auto" takes the smallest at which noise, again known, would make at
+        most one edge in twenty.
     rule
         How two directed estimates become one coupling: "average" thresholds their mean; "and" asks both to pass; "or" asks one to.
     fit_fields
@@ -42,6 +51,12 @@ class TwoStageIsing(LinearEstimator):
     ----------
     stage_one_estimates_
         (n_spins, n_spins) array: the ridge estimates before pruning, or sample correlations where ridge is infinite.
+    ridge_
+        The ridge used.
+    prune_
+        The K_1 used.
+    threshold_
+        The K_2 used.
     support_sizes_
         (n_spins,) array: how many candidates of each spin survive stage one.
     estimates_
@@ -69,9 +84,9 @@ class TwoStageIsing(LinearEstimator):
     def __init__(
         self,
         *,
-        ridge: float = 1.0,
-        prune: float = 0.08,
-        threshold: float = 0.15,
+        ridge: float | str = 1.0,
+        prune: float | str = 0.08,
+        threshold: float | str = 0.15,
         rule: str = "average",
         fit_fields: bool = True,
         binarize: float | None = None,
@@ -83,23 +98,55 @@ class TwoStageIsing(LinearEstimator):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        require_number("ridge", self.ridge, above=0, finite=False)
-        require_number("prune", self.prune, at_least=0)
+        require_number("ridge", self.ridge, above=0, finite=False, auto=True)
+        require_number("prune", self.prune, at_least=0, auto=True)
+
+    def _check_threshold(self) -> None:
+        require_number("threshold", self.threshold, at_least=0, auto=True)
+
+    def _least_coupling(self) -> float:
+        return self.threshold_
 
     def _regress(
         self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
-        if np.isinf(self.ridge):
+        self.ridge_ = best_ridge(normal, _RIDGES) if self.ridge == "auto" else float(self.ridge)
+        if np.isinf(self.ridge_):
             self.stage_one_estimates_ = correlations(normal)
         else:
-            self.stage_one_estimates_ = ridge_estimates(normal, self.ridge, packed, weights)
+            self.stage_one_estimates_ = ridge_estimates(normal, self.ridge_, packed, weights)
+        self.prune_ = auto_prune(normal, self.ridge_) if self.prune == "auto" else float(self.prune)
         most = normal.n_rows - 1 - int(self.fit_fields)
         try:
-            estimates, self.support_sizes_ = restricted_estimates(normal, self.stage_one_estimates_, self.prune, most)
+            estimates, self.support_sizes_ = restricted_estimates(normal, self.stage_one_estimates_, self.prune_, most)
         except StageTwoError:
             refuse_duplicates(stat, normal)  # the likeliest cause, and a clearer message
             raise
+        self.threshold_ = auto_threshold(normal, estimates) if self.threshold == "auto" else float(self.threshold)
         return estimates
+
+
+def auto_prune(normal: NormalEquations, ridge: float) -> float:
+    """K_1 that lets a few absent couplings of each spin through, and fewer where samples are few."""
+    through = min(_ABSENT, normal.n_samples / 20)
+    return noise_at(normal, ridge) * float(norm.isf(min(through / max(normal.n_spins - 1, 1), 0.9) / 2))
+
+
+def auto_threshold(normal: NormalEquations, estimates: Matrix) -> float:
+    """K_2 at which absent couplings would make at most one edge in twenty.
+
+    Least squares on n candidates has a noise of sqrt(e / (M - n)), e the share of a spin's variance that they leave.
+    """
+    variances = np.diagonal(normal.matrix)[normal.changes]
+    if len(variances) < 2:
+        return 0.0
+    left = 1 - (estimates * normal.matrix).sum(axis=1)[normal.changes] / variances
+    sizes = (estimates != 0).sum(axis=1)[normal.changes]
+    noise = np.sqrt((np.maximum(left, 1e-12) / np.maximum(normal.n_samples - sizes - 1, 1)).mean())
+    found = np.sort(np.abs(estimates + estimates.T)[np.triu_indices(normal.n_spins, 1)] / 2)[::-1]
+    absent = normal.n_spins * (normal.n_spins - 1) * norm.sf(found / noise)
+    passes = np.flatnonzero(absent <= _FALSE * np.arange(1, len(found) + 1))
+    return float(found[passes[-1]] * (1 - 1e-9)) if len(passes) else float(noise * norm.isf(_FALSE / len(found) / 2))
 
 
 def correlations(normal: NormalEquations) -> Matrix:

@@ -1,0 +1,197 @@
+"""Diagnostics: when not to trust a network, in plain words."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.stats import norm
+
+from isingkit.estimators.network import Network
+from isingkit.estimators.normal import Matrix, NormalEquations
+from isingkit.estimators.screen import Pairs
+from isingkit.exceptions import DoubtWarning, warn
+from isingkit.packing import PackedSpins
+
+_LEAST_LEFT = 0.4  # of the variance of spins, once their neighbours are known
+_MOST_OFF = 0.1  # of couplings, between Bethe's inversion and the refit
+_MOST_ORDER = 0.3  # of all variance in one mode
+_MOST_LEFTOVER = 2.5  # largest eigenvalue of deviates outside the network, in units of that of noise
+_LEAST_POWER = 0.95  # chance to find an edge like the median of those found
+_TYPICAL = 0.3  # coupling, where none was found
+_MOST_MEMORY = 0.05  # autocorrelation of rows
+_ALIKE = 0.95  # correlation
+_MOST_LATE = 0.1  # share of edges that the screen had dropped
+_LARGE = 5.0  # standard errors
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One thing that was looked at."""
+
+    check: str
+    value: float
+    limit: float  # beyond it, the check is serious
+    serious: bool
+    words: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What the checks look at: a network found, and on the way to it."""
+
+    network: Network
+    tree_couplings: Matrix  # (n_edges,): couplings by Bethe's inversion
+    deviates: Matrix  # of the edges
+    needed: float  # deviate that makes an edge
+    survivors: Pairs
+
+
+def diagnose(evidence: Evidence) -> tuple[Diagnosis, ...]:
+    """Every check, serious or not; serious ones warn."""
+    checks = (_samples, _memory, _alike, _strength, _loops, _screen, _order, _hidden)
+    found = tuple(check(evidence) for check in checks)
+    for one in found:
+        if one.serious:
+            warn(DoubtWarning(check=one.check, words=one.words))
+    return found
+
+
+def _samples(e: Evidence) -> Diagnosis:
+    """Would an edge like the median one be found again?"""
+    network, changes = e.network, e.network.normal.changes
+    information = np.sqrt(max(float(np.median(network.curvatures[changes].sum(axis=1))), 1.0)) if changes.any() else 1.0
+    typical = float(np.median(np.abs(e.deviates))) if len(e.deviates) else _TYPICAL * information
+    power, smallest = float(norm.cdf(typical - e.needed)), (e.needed + norm.ppf(0.9)) / information
+    words = f"with {network.shares.sum():.0f} rows a coupling must be about {smallest:.2f} to be found in nine of ten cases"
+    if power < _LEAST_POWER:
+        words += "; weaker ones are probably there and were missed: more rows would find more edges"
+    return Diagnosis("few samples", power, _LEAST_POWER, power < _LEAST_POWER, words)
+
+
+def _memory(e: Evidence) -> Diagnosis:
+    """Are neighbouring rows alike? Pooled autocorrelation of all spins; its error counts that spins are correlated."""
+    packed, normal = e.network.packed, e.network.normal
+    if e.network.weights is not None or packed.n_samples < 20:
+        return Diagnosis(
+            "rows alike",
+            0.0,
+            _MOST_MEMORY,
+            False,
+            "rows have weights or are few: whether neighbouring ones are alike was not looked at",
+        )
+    value, error = autocorrelation(packed, normal)
+    left = packed.n_samples * (1 - value) / (1 + value)
+    serious = value > max(_MOST_MEMORY, _LARGE * error)
+    words = f"neighbouring rows have a correlation of {value:.2f}"
+    if serious:
+        words += (
+            f", as if there were only some {left:.0f} independent rows: errors are too small by a factor of about "
+            f"{np.sqrt((1 + value) / (1 - value)):.1f}, and weak edges may be chance; use rows further apart"
+        )
+    return Diagnosis("rows alike", value, _MOST_MEMORY, serious, words)
+
+
+def autocorrelation(packed: PackedSpins, normal: NormalEquations) -> tuple[float, float]:
+    """Correlation of spins with themselves one row later, all spins together, and its standard error were rows independent."""
+    values = np.asarray(packed, dtype=np.float32)
+    centred = np.where(values == 0, 0.0, values - normal.means.astype(np.float32))
+    covariance = normal.matrix / normal.n_samples
+    total = float(np.trace(covariance))
+    if total <= 0:
+        return 0.0, np.inf
+    value = float(np.einsum("ki,ki->", centred[1:], centred[:-1], dtype=np.float64)) / (len(centred) - 1) / total
+    return float(np.clip(value, -0.99, 0.99)), float(np.linalg.norm(covariance) / total / np.sqrt(len(centred)))
+
+
+def _alike(e: Evidence) -> Diagnosis:
+    """Are there columns that say nearly the same?"""
+    correlation = np.abs(np.triu(_correlations(e.network.normal), 1))
+    largest = float(correlation.max(initial=0.0))
+    words = f"the largest correlation of two columns is {largest:.2f}"
+    if largest > _ALIKE:
+        names, pairs = e.network.normal.names, np.argwhere(correlation > _ALIKE)
+        some = ", ".join(f"'{names[i]}' and '{names[j]}'" for i, j in pairs[:3])
+        words = (
+            f"{some}{' and others' if len(pairs) > 3 else ''} are nearly the same: which of them has an edge is chance; keep one"
+        )
+    return Diagnosis("columns alike", largest, _ALIKE, largest > _ALIKE, words)
+
+
+def _strength(e: Evidence) -> Diagnosis:
+    """How much of spins is left open once their neighbours are known?"""
+    connected = np.diff(e.network.indptr) > 0
+    variances = np.diagonal(e.network.normal.matrix)[connected] * (e.network.shares.sum() / e.network.normal.n_samples)
+    left = float((e.network.curvatures.sum(axis=1)[connected] / np.maximum(variances, 1e-9)).mean()) if connected.any() else 1.0
+    words = f"neighbours leave {left:.0%} of a spin's variance open"
+    if left < _LEAST_LEFT:
+        words += ": couplings are strong, so linear estimates are far off and some edges hide behind others; trust the refit only"
+    return Diagnosis("strong coupling", left, _LEAST_LEFT, left < _LEAST_LEFT, words)
+
+
+def _loops(e: Evidence) -> Diagnosis:
+    """Do couplings that would be exact on a tree differ from the refit's?"""
+    couplings, errors = e.network.undirected()
+    if len(couplings) == 0:
+        return Diagnosis("loops", 0.0, _MOST_OFF, False, "there are no edges, so no loops")
+    off = e.tree_couplings - couplings
+    share = float(np.abs(off).mean() / np.abs(couplings).mean())
+    beyond_noise = np.sqrt(np.mean((off / np.maximum(errors, 1e-9)) ** 2)) > 2
+    words = f"a formula that is exact without loops changes couplings by {share:.0%}"
+    if share > _MOST_OFF and beyond_noise:
+        words += ": loops or unmodelled dependence matter, so refit='bethe' and linear estimates are not to be trusted here"
+    return Diagnosis("loops", share, _MOST_OFF, bool(share > _MOST_OFF and beyond_noise), words)
+
+
+def _screen(e: Evidence) -> Diagnosis:
+    """Did the linear steps miss edges that later tests brought in?"""
+    network = e.network
+    missed = len(np.setdiff1d(network.keys(network.pairs), network.keys(e.survivors)))
+    share = missed / max(len(network.pairs), 1)
+    words = (
+        f"{missed} of {len(network.pairs)} edges were not among those that the linear steps had left, and were found by later tests"
+    )
+    return Diagnosis("linear screen", share, _MOST_LATE, share > _MOST_LATE, words)
+
+
+def _order(e: Evidence) -> Diagnosis:
+    """Does one mode carry much of the variance?"""
+    correlation = _correlations(e.network.normal)
+    share = _largest_eigenvalue(correlation) / max(len(correlation), 1)
+    noise = (1 + np.sqrt(len(correlation) / max(e.network.normal.n_samples, 1.0))) ** 2 / max(len(correlation), 1)
+    serious = share > max(_MOST_ORDER, 2 * noise) and len(correlation) > 2
+    words = f"one mode carries {share:.0%} of the variance"
+    if serious:
+        words += ": the spins move together, as in a magnet that has ordered, so that samples tell couplings apart only poorly"
+    return Diagnosis("order", share, _MOST_ORDER, bool(serious), words)
+
+
+def _hidden(e: Evidence) -> Diagnosis:
+    """Is there a dense part of low rank in what the network leaves? Noise has eigenvalues up to 2 sqrt(N)."""
+    network = e.network
+    left = (network.scores + network.scores.T).astype(np.float64) / 2
+    left[tuple(network.pairs.T)] = left[tuple(network.pairs.T[::-1])] = 0.0
+    np.fill_diagonal(left, 0.0)
+    np.clip(left, -6, 6, out=left)
+    value = _largest_eigenvalue(left) / (2 * np.sqrt(max(network.n_spins, 1)))
+    serious = value > _MOST_LEFTOVER and network.n_spins > 10
+    words = f"outside the network, deviates have an eigenvalue {value:.1f} times that of noise"
+    if serious:
+        words += (
+            ": many pairs are a little more alike than the edges explain, which one thing that acts on all spins and is no column "
+            "would do (a common cause, a trend, a group of respondents); edges may stand for it"
+        )
+    return Diagnosis("hidden cause", value, _MOST_LEFTOVER, serious, words)
+
+
+def _correlations(normal: NormalEquations) -> Matrix:
+    part = normal.matrix[np.ix_(normal.changes, normal.changes)]
+    deviations = np.sqrt(np.diagonal(part))
+    return np.asarray(part / np.outer(deviations, deviations))
+
+
+def _largest_eigenvalue(matrix: Matrix) -> float:
+    if len(matrix) < 30:
+        return float(np.linalg.eigvalsh(matrix)[-1]) if len(matrix) else 0.0
+    operator = LinearOperator(matrix.shape, matvec=lambda x: matrix @ x, dtype=np.float64)
+    start = np.random.default_rng(0).normal(size=len(matrix))  # a fixed one, for the same answer every time
+    return float(eigsh(operator, k=1, which="LA", v0=start, tol=1e-3, return_eigenvectors=False)[0])
