@@ -160,7 +160,7 @@ def test_elimination_equals_the_plain_reference(spins):
         near = sorted({int(b if a == i else a) for a, b in pairs if i in (a, b)})
         for j in reference.backward_elimination(spins, i, near, cost):
             expected.add((min(i, j), max(i, j)))
-    assert {tuple(pair) for pair in eliminate(normal, pairs).tolist()} == expected
+    assert {tuple(pair) for pair in eliminate(normal, pairs).survivors.tolist()} == expected
 
 
 def test_every_edge_and_every_rejected_pair_comes_with_its_evidence(spins):
@@ -177,11 +177,13 @@ def test_every_edge_and_every_rejected_pair_comes_with_its_evidence(spins):
         assert graph.edges[row["source"], row["target"]]["coupling"] == pytest.approx(row["coupling"])
     first = fit.edges_[0]
     said = fit.explain(first["target"], first["source"])
-    for word in ("screen", "candidate  yes", "kept", "coupling", "p = ", "verdict    an edge, by fdr at level 0.1"):
+    for word in ("screen", "candidate  yes", "kept it of", "coupling", "p = ", "verdict    an edge, by fdr at level 0.1"):
         assert word in said
     assert "not an edge" in fit.explain("q0", "q11")
     with pytest.raises(ex.SettingError, match="one of q0, q1"):
         fit.explain("q0", "nobody")
+    with pytest.raises(ex.SettingError, match="two different spins"):
+        fit.explain("q0", "q0")
 
 
 def test_closed_form_refits_are_exact_on_trees():

@@ -1,8 +1,11 @@
 """Real tables, with what others know of them."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import spearmanr
 
 import isingkit as ik
 from isingkit import exceptions as ex
@@ -10,10 +13,6 @@ from isingkit import exceptions as ex
 
 def test_court_couplings_order_as_the_exact_maximum_likelihood_ones_do(shared_data):
     """Nine justices: linear estimates are no couplings, but rank as the exact ones (Spearman above 0.9; shuffled, below 0.5)."""
-    import json
-
-    from scipy.stats import spearmanr
-
     table = pd.read_csv(shared_data / "scotus_rehnquist2_895x9.csv")
     exact = json.loads((shared_data / "reference" / "exact_mle_scotus.json").read_text())
     couplings = np.array(next(value for key, value in exact.items() if np.shape(value) == (9, 9)))
@@ -73,3 +72,46 @@ def test_neurons_of_head_direction_couple_by_their_directions(shared_data):
     above = np.triu_indices(len(heads), 1)
     cosines = np.cos(direction[:, None] - direction)[above]
     assert np.corrcoef(cosines, mean[np.ix_(heads, heads)][above])[0, 1] > 0.5
+
+
+def without_knobs(table):
+    """Couplings above the diagonal that AutoIsing finds; these tables give it reason to doubt."""
+    with pytest.warns(ex.DoubtWarning):
+        fit = ik.AutoIsing().fit(table)
+    return fit, fit.model_.couplings.toarray()[np.triu_indices(table.shape[1], 1)]
+
+
+def test_court_without_knobs_has_the_exact_couplings(shared_data):
+    """Edges carry the exact maximum-likelihood couplings (correlation above 0.95), and what is no edge is weak there."""
+    exact = json.loads((shared_data / "reference" / "exact_mle_scotus.json").read_text())
+    theirs = np.array(exact["J"])[np.triu_indices(9, 1)]
+    fit, ours = without_knobs(pd.read_csv(shared_data / "scotus_rehnquist2_895x9.csv"))
+    assert np.corrcoef(ours[ours != 0], theirs[ours != 0])[0, 1] > 0.95
+    assert np.abs(theirs[ours == 0]).mean() < np.abs(theirs[ours != 0]).mean() / 2
+    assert {one.check for one in fit.diagnostics_ if one.serious} == {"strong coupling", "loops", "order"}
+
+
+def test_symptoms_without_knobs_are_isingfits_surest(shared_data):
+    """Every edge is one of IsingFit's 70, and its strongest twenty are all there."""
+    table = pd.read_csv(shared_data / "adhd_symptoms_355x19.csv").drop(columns="group")
+    weights = np.array(json.loads((shared_data / "reference" / "isingfit_adhd_all_g0.25_AND.json").read_text())["weights"])
+    theirs = weights[np.triu_indices(18, 1)]
+    _, ours = without_knobs(table)
+    assert np.count_nonzero(ours) > 30
+    assert (theirs[ours != 0] != 0).mean() > 0.95
+    assert (ours[np.argsort(-np.abs(theirs))[:20]] != 0).all()
+
+
+def test_neurons_without_knobs_couple_by_direction_and_hardly_across_regions(shared_data):
+    """And neighbouring bins of 25 ms are said to be alike."""
+    units = pd.read_csv(shared_data / "hd_spikes_units.csv").set_index("unit")
+    fit, _ = without_knobs(pd.read_csv(shared_data / "hd_spikes_25ms_21174x15.csv.gz")[list(units.index)])
+    couplings = fit.model_.couplings.toarray()
+    heads, places = np.flatnonzero(units["region"] == "adn"), np.flatnonzero(units["region"] != "adn")
+    direction = units["preferred_dir_rad"].to_numpy()[heads]
+    above = np.triu_indices(len(heads), 1)
+    assert np.corrcoef(np.cos(direction[:, None] - direction)[above], couplings[np.ix_(heads, heads)][above])[0, 1] > 0.5
+    across = np.abs(couplings[np.ix_(heads, places)]).mean()
+    for region in (heads, places):
+        assert across < np.abs(couplings[np.ix_(region, region)][np.triu_indices(len(region), 1)]).mean() / 2
+    assert "rows alike" in {one.check for one in fit.diagnostics_ if one.serious}

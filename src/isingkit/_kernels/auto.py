@@ -5,6 +5,7 @@ from numba import njit
 
 from isingkit._kernels.elementary import exp, tanh
 
+KEPT = 0  # in the order of elimination
 _STEPS = 30
 _SHORT = 1e-4  # step of Newton's method after which the next would be about its square
 _CLEAR = 9.0  # a score so many standard errors away needs no better tail
@@ -13,10 +14,11 @@ _SMALL = 2.0  # and neither does one that is nothing special
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def eliminate(start, stop, normal, indptr, indices, n_samples, cost, kept):
+def eliminate(start, stop, normal, indptr, indices, n_samples, cost, order):
     """Drop the weakest candidate of spin i in least squares, again and again, while that costs less than `cost`.
 
-    normal: (n_spins, n_spins), S'S     indptr, indices: candidates, CSR     kept: like indices, bool, overwritten
+    normal: (n_spins, n_spins), S'S     indptr, indices: candidates, CSR     order: like indices,
+    overwritten: 1 for the first that was dropped, and so on; KEPT for those that were not
     A candidate costs the rise of M log RSS. With B the inverse of G[a, a], x = B G[a, i]: dropping j raises RSS by x_j^2 / B_jj.
     """
     for i in range(start, stop):
@@ -34,7 +36,8 @@ def eliminate(start, stop, normal, indptr, indices, n_samples, cost, kept):
         x = np.dot(inverse, right)
         left = max(normal[i, i] - np.dot(x, right), 1e-9 * normal[i, i])
         alive = np.ones(size, np.bool_)
-        for _ in range(size):
+        order[first : first + size] = KEPT
+        for number in range(size):
             weakest, least = -1, np.inf
             for a in range(size):
                 if alive[a] and x[a] * x[a] < least * inverse[a, a]:
@@ -42,6 +45,7 @@ def eliminate(start, stop, normal, indptr, indices, n_samples, cost, kept):
             if n_samples * np.log1p(least / left) >= cost:
                 break
             alive[weakest] = False
+            order[first + weakest] = number + 1
             left += least
             row = inverse[weakest] / inverse[weakest, weakest]
             own = x[weakest]
@@ -50,7 +54,6 @@ def eliminate(start, stop, normal, indptr, indices, n_samples, cost, kept):
                 pivot = inverse[a, weakest]
                 for b in range(size):
                     inverse[a, b] -= pivot * row[b]
-        kept[first : first + size] = alive
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})

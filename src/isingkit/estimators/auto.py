@@ -63,8 +63,8 @@ class AutoIsing(IsingEstimator):
         What the first step found: scores, ridge, error.
     candidates_
         (n, 2) array: pairs that the screen let through.
-    survivors_
-        (n, 2) array: pairs that elimination left.
+    elimination_
+        What elimination left (`survivors`), and in which order each spin dropped its candidates.
     n_rounds_
         Rounds of refit and judge.
     estimates_
@@ -128,7 +128,7 @@ class AutoIsing(IsingEstimator):
         self._report(network, judged, estimates, errors)
         needed = deviate_of_an_edge(normal.n_spins, len(network.pairs), self.level, self.control)
         self.diagnostics_ = diagnose(
-            Evidence(network, tree_couplings(normal, network.pairs), self.edges_["z"], needed, self.survivors_)
+            Evidence(network, tree_couplings(normal, network.pairs), self.edges_["z"], needed, self.elimination_.survivors)
         )
         if self.fit_fields:
             intercepts[~normal.changes] = constant_fields(normal.means[~normal.changes], normal.n_samples)
@@ -139,10 +139,10 @@ class AutoIsing(IsingEstimator):
     def _find(self, packed: PackedSpins, weights: Matrix | None, normal: NormalEquations) -> tuple[Network, Judged]:
         self.screen_ = screen(normal)
         self.candidates_ = candidates(self.screen_, normal)
-        self.survivors_ = eliminate(normal, self.candidates_, self.n_jobs)
+        self.elimination_ = eliminate(normal, self.candidates_, self.n_jobs)
         look = deviate_to_look_at(normal.n_spins, self.level, self.control)
         network = Network(packed, weights, normal, self.fit_fields, look, self.n_jobs)
-        network.connect(self.survivors_)
+        network.connect(self.elimination_.survivors)
         return network, settle(network, self.candidates_, self.level, self.control)
 
     def stability(
@@ -190,15 +190,20 @@ class AutoIsing(IsingEstimator):
         for name in (first, second):
             if name not in names:
                 raise SettingError(setting="name of a spin", value=name, expected="one of " + ", ".join(names[:20]))
+        if first == second:
+            raise SettingError(setting="pair", value=(first, second), expected="two different spins")
         i, j = sorted((names.index(first), names.index(second)))
+        is_candidate = bool((self.candidates_ == (i, j)).all(axis=1).any())
         score = float(self.screen_.scores[i, j])
         ranks = [int((np.abs(self.screen_.scores[a]) > abs(score)).sum()) + 1 for a in (i, j)]
         lines = [
             f"screen     {score:+.1f} standard errors at ridge {self.screen_.ridge:g}: "
             f"number {ranks[0]} of '{names[i]}', number {ranks[1]} of '{names[j]}'",
-            f"candidate  {_yes((i, j), self.candidates_)}",
-            f"eliminate  {'kept' if _yes((i, j), self.survivors_) == 'yes' else 'not kept'}",
+            f"candidate  {'yes' if is_candidate else 'no'}",
         ]
+        if is_candidate:
+            lines.append("eliminate  " + ", ".join(self._eliminated(a, b) for a, b in ((i, j), (j, i))))
+        n_lines = len(lines)
         tables = [(self.edges_, "an edge"), (self.rejected_, "not an edge")]
         for table, verdict in tables:
             here = table[(table["source"] == names[i]) & (table["target"] == names[j])]
@@ -207,9 +212,16 @@ class AutoIsing(IsingEstimator):
                 lines.append(f"refit      coupling {row['coupling']:+.3f}{error}")
                 lines.append(f"judge      z = {row['z']:+.2f}, p = {row['p_value']:.2g}, q = {row['q_value']:.2g}")
                 lines.append(f"verdict    {verdict}, by {self.control} at level {self.level:g}")
-        if len(lines) == 3:
+        if len(lines) == n_lines:
             lines.append("verdict    not an edge: nothing in the screen nor in the network found hints at one")
         return "\n".join(lines)
+
+    def _eliminated(self, spin: int, candidate: int) -> str:
+        own = self.elimination_.directed[:, 0] == spin
+        order = int(self.elimination_.order[own & (self.elimination_.directed[:, 1] == candidate)][0])
+        return f"'{self.model_.names[spin]}' " + (
+            f"dropped it, number {order} of {own.sum()}" if order else f"kept it of {own.sum()}"
+        )
 
     def _fields(self, couplings: Any, means: Matrix) -> Matrix:
         return np.asarray(self.intercepts_)
@@ -235,10 +247,6 @@ class AutoIsing(IsingEstimator):
                 table["std_error"] = 2 / (scale[pairs[:, 0]] + scale[pairs[:, 1]])
                 table["coupling"] = table["z"] * table["std_error"]
                 self.rejected_ = table
-
-
-def _yes(pair: tuple[int, int], pairs: Pairs) -> str:
-    return "yes" if (pairs == pair).all(axis=1).any() else "no"
 
 
 def closed_form(normal: NormalEquations, pairs: Pairs, how: str) -> tuple[Matrix, Matrix]:

@@ -27,6 +27,15 @@ class Screen:
     error: float  # mean squared leave-one-out error of a spin
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Elimination:
+    """What elimination left, and in which order the rest went."""
+
+    survivors: Pairs  # kept at either end
+    directed: NDArray[np.int64]  # (2 n_candidates, 2): a spin, and a candidate of it
+    order: NDArray[np.int64]  # (2 n_candidates,): 1 for the candidate that the spin dropped first, and so on; 0 if it kept it
+
+
 def screen(normal: NormalEquations) -> Screen:
     """The screen by the ridge among RIDGES that predicts left-out samples best."""
     if normal.changes.sum() < 2:
@@ -113,17 +122,18 @@ def candidates(found: Screen, normal: NormalEquations) -> Pairs:
     return np.argwhere(np.triu(chosen, 1))
 
 
-def eliminate(normal: NormalEquations, pairs: Pairs, n_jobs: int | None = None) -> Pairs:
-    """Pairs that backward elimination by the extended Bayesian criterion leaves at either end."""
+def eliminate(normal: NormalEquations, pairs: Pairs, n_jobs: int | None = None) -> Elimination:
+    """Backward elimination of each spin's candidates by the extended Bayesian criterion."""
     graph = neighbours(pairs, normal.n_spins)
-    kept = np.zeros(len(graph.indices), dtype=bool)
+    order = np.zeros(len(graph.indices), dtype=np.int64)
     cost = np.log(max(normal.n_effective, 2.0)) + np.log(max(normal.n_spins, 2))
-    arguments = (normal.matrix, graph.indptr, graph.indices, normal.n_effective, cost, kept)
+    arguments = (normal.matrix, graph.indptr, graph.indices, normal.n_effective, cost, order)
     with one_blas_thread():
         spread(kernels.eliminate, normal.n_spins, *arguments, chunk=16, n_jobs=n_jobs)
     rows = np.repeat(np.arange(normal.n_spins), np.diff(graph.indptr))
-    left = np.column_stack([rows, graph.indices])[kept]
-    return np.unique(np.sort(left, axis=1), axis=0).reshape(-1, 2)
+    directed = np.column_stack([rows, graph.indices])
+    left = np.sort(directed[order == kernels.KEPT], axis=1)
+    return Elimination(np.unique(left, axis=0).reshape(-1, 2), directed, order)
 
 
 def neighbours(pairs: Pairs, n_spins: int) -> Any:
