@@ -173,7 +173,8 @@ def trials(section: str, share: float) -> Iterator[Trial]:
     elif section == "few":
         yield from ((few, (seed,)) for seed in worlds(20))
     elif section == "field":
-        yield from ((field, (cell, n, seed)) for cell in CELLS for n in SHARES_OF_N for seed in worlds(60))
+        number = {n: 300 if n == 1.0 else 60 for n in SHARES_OF_N}
+        yield from ((field, (cell, n, seed)) for cell in CELLS for n in SHARES_OF_N for seed in worlds(number[n]))
     elif section == "lattices":
         yield from ((lattices, (*setting, seed)) for setting in [(4, 0.8, 20_000), (8, 0.9, 4096)] for seed in worlds(10))
     elif section == "calibration":
@@ -181,7 +182,7 @@ def trials(section: str, share: float) -> Iterator[Trial]:
         kinds = ("regular", "Erdos-Renyi")
         yield from ((planted, (kind, m, seed)) for kind in kinds for m in (0.5, 0.75, 1, 2, 5) for seed in worlds(20))
     else:
-        yield from ((strengths, (n, seed)) for n in (200, 500, 2000) for seed in worlds(20))
+        yield from ((strengths, (n, seed)) for n in (200, 500, 2000) for seed in worlds(10))
 
 
 def run(trial: Trial) -> list[Row]:

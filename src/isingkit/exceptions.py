@@ -454,10 +454,10 @@ class EmptyCellWarning(IsingkitWarning):
 class NoMeanFieldWarning(IsingkitWarning):
     """Pairs whose covariances no coupling can have, as a mean-field method sees it."""
 
-    def __init__(self, *, method: str, pairs: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, *, method: str, pairs: Sequence[tuple[str, str]], instead: str = "as independent pairs") -> None:
         self.method, self.pairs = method, tuple(pairs)
         listed = _listed([f"'{a}' - '{b}'" for a, b in pairs])
         super().__init__(
-            f"method '{method}' has no answer for {listed}: they were taken as independent pairs. "
+            f"method '{method}' has no answer for {listed}: they were taken {instead}. "
             "Couplings are too strong, or rows too few, for it: try PseudolikelihoodIsing(l2=0.01)."
         )

@@ -5,10 +5,12 @@ from numba import njit
 
 from isingkit._kernels.elementary import exp, tanh
 
+_LEAST_SHARED = 0.64  # variance of the mean of two directed couplings, at least, in units of that of either
 KEPT = 0  # in the order of elimination
 _STEPS = 30
 _SHORT = 1e-4  # step of Newton's method after which the next would be about its square
-_CLEAR = 9.0  # a score so many standard errors away needs no better tail
+_ALIKE = 0.9  # correlation of spins that no data can tell apart
+_ATOM = 0.4  # what v is at least, where all of a tail is one outcome
 _NEARLY = 1.0  # by so much less may a rival serve
 _SMALL = 2.0  # and neither does one that is nothing special
 
@@ -98,6 +100,17 @@ def _logistic(own, design, weights, ridges, x, field, residual, curvature):
 
 
 @njit(cache=True, nogil=True, fastmath=False)
+def _rows_seen(own, design, weights, seen):
+    """seen: overwritten with the weights of the rows in which neither the spin nor any of its neighbours is missing, else 0."""
+    for k in range(len(own)):
+        seen[k] = weights[k] if own[k] != 0 else 0.0
+    for a in range(1, len(design)):
+        for k in range(len(own)):
+            if design[a, k] == 0:
+                seen[k] = 0.0
+
+
+@njit(cache=True, nogil=True, fastmath=False)
 def refit(start, stop, chosen, spins, weights, indptr, indices, ridges, fields, couplings, inverses, places, residuals, curvatures):
     """Logistic regressions of the chosen spins, from the one at `start` to that at `stop`, on their neighbours.
 
@@ -115,8 +128,7 @@ def refit(start, stop, chosen, spins, weights, indptr, indices, ridges, fields, 
         design[0] = 1.0
         for a in range(1, size):
             design[a] = spins[indices[first + a - 1]]
-        for k in range(n_samples):
-            seen[k] = weights[k] if spins[i, k] != 0 else 0.0
+        _rows_seen(spins[i], design, weights, seen)
         hessian = _logistic(spins[i], design, seen, ridges, x, state, residuals[i], curvatures[i])
         inverses[places[i] : places[i + 1]] = np.linalg.inv(hessian).ravel()
         fields[i] = x[0]
@@ -191,34 +203,43 @@ def tail(first, second, lever, other, weights, score, variance):
     Barndorff-Nielsen's r*: with K the cumulant function and K'(t) = score, r = sign(t) sqrt(2 (t score - K)) and v = t sqrt(K''),
     r + log(v / r) / r has nearly normal tails, even where spins hardly ever change.
     """
-    plain = score / np.sqrt(variance)
-    if abs(plain) < _SMALL or abs(plain) > _CLEAR:
+    plain, size = score / np.sqrt(variance), abs(score)
+    if abs(plain) < _SMALL:
         return plain
-    t, bend = score / variance, variance
+    sign = 1.0 if score > 0 else -1.0
     reach = 40.0 / (2 + np.abs(lever).max() + np.abs(other).max())
-    for _ in range(_STEPS):
-        slope, bend = _tilted(first, second, lever, other, weights, t)
-        off = score - slope
-        if abs(off) < 1e-7 * abs(score) or bend <= 1e-12 * variance or abs(t) >= reach:
+    low, high = 0.0, min(size / variance, reach)
+    slope, bend = _tilted(first, second, lever, other, weights, sign * high)
+    while sign * slope < size and high < reach:
+        low, high = high, min(2 * high, reach)
+        slope, bend = _tilted(first, second, lever, other, weights, sign * high)
+    t = high
+    for _ in range(2 * _STEPS):  # K' rises: Newton's steps, or halves of what is left where they lead out of it
+        off = size - sign * slope
+        if abs(off) < 1e-7 * size or high - low < 1e-9 * high:
             break
-        longest = 0.5 * abs(t) + 0.002 * reach
-        t = max(-reach, min(reach, t + max(-longest, min(longest, off / bend))))
-    square = 2 * (t * score - _cumulant(first, second, lever, other, weights, t))
-    if square < 0.25 * _SMALL**2:
-        return plain
-    r = np.sign(t) * np.sqrt(square)
-    return r + np.log(t * np.sqrt(max(bend, 1e-12 * variance)) / r) / r
+        if off > 0:
+            low = t
+        else:
+            high = t
+        t = t + off / bend if bend > 0 else -1.0
+        if not low < t < high:
+            t = (low + high) / 2
+        slope, bend = _tilted(first, second, lever, other, weights, sign * t)
+    square = 2 * (t * size - _cumulant(first, second, lever, other, weights, sign * t))
+    r = np.sqrt(max(square, 0.0))
+    if r < 0.5:
+        return sign * r
+    return sign * (r + np.log(max(t * np.sqrt(max(bend, 0.0)), _ATOM) / r) / r)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-def _score(own, others, first, second, lever, other, weights):
-    """The sum of w g, g as in `tail`, and its variance; missing spins count as if they were what was expected."""
+def _score(r, q, first, second, lever, other, weights):
+    """The sum of w g, g as in `tail` with r = s - m and q = s' - n, and its variance."""
     score, variance = 0.0, 0.0
     for k in range(len(weights)):
         m, n, u, v = first[k], second[k], lever[k], other[k]
-        r = own[k] - m if own[k] != 0 else 0.0
-        q = others[k] - n if others[k] != 0 else 0.0
-        score += weights[k] * (r * q + r * u + q * v)
+        score += weights[k] * (r[k] * q[k] + r[k] * u + q[k] * v)
         variance += weights[k] * ((1 - m * m) * (1 - n * n) + (1 - m * m) * u * u + (1 - n * n) * v * v)
     return score, variance
 
@@ -227,7 +248,7 @@ def _score(own, others, first, second, lever, other, weights):
 def _given(i, j, rival, spins, weights, indptr, indices, ridges, fields, couplings, means, residual):
     """The regression of spin i on its neighbours but j, and on a rival of j (or none: -1): design, inverse Hessian and curvatures.
 
-    means, residual: (n_samples,), overwritten with m, 1 where s_i is missing, and w (s - m)
+    means, residual: (n_samples,), overwritten with m and s - m; 1 and 0 in rows that lack s_i or one of its neighbours
     """
     n_samples, size = spins.shape[1], 1
     most = indptr[i + 1] - indptr[i] + 2
@@ -241,23 +262,31 @@ def _given(i, j, rival, spins, weights, indptr, indices, ridges, fields, couplin
         design[size] = spins[rival]
         size += 1
     seen, field, curvature = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
-    for k in range(n_samples):
-        seen[k] = weights[k] if spins[i, k] != 0 else 0.0
+    _rows_seen(spins[i], design[:size], weights, seen)
     hessian = _logistic(spins[i], design[:size], seen, ridges, x[:size], field, residual, curvature)
     for k in range(n_samples):
-        means[k] = spins[i, k] - residual[k] / seen[k] if seen[k] > 0 else 1.0
+        residual[k] = residual[k] / seen[k] if seen[k] > 0 else 0.0
+        means[k] = spins[i, k] - residual[k] if seen[k] > 0 else 1.0
     return design[:size], np.linalg.inv(hessian), curvature
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def _rival(i, j, least, spins, indptr, indices, residual, curvature):
-    """The spin, no neighbour of i, that would serve its regression without j best, with a deviate of at least `least`; or -1."""
-    sizes = np.abs(np.dot(spins, residual)) / np.sqrt(max(curvature.sum(), 1e-9))
+def _rival(i, j, least, spins, weights, indptr, indices, residual, curvature):
+    """The spin, no neighbour of i, that would serve its regression without j best, with a deviate of at least `least`; or -1.
+
+    Spins that are nearly the same as j are none: the data cannot tell them apart.
+    """
+    sizes = np.abs(np.dot(spins, weights * residual)) / np.sqrt(max(curvature.sum(), 1e-9))
     sizes[i], sizes[j] = 0.0, 0.0
     for k in range(indptr[i], indptr[i + 1]):
         sizes[indices[k]] = 0.0
     best = sizes.argmax()
-    return best if sizes[best] > least else -1
+    if sizes[best] <= least:
+        return -1
+    total = weights.sum()
+    mean, other = np.dot(weights, spins[best]) / total, np.dot(weights, spins[j]) / total
+    covariance = np.dot(weights, spins[best] * spins[j]) / total - mean * other
+    return -1 if covariance**2 > _ALIKE**2 * (1 - mean**2) * (1 - other**2) else best
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -271,10 +300,10 @@ def _deviate(i, j, first, second, spins, weights, indptr, indices, ridges, field
     for side in range(2):
         design, inverse, curvature = regressions[side]
         for k in range(n_samples):
-            wanted[k] = means[1 - side, k] if spins[i, k] != 0 and spins[j, k] != 0 else 0.0
+            wanted[k] = means[1 - side, k] if means[0, k] < 1 and means[1, k] < 1 else 0.0
         levers[side] = wanted - np.dot(np.dot(inverse, np.dot(design, curvature * wanted)), design)
-        spent -= (len(design) + 1) / (2 * max(weights.sum(), 1.0))
-    score, variance = _score(spins[i], spins[j], means[0], means[1], levers[0], levers[1], weights)
+        spent -= (len(design) + 1) / (2 * max((weights * (means[side] < 1)).sum(), 1.0))
+    score, variance = _score(residuals[0], residuals[1], means[0], means[1], levers[0], levers[1], weights)
     deviate = 0.0
     if variance > 1e-6:
         deviate = np.sqrt(max(spent, 0.1)) * tail(means[0], means[1], levers[0], levers[1], weights, score, variance)
@@ -297,10 +326,10 @@ def test_couplings(start, stop, pairs, needed, spins, weights, indptr, indices, 
     for p in range(start, stop):
         i, j = pairs[p]
         found, own, other = _deviate(i, j, -1, -1, *fit, means, residuals)
-        if needed < abs(found) < _CLEAR:
+        if abs(found) > needed:
             least = max(abs(found) - _NEARLY, _SMALL)
-            first = _rival(i, j, least, spins, indptr, indices, residuals[0], own)
-            second = _rival(j, i, least, spins, indptr, indices, residuals[1], other)
+            first = _rival(i, j, least, spins, weights, indptr, indices, residuals[0], own)
+            second = _rival(j, i, least, spins, weights, indptr, indices, residuals[1], other)
             if first >= 0 or second >= 0:
                 given, own, other = _deviate(i, j, first, second, *fit, means, residuals)
                 found = np.sign(found) * min(abs(found), max(np.sign(found) * given, 0.0))
@@ -312,11 +341,12 @@ def edge_errors(start, stop, edges, spins, indptr, indices, inverses, places, re
     """errors[e] = standard error of the mean of both directed couplings of edges start to stop, from their influences by sample.
 
     edges: (n_edges, 2), places of the two directed couplings in `indices`; the spin of each is edges' row in `indptr`
-    A sample's influence on the couplings of spin i is the inverse Hessian times its residual times (1, its neighbours).
+    A sample's influence on the couplings of spin i is the inverse Hessian times its residual times (1, its neighbours). Where no
+    sample contradicts a coupling residuals vanish, but the inverse Hessians do not: they bound the error from below.
     """
     n_samples = spins.shape[1]
     for e in range(start, stop):
-        influence = np.zeros(n_samples)
+        influence, bound = np.zeros(n_samples), 0.0
         for side in range(2):
             k = edges[e, side]
             i = np.searchsorted(indptr, k, side="right") - 1
@@ -326,8 +356,9 @@ def edge_errors(start, stop, edges, spins, indptr, indices, inverses, places, re
             for a in range(1, size):
                 lever += row[a] * spins[indices[first + a - 1]]
             influence += 0.5 * lever * residuals[i]
+            bound += 0.5 * row[k - first + 1]
         total = 0.0
         for k in range(n_samples):
             if weights[k] > 0:
                 total += influence[k] ** 2 / weights[k]  # a row of weight w is w samples
-        errors[e] = np.sqrt(total)
+        errors[e] = np.sqrt(max(total, _LEAST_SHARED * bound))

@@ -1,5 +1,6 @@
 """AutoIsing: structure without knobs. Screen, eliminate, refit, judge."""
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,9 +16,10 @@ from isingkit.estimators.normal import Matrix, NormalEquations, constant_fields,
 from isingkit.estimators.screen import Pairs, candidates, eliminate, screen
 from isingkit.estimators.stability import Stability, stability_of
 from isingkit.estimators.two_stage import restricted_estimates
-from isingkit.exceptions import SettingError, require_number
+from isingkit.exceptions import NoMeanFieldWarning, SettingError, require_number, warn
 from isingkit.gram import gram
 from isingkit.packing import PackedSpins
+from isingkit.spins import require_network
 from isingkit.worlds.graphs import Seed, generator
 
 
@@ -30,6 +32,8 @@ class AutoIsing(IsingEstimator):
     *Judge*: each edge is tested in the network without it, each pair outside in the network as it is, both directions together,
     with tails that hold where spins hardly ever change; what fails goes, what passes comes in, until nothing moves. Levels count
     all pairs of spins as tested, so that choosing among them costs nothing more.
+
+    Whole numbers as `sample_weight` are counts of samples; others say how much rows matter, and stand for (sum w)^2 / sum w^2 rows.
 
     Parameters
     ----------
@@ -45,7 +49,7 @@ class AutoIsing(IsingEstimator):
     binarize
         Threshold that turns real-valued columns into spins.
     missing
-        "error", "drop" or "pairwise": in a refit, a missing neighbour has no influence.
+        "error", "drop" or "pairwise": each spin is looked at in the rows where it and its neighbours are present.
     n_jobs
         Threads to use; None or -1 is all.
 
@@ -115,6 +119,7 @@ class AutoIsing(IsingEstimator):
             raise SettingError(setting="refit", value=self.refit, expected="'pseudolikelihood', 'bethe' or 'linear'")
 
     def _learn(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> Self:
+        weights = counts(weights)
         normal = normal_equations(gram(packed, sample_weight=weights), self.fit_fields)
         if not warned:
             warn_of_constants(normal)
@@ -123,12 +128,12 @@ class AutoIsing(IsingEstimator):
         if self.refit == "pseudolikelihood":
             estimates, intercepts, errors = network.directed(), network.fields.copy(), network.undirected()[1]
         else:
-            estimates, intercepts = closed_form(normal, network.pairs, self.refit)
+            estimates, intercepts = closed_form(network, self.refit)
             errors = np.full(len(network.pairs), np.nan)
         self._report(network, judged, estimates, errors)
         needed = deviate_of_an_edge(normal.n_spins, len(network.pairs), self.level, self.control)
         self.diagnostics_ = diagnose(
-            Evidence(network, tree_couplings(normal, network.pairs), self.edges_["z"], needed, self.elimination_.survivors)
+            Evidence(network, tree_couplings(normal, network.pairs)[0], self.edges_["z"], needed, self.elimination_.survivors)
         )
         if self.fit_fields:
             intercepts[~normal.changes] = constant_fields(normal.means[~normal.changes], normal.n_samples)
@@ -140,7 +145,8 @@ class AutoIsing(IsingEstimator):
         self.screen_ = screen(normal)
         self.candidates_ = candidates(self.screen_, normal)
         self.elimination_ = eliminate(normal, self.candidates_, self.n_jobs)
-        look = deviate_to_look_at(normal.n_spins, self.level, self.control)
+        n_edges = len(self.elimination_.survivors)
+        look = deviate_to_look_at(normal.n_spins, n_edges, self.level, self.control)
         network = Network(packed, weights, normal, self.fit_fields, look, self.n_jobs)
         network.connect(self.elimination_.survivors)
         return network, settle(network, self.candidates_, self.level, self.control)
@@ -150,7 +156,8 @@ class AutoIsing(IsingEstimator):
     ) -> Stability:
         """How often each edge is found in random halves of the rows, and 95 percent intervals of couplings from their spread.
 
-        Nothing of it is kept: the estimator stays as it is, fitted or not.
+        Nothing of it is kept: the estimator stays as it is, fitted or not. Couplings are those of the pseudolikelihood, whatever
+        `refit` is. Halves in which a column has no value left, or all weight is lost, find nothing.
 
         Parameters
         ----------
@@ -168,6 +175,8 @@ class AutoIsing(IsingEstimator):
         self._check_settings()
         require_number("n_resamples", n_resamples, at_least=2, whole=True)
         packed, weights = self._read_only(X, sample_weight)
+        require_network(packed.n_samples, packed.n_spins)
+        weights = counts(weights)
 
         def find(some: PackedSpins, shares: Matrix | None) -> Network:
             normal = normal_equations(gram(some, sample_weight=shares), self.fit_fields)
@@ -224,7 +233,7 @@ class AutoIsing(IsingEstimator):
         )
 
     def _fields(self, couplings: Any, means: Matrix) -> Matrix:
-        return np.asarray(self.intercepts_)
+        return super()._fields(couplings, means) if self.refit == "linear" and self.fit_fields else np.asarray(self.intercepts_)
 
     def _report(self, network: Network, judged: Judged, estimates: Matrix, errors: Matrix) -> None:
         labels = np.array(network.normal.names, dtype=np.str_)
@@ -249,30 +258,44 @@ class AutoIsing(IsingEstimator):
                 self.rejected_ = table
 
 
-def closed_form(normal: NormalEquations, pairs: Pairs, how: str) -> tuple[Matrix, Matrix]:
+def counts(weights: Matrix | None) -> Matrix | None:
+    """Weights as numbers of samples: whole numbers are; others are scaled to a total of (sum w)^2 / sum w^2."""
+    if weights is None or (weights == np.round(weights)).all():
+        return weights
+    return np.asarray(weights * weights.sum() / (weights**2).sum())
+
+
+def closed_form(network: Network, how: str) -> tuple[Matrix, Matrix]:
     """Estimates and fields from linear regressions of each spin on its neighbours, as they are or by Bethe's inversion."""
+    normal, pairs = network.normal, network.pairs
     estimates = _on_neighbours(normal, pairs)
     if how == "linear":
         return estimates, normal.means - estimates @ normal.means
-    means = np.where(normal.changes, normal.means, 0.0)
+    by_bethe, square = tree_couplings(normal, pairs)
+    if (square < 0).any():
+        none = [(normal.names[i], normal.names[j]) for i, j in pairs[square < 0]]
+        warn(NoMeanFieldWarning(method="bethe", pairs=none, instead="by pseudolikelihood"))
+        by_bethe = np.where(square < 0, network.undirected()[0], by_bethe)
     couplings = np.zeros_like(estimates)
-    couplings[tuple(pairs.T)] = couplings[tuple(pairs.T[::-1])] = tree_couplings(normal, pairs)
+    couplings[tuple(pairs.T)] = couplings[tuple(pairs.T[::-1])] = by_bethe
+    means = np.where(normal.changes, normal.means, 0.0)
     return couplings, mean_field_fields("bethe", means, normal.matrix / normal.n_samples, couplings, normal.n_samples)
 
 
-def tree_couplings(normal: NormalEquations, pairs: Pairs) -> Matrix:
-    """Couplings of the pairs by Bethe's inversion, exact where they form a tree.
+def tree_couplings(normal: NormalEquations, pairs: Pairs) -> tuple[Matrix, Matrix]:
+    """Couplings of the pairs by Bethe's inversion, exact where they form a tree; and a square, below 0 where there are none.
 
     The inverse covariances are those of neighbours only: q_ij = -x_ij / (what is left of the variance of spin i).
     """
     estimates, (first, second) = _on_neighbours(normal, pairs), pairs.T
     left = np.maximum(np.diagonal(normal.matrix) - (estimates * normal.matrix).sum(axis=1), 1e-9) / normal.n_samples
     inverse = -(estimates[first, second] / left[first] + estimates[second, first] / left[second]) / 2
-    return bethe_couplings(inverse, normal.means[first], normal.means[second])[0]
+    return bethe_couplings(inverse, normal.means[first], normal.means[second])
 
 
 def _on_neighbours(normal: NormalEquations, pairs: Pairs) -> Matrix:
-    """Least squares of each spin on its neighbours."""
+    """Least squares of each spin on its neighbours; a trifle of a ridge, for these may be the same."""
     chosen = np.zeros_like(normal.matrix)
     chosen[tuple(pairs.T)] = chosen[tuple(pairs.T[::-1])] = 1.0
-    return restricted_estimates(normal, chosen, 0.5, normal.n_spins)[0]
+    matrix = normal.matrix + np.diag(1e-6 * np.diagonal(normal.matrix))
+    return restricted_estimates(replace(normal, matrix=matrix), chosen, 0.5, normal.n_spins)[0]

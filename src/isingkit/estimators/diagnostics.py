@@ -94,18 +94,21 @@ def _memory(e: Evidence) -> Diagnosis:
 def autocorrelation(packed: PackedSpins, normal: NormalEquations) -> tuple[float, float]:
     """Correlation of spins with themselves one row later, all spins together, and its standard error were rows independent."""
     values = np.asarray(packed, dtype=np.float32)
-    centred = np.where(values == 0, 0.0, values - normal.means.astype(np.float32))
+    present = values != 0
+    centred = np.where(present, values - values.sum(axis=0) / np.maximum(present.sum(axis=0), 1), 0.0)
+    both = present[1:] & present[:-1]
+    total = float(((centred[1:] ** 2 + centred[:-1] ** 2) * both).sum(dtype=np.float64)) / 2
     covariance = normal.matrix / normal.n_samples
-    total = float(np.trace(covariance))
-    if total <= 0:
+    if total <= 0 or np.trace(covariance) <= 0:
         return 0.0, np.inf
-    value = float(np.einsum("ki,ki->", centred[1:], centred[:-1], dtype=np.float64)) / (len(centred) - 1) / total
-    return float(np.clip(value, -0.99, 0.99)), float(np.linalg.norm(covariance) / total / np.sqrt(len(centred)))
+    value = float((centred[1:] * centred[:-1] * both).sum(dtype=np.float64)) / total
+    rows = max(len(values) * both.mean(), 1.0)
+    return float(np.clip(value, -0.99, 0.99)), float(np.linalg.norm(covariance) / np.trace(covariance) / np.sqrt(rows))
 
 
 def _alike(e: Evidence) -> Diagnosis:
     """Are there columns that say nearly the same?"""
-    correlation = np.abs(np.triu(_correlations(e.network.normal), 1))
+    correlation = np.abs(np.triu(_correlations(e.network), 1))
     largest = float(correlation.max(initial=0.0))
     words = f"the largest correlation of two columns is {largest:.2f}"
     if largest > _ALIKE:
@@ -119,9 +122,10 @@ def _alike(e: Evidence) -> Diagnosis:
 
 def _strength(e: Evidence) -> Diagnosis:
     """How much of spins is left open once their neighbours are known?"""
-    connected = np.diff(e.network.indptr) > 0
-    variances = np.diagonal(e.network.normal.matrix)[connected] * (e.network.shares.sum() / e.network.normal.n_samples)
-    left = float((e.network.curvatures.sum(axis=1)[connected] / np.maximum(variances, 1e-9)).mean()) if connected.any() else 1.0
+    network, connected = e.network, np.diff(e.network.indptr) > 0
+    seen = (network.curvatures[connected] > 0) @ network.shares
+    variances = np.diagonal(network.normal.matrix)[connected] / network.normal.n_samples * seen
+    left = float((network.curvatures[connected].sum(axis=1) / np.maximum(variances, 1e-9)).mean()) if connected.any() else 1.0
     words = f"neighbours leave {left:.0%} of a spin's variance open"
     if left < _LEAST_LEFT:
         words += ": couplings are strong, so linear estimates are far off and some edges hide behind others; trust the refit only"
@@ -155,7 +159,7 @@ def _screen(e: Evidence) -> Diagnosis:
 
 def _order(e: Evidence) -> Diagnosis:
     """Does one mode carry much of the variance?"""
-    correlation = _correlations(e.network.normal)
+    correlation = _correlations(e.network)
     share = _largest_eigenvalue(correlation) / max(len(correlation), 1)
     noise = (1 + np.sqrt(len(correlation) / max(e.network.normal.n_samples, 1.0))) ** 2 / max(len(correlation), 1)
     serious = share > max(_MOST_ORDER, 2 * noise) and len(correlation) > 2
@@ -183,9 +187,13 @@ def _hidden(e: Evidence) -> Diagnosis:
     return Diagnosis("hidden cause", value, _MOST_LEFTOVER, serious, words)
 
 
-def _correlations(normal: NormalEquations) -> Matrix:
-    part = normal.matrix[np.ix_(normal.changes, normal.changes)]
-    deviations = np.sqrt(np.diagonal(part))
+def _correlations(network: Network) -> Matrix:
+    changes = network.normal.changes
+    part = network.normal.matrix[np.ix_(changes, changes)] / network.normal.n_samples
+    if not network.fit_fields:  # sums of products as they are
+        means = (network.spins[changes] @ network.shares) / network.shares.sum()
+        part = part - np.outer(means, means)
+    deviations = np.sqrt(np.maximum(np.diagonal(part), 1e-12))
     return np.asarray(part / np.outer(deviations, deviations))
 
 

@@ -11,8 +11,9 @@ from isingkit.estimators.normal import Matrix
 from isingkit.estimators.screen import Pairs
 from isingkit.exceptions import NotConvergedWarning, warn
 
-_LOOK = 3.0  # deviate at which a pair outside the network is looked at closely, at least
-_MARGIN = 1.5  # and how far below the deviate of an edge, since a first look is rough
+_LOOK = 3.0  # deviate at which a pair outside the network is looked at closely, at most
+_MARGIN = 1.5  # how far below the deviate of an edge, since a first look is rough
+_NARROW = 0.8  # the same where the deviate of an edge is only known once the network is
 _MOST_ROUNDS = 200
 
 
@@ -29,9 +30,10 @@ class Judged:
     n_rounds: int
 
 
-def deviate_to_look_at(n_spins: int, level: float, control: str) -> float:
-    """Pairs outside a network with a lesser deviate cannot become edges."""
-    return max(_LOOK, deviate_of_an_edge(n_spins, 1, level, control) - _MARGIN if control == "fwer" else 0.0)
+def deviate_to_look_at(n_spins: int, n_edges: int, level: float, control: str) -> float:
+    """Pairs outside a network of about so many edges that have a lesser deviate at a first look will hardly become edges."""
+    needed = deviate_of_an_edge(n_spins, n_edges, level, control)
+    return needed - _MARGIN if control == "fwer" else min(_LOOK, needed - _NARROW)
 
 
 def deviate_of_an_edge(n_spins: int, n_edges: int, level: float, control: str) -> float:
@@ -63,6 +65,7 @@ def settle(network: Network, also: Pairs, level: float, control: str) -> Judged:
     """
     known: dict[int, float] = {}
     moves: dict[int, int] = {}
+    last: dict[int, float] = {}  # deviates of pairs that went, when they did
     rounds = 0
     while True:
         rounds += 1
@@ -78,7 +81,10 @@ def settle(network: Network, also: Pairs, level: float, control: str) -> Judged:
             warn(NotConvergedWarning(what="judging edges", residual=n_moves, allowed=0, advice=advice))
         if n_moves == 0 or rounds == _MOST_ROUNDS:
             outside = np.union1d(np.setdiff1d(network.keys(also), network.keys(network.pairs)), network.suspects)
+            for key in set(outside.tolist()) & {key for key, times in moves.items() if times > 1}:
+                known[key] = last[key]  # outside it would be an edge, inside it is none
             return judge(network, known, np.concatenate([network.pairs, network.unkeyed(outside)]), level, control, rounds)
+        last.update(zip(keys[goes].tolist(), judged.deviates[goes].tolist(), strict=True))
         for key in keys[comes].tolist():
             moves[key] = moves.get(key, 0) + 1
         pairs = judged.pairs[(judged.inside & ~goes) | comes]
@@ -90,7 +96,8 @@ def settle(network: Network, also: Pairs, level: float, control: str) -> Judged:
 
 def _leads(pairs: Pairs, among: NDArray[np.bool_], deviates: Matrix, sign: int) -> list[NDArray[np.bool_]]:
     """Whether a pair is the strongest (sign 1) or weakest (-1) of its first spin's pairs in question, and of its second's."""
-    sizes = np.where(among, sign * np.abs(deviates), -np.inf)
+    ranks = np.argsort(np.argsort(sign * np.abs(deviates), kind="stable"), kind="stable")  # of equal ones, one leads
+    sizes = np.where(among, ranks.astype(np.float64), -np.inf)
     largest = np.full(int(pairs.max(initial=0)) + 1, -np.inf)
     for side in (0, 1):
         np.maximum.at(largest, pairs[:, side], sizes)

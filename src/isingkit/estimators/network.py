@@ -46,7 +46,8 @@ class Network:
     def __post_init__(self) -> None:
         if self.packed.present is None:
             rows = distinct_rows(self.packed, self.weights)
-            self.spins, self.shares = rows.spins, rows.weights * rows.n_samples
+            total = self.packed.n_samples if self.weights is None else self.weights.sum()
+            self.spins, self.shares = rows.spins, rows.weights * total
         else:
             self.spins = np.ascontiguousarray(np.asarray(self.packed, dtype=np.float64).T)
             self.shares = np.ones(self.packed.n_samples) if self.weights is None else self.weights
@@ -116,7 +117,7 @@ class Network:
             left = np.empty((len(some), self.n_spins))
             kernels.unexplained(some, self.normal.matrix, deviations, self.indptr, self.indices, left)
             scale = np.sqrt(np.maximum(self.curvatures[some].sum(axis=1)[:, None] * np.maximum(left, _LEAST_LEFT), 1e-9))
-            self.scores[some] = (self.residuals[some].astype(np.float32) @ spins.T) / scale
+            self.scores[some] = (self.residuals[some].astype(np.float32) @ spins.T) / scale * self.normal.changes
 
         spread(rough, len(chosen), chunk=64, n_jobs=self.n_jobs)
         touched = np.zeros(self.n_spins, dtype=bool)

@@ -55,7 +55,7 @@ def best_ridge(normal: NormalEquations, ridges: tuple[float, ...]) -> float:
 def noise_at(normal: NormalEquations, ridge: float) -> float:
     """Standard deviation of the ridge estimate of a coupling that is not there, about the same for all pairs."""
     if np.isinf(ridge) or normal.changes.sum() < 2:
-        return float(1 / np.sqrt(normal.n_samples))
+        return float(1 / np.sqrt(normal.n_effective))
     lower = np.tril(inverse_of(normal, ridge)) * normal.n_samples
     diagonal, below = np.diagonal(lower).copy(), lower**2
     left_out, noise = _noise(normal, ridge, diagonal, below.sum(axis=0) + below.sum(axis=1) - diagonal**2)
@@ -77,11 +77,11 @@ def _left_out(normal: NormalEquations, ridge: float, diagonal: Matrix, squares: 
     With C the sample correlations, z = \lambda / \alpha and R = (C + z)^{-1}: t = Tr C R / N is the share of unknowns in use, and a
     residual left out is a residual over 1 - t / \alpha.
     """
-    alpha, z = normal.n_samples / normal.n_spins, ridge * normal.n_spins / normal.n_samples
+    alpha, z = normal.n_effective / normal.n_spins, ridge * normal.n_spins / normal.n_samples
     in_use, turn = 1 - z * diagonal.mean(), -(diagonal - z * squares).mean()
     effective = z / (1 - in_use / alpha)
     in_use_twice = (in_use + effective * turn) / (1 + effective * turn / alpha)
-    return (1 / diagonal - z * squares / diagonal**2) / (1 - in_use / alpha) ** 2, in_use_twice
+    return np.maximum(1 / diagonal - z * squares / diagonal**2, 1e-12) / (1 - in_use / alpha) ** 2, in_use_twice
 
 
 def screen_at(normal: NormalEquations, ridge: float) -> Screen:
@@ -106,11 +106,11 @@ def screen_at(normal: NormalEquations, ridge: float) -> Screen:
 
 def _noise(normal: NormalEquations, ridge: float, diagonal: Matrix, squares: Matrix) -> tuple[Matrix, Matrix]:
     """The noise of estimate (i, j) has variance left_out[i] * noise[j]."""
-    alpha, z = normal.n_samples / normal.n_spins, ridge * normal.n_spins / normal.n_samples
+    alpha, z = normal.n_effective / normal.n_spins, ridge * normal.n_spins / normal.n_samples
     errors, in_use_twice = _left_out(normal, ridge, diagonal[normal.changes], squares[normal.changes])
     left_out = np.ones(normal.n_spins)
     left_out[normal.changes] = errors
-    return left_out, np.maximum((diagonal - z * squares) * (1 - in_use_twice / alpha) / normal.n_samples, 1e-300)
+    return left_out, np.maximum((diagonal - z * squares) * (1 - in_use_twice / alpha) / normal.n_effective, 1e-300)
 
 
 def candidates(found: Screen, normal: NormalEquations) -> Pairs:

@@ -12,6 +12,7 @@ from tqdm import tqdm
 from isingkit._kernels.threads import one_blas_thread, spread
 from isingkit.estimators.network import Network
 from isingkit.estimators.normal import Matrix
+from isingkit.exceptions import IsingkitError
 from isingkit.packing import PackedSpins
 
 Find = Callable[[PackedSpins, Matrix | None], Network]
@@ -45,10 +46,13 @@ def stability_of(
 
             def refit_half(start: int, stop: int) -> None:
                 for number in range(start, stop):
-                    network = find(*halves[number])
-                    counts[number] = network.keys(network.pairs)
-                    network.connect(whole.pairs)
-                    couplings[number] = network.undirected()[0]
+                    try:
+                        network = find(*halves[number])
+                        counts[number] = network.keys(network.pairs)
+                        network.connect(whole.pairs)
+                        couplings[number] = network.undirected()[0]
+                    except IsingkitError:
+                        couplings[number] = np.nan  # nothing can be said from this half
                     bar.update()
 
             spread(refit_half, n_resamples, n_jobs=n_jobs)
@@ -58,8 +62,7 @@ def stability_of(
 def _half(packed: PackedSpins, weights: Matrix | None, rng: np.random.Generator) -> tuple[PackedSpins, Matrix | None]:
     """Half of the rows; of rows that stand for several samples, half of those."""
     if weights is not None and (weights == np.round(weights)).all():
-        counts = weights.astype(np.int64)
-        return packed, rng.multivariate_hypergeometric(counts, int(counts.sum()) // 2, method="marginals").astype(float)
+        return packed, rng.binomial(weights.astype(np.int64), 0.5).astype(np.float64)
     rows = np.sort(rng.permutation(packed.n_samples)[: packed.n_samples // 2])
     return packed[rows], None if weights is None else weights[rows]
 
@@ -77,6 +80,9 @@ def _table(whole: Network, keys: NDArray[np.int64], couplings: Matrix, names: tu
         table[name] = np.nan
     place = np.searchsorted(found, own)
     estimates = whole.undirected()[0]
-    low, high = np.quantile(couplings, [0.025, 0.975], axis=0) if len(own) else np.empty((2, 0))
-    table["coupling"][place], table["low"][place], table["high"][place] = estimates, 2 * estimates - high, 2 * estimates - low
+    told = couplings[~np.isnan(couplings).any(axis=1)]
+    if len(own) and len(told):
+        off = np.quantile(np.abs(told - estimates), 0.95, axis=0)
+        table["low"][place], table["high"][place] = estimates - off, estimates + off
+    table["coupling"][place] = estimates
     return table[np.lexsort((table["target"], table["source"], -table["frequency"]))]

@@ -128,25 +128,32 @@ class TwoStageIsing(LinearEstimator):
 
 def auto_prune(normal: NormalEquations, ridge: float) -> float:
     """K_1 that lets a few absent couplings of each spin through, and fewer where samples are few."""
-    through = min(_ABSENT, normal.n_samples / 20)
+    through = min(_ABSENT, normal.n_effective / 20)
     return noise_at(normal, ridge) * float(norm.isf(min(through / max(normal.n_spins - 1, 1), 0.9) / 2))
 
 
 def auto_threshold(normal: NormalEquations, estimates: Matrix) -> float:
-    """K_2 at which absent couplings would make at most one edge in twenty.
+    r"""K_2 at which noise would make at most one edge in twenty; neighbours that stage one has lost may add to that.
 
-    Least squares on n candidates has a noise of sqrt(e / (M - n)), e the share of a spin's variance that they leave.
+    Least squares of spin i on its n candidates has a noise of variance e_i (G^{-1})_jj / (M - n), where G are the pair sums of
+    the candidates and e_i is the sum of squares that they leave of s_i. Pruned pairs count as if they had the others' noise.
     """
-    variances = np.diagonal(normal.matrix)[normal.changes]
-    if len(variances) < 2:
+    n_spins, first, second = normal.n_spins, *np.nonzero(np.triu((estimates != 0) | (estimates.T != 0), 1))
+    if len(first) == 0:
         return 0.0
-    left = 1 - (estimates * normal.matrix).sum(axis=1)[normal.changes] / variances
-    sizes = (estimates != 0).sum(axis=1)[normal.changes]
-    noise = np.sqrt((np.maximum(left, 1e-12) / np.maximum(normal.n_samples - sizes - 1, 1)).mean())
-    found = np.sort(np.abs(estimates + estimates.T)[np.triu_indices(normal.n_spins, 1)] / 2)[::-1]
-    absent = normal.n_spins * (normal.n_spins - 1) * norm.sf(found / noise)
+    noise = np.zeros_like(estimates)
+    for i in np.flatnonzero((estimates != 0).any(axis=1)):
+        near = np.flatnonzero(estimates[i])
+        left = normal.matrix[i, i] - estimates[i, near] @ normal.matrix[near, i]
+        free = max(normal.n_effective - len(near) - 1, 1.0)
+        spread_of = np.diagonal(np.linalg.pinv(normal.matrix[np.ix_(near, near)]))
+        noise[i, near] = np.sqrt(max(left, 1e-6 * normal.matrix[i, i]) / free * spread_of)
+    each = (noise[first, second] + noise[second, first]) / ((noise[first, second] > 0) * 1.0 + (noise[second, first] > 0))
+    found = np.sort(np.abs(estimates[first, second] + estimates[second, first]) / 2)[::-1]
+    sample = each[np.linspace(0, len(each) - 1, min(len(each), 1000)).astype(int)]
+    absent = n_spins * (n_spins - 1) * norm.sf(found[:, None] / sample).mean(axis=1)
     passes = np.flatnonzero(absent <= _FALSE * np.arange(1, len(found) + 1))
-    return float(found[passes[-1]] * (1 - 1e-9)) if len(passes) else float(noise * norm.isf(_FALSE / len(found) / 2))
+    return float(found[passes[-1]] * (1 - 1e-9)) if len(passes) else float(sample.max() * norm.isf(_FALSE / n_spins**2))
 
 
 def correlations(normal: NormalEquations) -> Matrix:
