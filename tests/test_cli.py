@@ -9,7 +9,9 @@ import pytest
 
 import isingkit as ik
 from isingkit import __version__
+from isingkit import exceptions as ex
 from isingkit.cli import main
+from isingkit.fit_folder import write_fit
 
 
 def run(capsys, *arguments):
@@ -210,3 +212,96 @@ def test_theory_refuses_what_it_cannot_answer_in_one_line(capsys, arguments):
     assert (code, out) == (2, "")
     assert err.startswith("isingkit: ")
     assert err.count("\n") == 1
+
+
+@pytest.fixture
+def survey(tmp_path, spins):
+    """A table of names, yes/no answers and how often each row was seen."""
+    path = tmp_path / "survey.csv"
+    rows = ["person,seen," + ",".join(f"q{k}" for k in range(12))]
+    rows += [f"p{n},1," + ",".join("yes" if value > 0 else "no" for value in row) for n, row in enumerate(spins)]
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def test_fit_writes_a_folder_that_says_all(capsys, survey, spins, monkeypatch):
+    monkeypatch.chdir(survey.parent)
+    code, out, _ = run(capsys, "fit", str(survey), "--id-column", "person", "--weights", "seen")
+    assert code == 0
+    folder = survey.parent / "survey-fit"
+    facts = json.loads((folder / "fit.json").read_text())
+    assert set(facts) == {
+        "n_spins", "n_samples", "n_edges", "method", "settings", "seed", "version", "date", "mapping", "warnings", "fingerprint",
+    }  # fmt: skip
+    assert (facts["n_spins"], facts["n_samples"], facts["method"], facts["version"]) == (12, 300, "auto", __version__)
+    assert facts["mapping"]["q3"] == ["no", "yes"]
+    model = ik.IsingModel.load(folder / "model.npz")
+    assert model.names == tuple(f"q{k}" for k in range(12))
+    direct = ik.AutoIsing().fit(spins).model_
+    np.testing.assert_allclose(model.couplings.toarray(), direct.couplings.toarray(), atol=1e-12)
+    lines = (folder / "edges.csv").read_text().splitlines()
+    assert lines[0] == "source,target,coupling,std_error,z,p_value,q_value"
+    assert len(lines) == facts["n_edges"] + 1 == model.n_edges + 1
+    strengths = [abs(float(line.split(",")[2])) for line in lines[1:]]
+    assert strengths == sorted(strengths, reverse=True)
+    assert "300 rows of 12 spins, method auto" in out
+    assert "no is -1, yes is +1 (12 columns)" in out
+    assert not list(survey.parent.glob(".*"))  # nothing half-written is left
+
+
+def test_fit_takes_methods_and_their_settings(capsys, survey):
+    folder = survey.parent / "ridge"
+    arguments = [
+        "fit",
+        str(survey),
+        "--drop",
+        "person,seen",
+        "-o",
+        str(folder),
+        "--method",
+        "ridge",
+        "--set",
+        "ridge=0.5",
+        "--json",
+    ]
+    code, out, _ = run(capsys, *arguments)
+    assert code == 0
+    facts = json.loads(out)
+    assert facts == json.loads((folder / "fit.json").read_text())
+    assert facts["settings"]["ridge"] == 0.5
+    assert (folder / "edges.csv").read_text().splitlines()[1].endswith(",,,,")
+    assert run(capsys, *arguments)[0] == 2  # it is there
+    assert "--force" in run(capsys, *arguments)[2]
+    assert run(capsys, *arguments, "--force")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--method", "magic"], "there is no method 'magic'; there are"),
+        (["--set", "ridge=1"], "method 'auto' has no setting 'ridge'; it has"),
+        (["--set", "level"], "--set wants NAME=VALUE, not 'level'"),
+        (["--columns", "nobody"], "there is no column 'nobody'; there are person, seen, q0"),
+        ([], "person"),
+        (["--level", "2"], "--level"),
+    ],
+)
+def test_mistakes_of_fit_get_one_line(capsys, survey, arguments, words):
+    code, out, err = run(capsys, "fit", str(survey), "-o", str(survey.parent / "x"), *arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 1
+    assert not (survey.parent / "x").exists()
+
+
+def test_fit_leaves_folders_that_are_no_fits_alone(capsys, survey):
+    (survey.parent / "mine").mkdir()
+    (survey.parent / "mine" / "precious").write_text("")
+    arguments = ["fit", str(survey), "--drop", "person,seen", "-o", str(survey.parent / "mine")]
+    for more in ([], ["--force"]):
+        code, _, err = run(capsys, *arguments, *more)
+        assert code == 2
+        assert "is no fit" in err
+    assert (survey.parent / "mine" / "precious").exists()
+    with pytest.raises(ex.FolderExistsError):
+        write_fit(None, survey.parent / "mine", force=True)

@@ -372,6 +372,15 @@ class FileFormatError(IsingkitError):
         super().__init__(f"'{path}' is not {kind}: {problem}. Give a file that isingkit has saved.")
 
 
+class FolderExistsError(IsingkitError):
+    """A folder to write into is there already."""
+
+    def __init__(self, *, folder: Any, is_fit: bool) -> None:
+        self.folder, self.is_fit = folder, is_fit
+        what = "holds a fit already: name another with -o, or replace it with --force"
+        super().__init__(f"'{folder}' {what if is_fit else 'is there already and is no fit: name another with -o'}.")
+
+
 class TableFileError(IsingkitError):
     """A file of data cannot be read."""
 

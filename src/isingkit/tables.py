@@ -39,6 +39,11 @@ def read_table(path: Path) -> Any:
     raise TableFileError(path=path, problem="its name ends in none of .csv, .tsv (also .gz), .parquet, .npy, .npz and .spins")
 
 
+def listed(names: str | None) -> list[str]:
+    """Names separated by commas."""
+    return [name.strip() for name in (names or "").split(",") if name.strip()]
+
+
 def selected(table: Any, columns: Sequence[str] | None, drop: Sequence[str]) -> Any:
     """The table with these columns only, and without those dropped."""
     if not columns and not drop:

@@ -10,6 +10,7 @@ from isingkit import __version__
 from isingkit.exceptions import IsingkitError
 
 COMMANDS = {
+    "fit": "Learn the network behind a file of data.",
     "demo": "A planted network and a real one, found and drawn in a minute.",
     "teacher": "Make a model whose truth is known.",
     "sample": "Draw samples of a model.",

@@ -38,10 +38,7 @@ def command(
 
     import isingkit as ik
     from isingkit.atomic import replacing
-    from isingkit.tables import column_of, read_table, selected
-
-    def listed(text: str | None) -> list[str]:
-        return [name.strip() for name in (text or "").split(",") if name.strip()]
+    from isingkit.tables import column_of, listed, read_table, selected
 
     table = read_table(data)
     sample_weight = column_of(table, weights) if weights else None

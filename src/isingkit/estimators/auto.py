@@ -132,8 +132,9 @@ class AutoIsing(IsingEstimator):
             errors = np.full(len(network.pairs), np.nan)
         self._report(network, judged, estimates, errors)
         needed = deviate_of_an_edge(normal.n_spins, len(network.pairs), self.level, self.control)
+        by_bethe, square = tree_couplings(normal, network.pairs)
         self.diagnostics_ = diagnose(
-            Evidence(network, tree_couplings(normal, network.pairs)[0], self.edges_["z"], needed, self.elimination_.survivors)
+            Evidence(network, np.where(square < 0, 0.0, by_bethe), self.edges_["z"], needed, self.elimination_.survivors)
         )
         if self.fit_fields:
             intercepts[~normal.changes] = constant_fields(normal.means[~normal.changes], normal.n_samples)

@@ -40,7 +40,7 @@ class Evidence:
     """What the checks look at: a network found, and on the way to it."""
 
     network: Network
-    tree_couplings: Matrix  # (n_edges,): couplings by Bethe's inversion
+    tree_couplings: Matrix  # (n_edges,): couplings by Bethe's inversion, 0 where that has none
     deviates: Matrix  # of the edges
     needed: float  # deviate that makes an edge
     survivors: Pairs

@@ -1,0 +1,127 @@
+"""isingkit fit"""
+
+import json
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command("fit")
+@click.argument("data", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder to write; by default named after DATA."
+)
+@click.option("--force", is_flag=True, help="Replace a fit that is there.")
+@click.option("--method", default="auto", show_default=True, help="One of those that 'isingkit compare' names.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the method, e.g. ridge=0.5; repeatable.")
+@click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Of method auto: false edges you accept.")
+@click.option("--control", type=click.Choice(["fdr", "fwer"]), help="Of method auto: as a share of edges, or any at all.")
+@click.option("--columns", help="Columns to use, separated by commas; by default all.")
+@click.option("--drop", default="", help="Columns to leave out, separated by commas.")
+@click.option("--id-column", help="Column that names the rows; left out.")
+@click.option("--weights", help="Column that says how often a row was seen.")
+@click.option("--binarize", type=float, help="Threshold that turns real-valued columns into spins.")
+@click.option("--missing", type=click.Choice(["error", "drop", "pairwise"]), default="error", show_default=True,
+              help="About missing values.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), help="Of methods that draw random numbers.")
+@click.option("--threads", type=click.IntRange(min=1), help="By default all.")
+@click.option("--json", "as_json", is_flag=True, help="Print fit.json instead of a summary.")
+def command(
+    data: Path, output: Path | None, force: bool, method: str, settings: tuple[str, ...], level: float | None, control: str | None,
+    columns: str | None, drop: str, id_column: str | None, weights: str | None, binarize: float | None, missing: str,
+    seed: int | None, threads: int | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Learn the network behind a file of data, and write it into a folder: model.npz, edges.csv, fit.json.
+
+    DATA is a CSV, TSV (also .gz), Parquet, NPY, NPZ or .spins file, one row a sample and one column a spin.
+    """
+    from isingkit.exceptions import FolderExistsError, IsingkitWarning
+    from isingkit.fit_folder import fit_of, write_fit
+    from isingkit.packing import PackedSpins, as_asked, pack
+    from isingkit.spins import as_spins, as_weights
+    from isingkit.tables import column_of, listed, read_table, selected
+
+    folder = output or Path(data.name.split(".")[0] + "-fit")
+    if folder.exists() and not force and any(folder.iterdir()):
+        raise FolderExistsError(folder=folder, is_fit=(folder / "fit.json").is_file())
+    asked = dict(_setting(text) for text in settings) | {
+        k: v for k, v in {"level": level, "control": control}.items() if v is not None
+    }
+    given = {"missing": missing, "n_jobs": threads, "random_state": seed}
+    _estimator(method, 2, 100, asked, given)  # mistakes are told before a long wait
+    table = read_table(data)
+    sample_weight = column_of(table, weights) if weights else None
+    chosen = selected(table, listed(columns), [name for name in (*listed(drop), id_column, weights) if name])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if isinstance(chosen, PackedSpins):
+            packed, rows = as_asked(chosen, missing)
+        else:
+            spins = as_spins(chosen, binarize=binarize, missing=missing)
+            packed, rows = pack(spins), spins.rows
+        shares = None if sample_weight is None else as_weights(sample_weight, packed.n_samples, rows)
+        estimator = _estimator(method, packed.n_spins, packed.n_samples, asked, given)
+        estimator.fit(packed, sample_weight=shares)
+    said = list(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, IsingkitWarning)))
+    fit = fit_of(estimator, packed, method, seed, said)
+    write_fit(fit, folder, force=force)
+    for words in said:
+        click.echo(f"isingkit: warning: {words}", err=True)
+    if as_json:
+        click.echo(json.dumps(asdict(fit.facts)))
+    else:
+        click.echo(_summary(fit, folder))
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise click.UsageError(f"--set wants NAME=VALUE, not '{text}'", click.get_current_context())
+    for kind in (int, float):
+        try:
+            return name.strip(), kind(value)
+        except ValueError:
+            continue
+    return name.strip(), {"true": True, "false": False, "none": None}.get(value.strip().lower(), value.strip())
+
+
+def _estimator(method: str, n_spins: int, n_samples: int, asked: dict[str, Any], given: dict[str, Any]) -> Any:
+    """The method, with the knobs that theory suggests for the data, then what the user asked for."""
+    from isingkit.comparison import known_methods
+
+    methods = {name.lower(): one for name, one in known_methods(n_spins, n_samples).items() if name != "abess"}
+    if method.lower() not in methods:
+        raise click.UsageError(f"there is no method '{method}'; there are {', '.join(methods)}", click.get_current_context())
+    estimator = methods[method.lower()]
+    known = estimator.get_params()
+    unknown = [name for name in asked if name not in known]
+    if unknown:
+        listed = ", ".join(sorted(known))
+        raise click.UsageError(f"method '{method}' has no setting '{unknown[0]}'; it has {listed}", click.get_current_context())
+    return estimator.set_params(**asked, **{name: value for name, value in given.items() if name in known and value is not None})
+
+
+def _summary(fit: Any, folder: Path) -> str:
+    facts = fit.facts
+    codings: dict[str, int] = {}
+    for low, high in facts.mapping.values():
+        codings[f"{low} is -1, {high} is +1"] = codings.get(f"{low} is -1, {high} is +1", 0) + 1
+    lines = [
+        f"{facts.n_samples:g} rows of {facts.n_spins} spins, method {facts.method}: {facts.n_edges} edges",
+        "coding: " + "; ".join(f"{words} ({count} columns)" for words, count in list(codings.items())[:3])
+        + (" and others, see fit.json" if len(codings) > 3 else ""),
+    ]  # fmt: skip
+    if fit.edges:
+        width = max(len(name) for edge in fit.edges[:10] for name in (edge["source"], edge["target"]))
+        lines.append("")
+        lines.append(f"{'source':<{width}}  {'target':<{width}}  coupling  error   q-value")
+        for edge in fit.edges[:10]:
+            error = "" if edge["std_error"] is None else f"{edge['std_error']:.3f}"
+            share = "" if edge["q_value"] is None else f"{edge['q_value']:.2g}"
+            lines.append(
+                f"{edge['source']:<{width}}  {edge['target']:<{width}}  {edge['coupling']:+8.3f}  {error:<6}  {share}".rstrip()
+            )
+    return "\n".join([*lines, "", f"written: {folder} (model.npz, edges.csv, fit.json)"])

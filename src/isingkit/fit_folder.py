@@ -1,0 +1,122 @@
+"""FitFolder: what a fit leaves on disk: `model.npz`, `edges.csv` and `fit.json`."""
+
+import csv
+import datetime
+import hashlib
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from isingkit import __version__
+from isingkit.atomic import replacing
+from isingkit.exceptions import FolderExistsError
+from isingkit.model import IsingModel
+from isingkit.packing import PackedSpins
+
+COLUMNS = ("source", "target", "coupling", "std_error", "z", "p_value", "q_value")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """A fitted model and all that should be known of it."""
+
+    model: IsingModel
+    edges: tuple[dict[str, Any], ...]  # with COLUMNS, strongest first; None where the method gives none
+    facts: "Facts"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What `fit.json` holds."""
+
+    n_spins: int
+    n_samples: float
+    n_edges: int
+    method: str
+    settings: dict[str, Any]
+    seed: int | None
+    version: str
+    date: str
+    mapping: dict[str, list[Any]]
+    warnings: list[str]
+    fingerprint: str  # of the data
+
+
+def fit_of(estimator: Any, packed: PackedSpins, method: str, seed: int | None, warnings: Sequence[str]) -> Fit:
+    """The fit of an estimator that has learned from these samples."""
+    model = estimator.model_
+    mapping = {name: [_plain(value) for value in pair] for name, pair in zip(model.names, estimator.mapping_, strict=True)}
+    settings = {name: _plain(value) for name, value in sorted(estimator.get_params().items())}
+    facts = Facts(
+        n_spins=model.n_spins, n_samples=float(estimator.n_samples_), n_edges=model.n_edges, method=method, settings=settings,
+        seed=seed, version=__version__, date=datetime.date.today().isoformat(), mapping=mapping, warnings=list(warnings),
+        fingerprint=fingerprint(packed),
+    )  # fmt: skip
+    return Fit(model, tuple(_edges(estimator)), facts)
+
+
+def fingerprint(packed: PackedSpins) -> str:
+    """The same for the same samples in the same order."""
+    digest = hashlib.sha256(np.ascontiguousarray(packed.words).tobytes())
+    if packed.present is not None:
+        digest.update(np.ascontiguousarray(packed.present).tobytes())
+    digest.update(json.dumps([packed.n_samples, *packed.names]).encode())
+    return digest.hexdigest()[:16]
+
+
+def write_fit(fit: Fit, folder: Path, *, force: bool = False) -> None:
+    """The folder, whole or not at all. One that is there is left alone, unless `force` and it is a fit."""
+    if folder.exists() and not (force and (folder / "fit.json").is_file()) and not _is_empty(folder):
+        raise FolderExistsError(folder=folder, is_fit=(folder / "fit.json").is_file())
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        fit.model.save(temporary / "model.npz")
+        with replacing(temporary / "edges.csv") as path, open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(fit.edges)
+        with replacing(temporary / "fit.json") as path:
+            path.write_text(json.dumps(asdict(fit.facts), indent=1) + "\n", encoding="utf-8")
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o777 & ~umask)
+        if folder.exists():
+            shutil.rmtree(folder)
+        temporary.replace(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())
+
+
+def _edges(estimator: Any) -> list[dict[str, Any]]:
+    known = {(row["source"], row["target"]): row for row in getattr(estimator, "edges_", ())}
+    rows = []
+    for edge in estimator.model_.edges():
+        judged = known.get((edge["source"], edge["target"]))
+        row: dict[str, Any] = {"source": str(edge["source"]), "target": str(edge["target"]), "coupling": float(edge["coupling"])}
+        for name in COLUMNS[3:]:
+            value = math.nan if judged is None else float(judged[name])
+            row[name] = None if math.isnan(value) else value
+        rows.append(row)
+    return rows
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
