@@ -246,6 +246,9 @@ def picture(rows: list[Row]) -> Figure:
             errors = np.abs(curve[:, 2:].T - curve[:, 1])
             axes.errorbar(curve[:, 0], curve[:, 1], errors, marker=marker, capsize=2, label=method, alpha=0.8)
         axes.set(title=cell, xlabel="samples", xscale="log", ylim=(-0.02, 1.02))
+        shown = [round(share * CELLS[cell][3]) for share in SHARES_OF_N[::2]]
+        axes.set_xticks(shown, [str(n) for n in shown])
+        axes.minorticks_off()
         axes.axvline(CELLS[cell][3], color="grey", linewidth=0.7, linestyle=":")
     figure.axes[0].set_ylabel("share of exact graphs")
     figure.axes[0].legend(fontsize=8)
