@@ -103,11 +103,10 @@ def _logistic(own, design, weights, ridges, x, field, residual, curvature):
 def _rows_seen(own, design, weights, seen):
     """seen: overwritten with the weights of the rows in which neither the spin nor any of its neighbours is missing, else 0."""
     for k in range(len(own)):
-        seen[k] = weights[k] if own[k] != 0 else 0.0
+        seen[k] = weights[k] * own[k] * own[k]
     for a in range(1, len(design)):
         for k in range(len(own)):
-            if design[a, k] == 0:
-                seen[k] = 0.0
+            seen[k] *= design[a, k] * design[a, k]  # 1, or 0 where missing
 
 
 @njit(cache=True, nogil=True, fastmath=False)

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from isingkit._kernels.threads import one_blas_thread
 from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.diagnostics import Evidence, diagnose
 from isingkit.estimators.judge import Judged, deviate_of_an_edge, deviate_to_look_at, settle
@@ -125,17 +126,16 @@ class AutoIsing(IsingEstimator):
             warn_of_constants(normal)
         network, judged = self._find(packed, weights, normal)
         self.n_rounds_ = judged.n_rounds
-        if self.refit == "pseudolikelihood":
-            estimates, intercepts, errors = network.directed(), network.fields.copy(), network.undirected()[1]
-        else:
-            estimates, intercepts = closed_form(network, self.refit)
-            errors = np.full(len(network.pairs), np.nan)
-        self._report(network, judged, estimates, errors)
-        needed = deviate_of_an_edge(normal.n_spins, len(network.pairs), self.level, self.control)
+        couplings, errors = network.undirected()
+        estimates, intercepts = network.directed(), network.fields.copy()
         by_bethe, square = tree_couplings(normal, network.pairs)
-        self.diagnostics_ = diagnose(
-            Evidence(network, np.where(square < 0, 0.0, by_bethe), self.edges_["z"], needed, self.elimination_.survivors)
-        )
+        by_bethe = np.where(square < 0, 0.0, by_bethe)
+        if self.refit != "pseudolikelihood":
+            estimates, intercepts = closed_form(network, self.refit)
+        self._report(network, judged, estimates, errors if self.refit == "pseudolikelihood" else np.full(len(errors), np.nan))
+        needed = deviate_of_an_edge(normal.n_spins, len(network.pairs), self.level, self.control)
+        seen = Evidence(network, couplings, errors, by_bethe, self.edges_["z"], needed, self.elimination_.survivors)
+        self.diagnostics_ = diagnose(seen)
         if self.fit_fields:
             intercepts[~normal.changes] = constant_fields(normal.means[~normal.changes], normal.n_samples)
         else:
@@ -145,12 +145,13 @@ class AutoIsing(IsingEstimator):
     def _find(self, packed: PackedSpins, weights: Matrix | None, normal: NormalEquations) -> tuple[Network, Judged]:
         self.screen_ = screen(normal)
         self.candidates_ = candidates(self.screen_, normal)
-        self.elimination_ = eliminate(normal, self.candidates_, self.n_jobs)
-        n_edges = len(self.elimination_.survivors)
-        look = deviate_to_look_at(normal.n_spins, n_edges, self.level, self.control)
-        network = Network(packed, weights, normal, self.fit_fields, look, self.n_jobs)
-        network.connect(self.elimination_.survivors)
-        return network, settle(network, self.candidates_, self.level, self.control)
+        with one_blas_thread():  # once for all steps, which spread over threads themselves
+            self.elimination_ = eliminate(normal, self.candidates_, self.n_jobs)
+            n_edges = len(self.elimination_.survivors)
+            look = deviate_to_look_at(normal.n_spins, n_edges, self.level, self.control)
+            network = Network(packed, weights, normal, self.fit_fields, look, self.n_jobs)
+            network.connect(self.elimination_.survivors)
+            return network, settle(network, self.candidates_, self.level, self.control)
 
     def stability(
         self, X: Any, *, n_resamples: int = 50, sample_weight: Any = None, random_state: Seed = None, progress: bool = False

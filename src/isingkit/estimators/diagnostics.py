@@ -1,6 +1,6 @@
 """Diagnostics: when not to trust a network, in plain words."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
@@ -40,10 +40,16 @@ class Evidence:
     """What the checks look at: a network found, and on the way to it."""
 
     network: Network
+    couplings: Matrix  # (n_edges,): of the refit
+    errors: Matrix  # (n_edges,): their standard errors
     tree_couplings: Matrix  # (n_edges,): couplings by Bethe's inversion, 0 where that has none
     deviates: Matrix  # of the edges
     needed: float  # deviate that makes an edge
     survivors: Pairs
+    correlations: Matrix = field(init=False)  # of the spins that change
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "correlations", _correlations(self.network))
 
 
 def diagnose(evidence: Evidence) -> tuple[Diagnosis, ...]:
@@ -108,7 +114,7 @@ def autocorrelation(packed: PackedSpins, normal: NormalEquations) -> tuple[float
 
 def _alike(e: Evidence) -> Diagnosis:
     """Are there columns that say nearly the same?"""
-    correlation = np.abs(np.triu(_correlations(e.network), 1))
+    correlation = np.abs(np.triu(e.correlations, 1))
     largest = float(correlation.max(initial=0.0))
     words = f"the largest correlation of two columns is {largest:.2f}"
     if largest > _ALIKE:
@@ -134,7 +140,7 @@ def _strength(e: Evidence) -> Diagnosis:
 
 def _loops(e: Evidence) -> Diagnosis:
     """Do couplings that would be exact on a tree differ from the refit's?"""
-    couplings, errors = e.network.undirected()
+    couplings, errors = e.couplings, e.errors
     if len(couplings) == 0:
         return Diagnosis("loops", 0.0, _MOST_OFF, False, "there are no edges, so no loops")
     off = e.tree_couplings - couplings
@@ -159,7 +165,7 @@ def _screen(e: Evidence) -> Diagnosis:
 
 def _order(e: Evidence) -> Diagnosis:
     """Does one mode carry much of the variance?"""
-    correlation = _correlations(e.network)
+    correlation = e.correlations
     share = _largest_eigenvalue(correlation) / max(len(correlation), 1)
     noise = (1 + np.sqrt(len(correlation) / max(e.network.normal.n_samples, 1.0))) ** 2 / max(len(correlation), 1)
     serious = share > max(_MOST_ORDER, 2 * noise) and len(correlation) > 2
