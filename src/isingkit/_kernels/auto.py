@@ -135,27 +135,26 @@ def refit(start, stop, chosen, spins, weights, indptr, indices, ridges, fields, 
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def unexplained(chosen, normal, deviations, indptr, indices, left):
+def unexplained(chosen, correlations, indptr, indices, left):
     """left[a, j] = share of the variance of spin j that the neighbours of spin chosen[a] do not explain, in least squares.
 
-    normal: (n_spins, n_spins)     deviations: (n_spins,), roots of its diagonal     left: overwritten
+    correlations: (n_spins, n_spins)     left: overwritten
     """
     for row in range(len(chosen)):
         first, size = indptr[chosen[row]], indptr[chosen[row] + 1] - indptr[chosen[row]]
         left[row] = 1.0
         if size == 0:
             continue
-        near, part = np.empty((size, size)), np.empty((size, normal.shape[1]))
+        near, part = np.empty((size, size)), np.empty((size, len(correlations)))
         for a in range(size):
             one = indices[first + a]
-            part[a] = normal[one] / deviations[one] / deviations
+            part[a] = correlations[one]
             for b in range(size):
-                two = indices[first + b]
-                near[a, b] = normal[one, two] / deviations[one] / deviations[two]
+                near[a, b] = correlations[one, indices[first + b]]
             near[a, a] = 1.0 + 1e-6
         explained = np.dot(np.linalg.inv(near), part)
         for a in range(size):
-            for j in range(normal.shape[1]):
+            for j in range(len(correlations)):
                 left[row, j] -= explained[a, j] * part[a, j]
 
 
@@ -270,12 +269,12 @@ def _given(i, j, rival, spins, weights, indptr, indices, ridges, fields, couplin
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def _rival(i, j, least, spins, weights, indptr, indices, residual, curvature):
+def _rival(i, j, least, spins, single, weights, indptr, indices, residual, curvature):
     """The spin, no neighbour of i, that would serve its regression without j best, with a deviate of at least `least`; or -1.
 
     Spins that are nearly the same as j are none: the data cannot tell them apart.
     """
-    sizes = np.abs(np.dot(spins, weights * residual)) / np.sqrt(max(curvature.sum(), 1e-9))
+    sizes = np.abs(np.dot(single, (weights * residual).astype(np.float32))) / np.sqrt(max(curvature.sum(), 1e-9))
     sizes[i], sizes[j] = 0.0, 0.0
     for k in range(indptr[i], indptr[i + 1]):
         sizes[indices[k]] = 0.0
@@ -310,14 +309,14 @@ def _deviate(i, j, first, second, spins, weights, indptr, indices, ridges, field
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def test_couplings(start, stop, pairs, needed, spins, weights, indptr, indices, ridges, fields, couplings, deviates):
+def test_couplings(start, stop, pairs, needed, single, spins, weights, indptr, indices, ridges, fields, couplings, deviates):
     """deviates[p] = signed normal deviate of the coupling of pairs[p] in the network without it.
 
     Without a coupling, s_i and s_j are independent given the neighbours of both, with means m_i and m_j from their regressions. The
     score is the sum of s_i s_j - m_i m_j = r_i r_j + r_i m_j + r_j m_i, r = s - m, where m_j is cleared of what the regression of i
     could have made of it, and m_i likewise: the likelihood's own score, given the neighbours. Where another spin would serve the
     regression of i nearly as well as j, it may be the true neighbour, and j may only be near it: the coupling must hold given that
-    rival, too. Deviates below `needed` do not matter. deviates: (n_pairs,), overwritten
+    rival, too. Deviates below `needed` do not matter. single: spins in single precision     deviates: (n_pairs,), overwritten
     """
     n_samples = spins.shape[1]
     fit = (spins, weights, indptr, indices, ridges, fields, couplings)
@@ -327,8 +326,8 @@ def test_couplings(start, stop, pairs, needed, spins, weights, indptr, indices, 
         found, own, other = _deviate(i, j, -1, -1, *fit, means, residuals)
         if abs(found) > needed:
             least = max(abs(found) - _NEARLY, _SMALL)
-            first = _rival(i, j, least, spins, weights, indptr, indices, residuals[0], own)
-            second = _rival(j, i, least, spins, weights, indptr, indices, residuals[1], other)
+            first = _rival(i, j, least, spins, single, weights, indptr, indices, residuals[0], own)
+            second = _rival(j, i, least, spins, single, weights, indptr, indices, residuals[1], other)
             if first >= 0 or second >= 0:
                 given, own, other = _deviate(i, j, first, second, *fit, means, residuals)
                 found = np.sign(found) * min(abs(found), max(np.sign(found) * given, 0.0))

@@ -22,6 +22,7 @@ _MOST_MEMORY = 0.05  # autocorrelation of rows
 _ALIKE = 0.95  # correlation
 _MOST_LATE = 0.1  # share of edges that the screen had dropped
 _LARGE = 5.0  # standard errors
+_SPINS = 256  # enough to tell whether rows are alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +99,14 @@ def _memory(e: Evidence) -> Diagnosis:
 
 
 def autocorrelation(packed: PackedSpins, normal: NormalEquations) -> tuple[float, float]:
-    """Correlation of spins with themselves one row later, all spins together, and its standard error were rows independent."""
-    values = np.asarray(packed, dtype=np.float32)
+    """Correlation of up to 256 spins with themselves one row later, all together, and its standard error were rows independent."""
+    some = np.arange(0, packed.n_spins, -(-packed.n_spins // _SPINS))
+    values = np.asarray(packed[:, some], dtype=np.float32)
     present = values != 0
     centred = np.where(present, values - values.sum(axis=0) / np.maximum(present.sum(axis=0), 1), 0.0)
     both = present[1:] & present[:-1]
     total = float(((centred[1:] ** 2 + centred[:-1] ** 2) * both).sum(dtype=np.float64)) / 2
-    covariance = normal.matrix / normal.n_samples
+    covariance = normal.matrix[np.ix_(some, some)] / normal.n_samples
     if total <= 0 or np.trace(covariance) <= 0:
         return 0.0, np.inf
     value = float((centred[1:] * centred[:-1] * both).sum(dtype=np.float64)) / total
@@ -195,10 +197,11 @@ def _hidden(e: Evidence) -> Diagnosis:
 
 def _correlations(network: Network) -> Matrix:
     changes = network.normal.changes
-    part = network.normal.matrix[np.ix_(changes, changes)] / network.normal.n_samples
-    if not network.fit_fields:  # sums of products as they are
-        means = (network.spins[changes] @ network.shares) / network.shares.sum()
-        part = part - np.outer(means, means)
+    if network.fit_fields:
+        return network.correlations if changes.all() else network.correlations[np.ix_(changes, changes)]
+    part = network.normal.matrix[np.ix_(changes, changes)] / network.normal.n_samples  # means of products as they are
+    means = (network.spins[changes] @ network.shares) / network.shares.sum()
+    part = part - np.outer(means, means)
     deviations = np.sqrt(np.maximum(np.diagonal(part), 1e-12))
     return np.asarray(part / np.outer(deviations, deviations))
 

@@ -30,6 +30,8 @@ class Network:
     look: float  # deviate at which a pair outside the network is looked at closely
     n_jobs: int | None
     spins: Matrix = field(init=False)  # (n_spins, n_samples): different rows only, where none are missing; 0 where missing
+    single: NDArray[np.float32] = field(init=False)  # the same in single precision
+    correlations: Matrix = field(init=False)  # (n_spins, n_spins)
     shares: Matrix = field(init=False)  # (n_samples,): weights; how many samples a row stands for
     pairs: Pairs = field(init=False)  # sorted
     suspects: NDArray[np.int64] = field(init=False)  # sorted keys of the pairs outside to look at closely
@@ -51,6 +53,10 @@ class Network:
         else:
             self.spins = np.ascontiguousarray(np.asarray(self.packed, dtype=np.float64).T)
             self.shares = np.ones(self.packed.n_samples) if self.weights is None else self.weights
+        self.single = self.spins.astype(np.float32)
+        scale = 1 / np.sqrt(np.maximum(np.diagonal(self.normal.matrix), 1e-9))
+        self.correlations = self.normal.matrix * scale[:, None]
+        self.correlations *= scale
         n_spins = len(self.spins)
         self.pairs, self.suspects = np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int64)
         self.indptr, self.indices = np.zeros(n_spins + 1, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -109,15 +115,13 @@ class Network:
 
     def _look_around(self, chosen: NDArray[np.intp]) -> None:
         """Scores of all spins in the regressions of the chosen, cleared of neighbours by linear regression; whom to suspect."""
-        spins = self.spins.astype(np.float32)
-        deviations = np.sqrt(np.maximum(np.diagonal(self.normal.matrix), 1e-9))
 
         def rough(start: int, stop: int) -> None:
             some = chosen[start:stop]
             left = np.empty((len(some), self.n_spins))
-            kernels.unexplained(some, self.normal.matrix, deviations, self.indptr, self.indices, left)
+            kernels.unexplained(some, self.correlations, self.indptr, self.indices, left)
             scale = np.sqrt(np.maximum(self.curvatures[some].sum(axis=1)[:, None] * np.maximum(left, _LEAST_LEFT), 1e-9))
-            self.scores[some] = (self.residuals[some].astype(np.float32) @ spins.T) / scale * self.normal.changes
+            self.scores[some] = (self.residuals[some].astype(np.float32) @ self.single.T) / scale * self.normal.changes
 
         spread(rough, len(chosen), chunk=64, n_jobs=self.n_jobs)
         touched = np.zeros(self.n_spins, dtype=bool)
@@ -156,7 +160,7 @@ class Network:
         found = np.zeros(len(pairs))
         fixed = (self.spins, self.shares, self.indptr, self.indices, self.ridges, self.fields, self.couplings)
         with one_blas_thread():
-            spread(kernels.test_couplings, len(pairs), pairs, needed, *fixed, found, chunk=32, n_jobs=self.n_jobs)
+            spread(kernels.test_couplings, len(pairs), pairs, needed, self.single, *fixed, found, chunk=32, n_jobs=self.n_jobs)
         return found
 
     def undirected(self) -> tuple[Matrix, Matrix]:

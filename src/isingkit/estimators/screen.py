@@ -49,7 +49,13 @@ def best_ridge(normal: NormalEquations, ridges: tuple[float, ...]) -> float:
     if len(changing) < 2:
         return ridges[-1]
     spins = changing[np.linspace(0, len(changing) - 1, min(_LOOKED_AT, len(changing))).astype(int)]
-    return min(ridges, key=lambda ridge: _error_at(normal, ridge, spins))
+    best, least = ridges[-1], _error_at(normal, ridges[-1], spins)
+    for ridge in ridges[-2::-1]:  # downwards while that helps: errors fall, then rise
+        error = _error_at(normal, ridge, spins)
+        if error >= least:
+            break
+        best, least = ridge, error
+    return best
 
 
 def noise_at(normal: NormalEquations, ridge: float) -> float:
