@@ -426,3 +426,13 @@ def test_halves_that_say_nothing_are_left_out(spins):
     assert ((inside["low"] <= inside["coupling"]) & (inside["coupling"] <= inside["high"])).all()
     with pytest.raises(ex.TableTooSmallError):
         ik.AutoIsing().stability(spins[:1])
+
+
+@doubts_allowed
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ConstantColumnWarning")
+def test_many_columns_without_any_deviate_are_checked_as_well():
+    """Forty columns of which two change, alike: nothing is left outside the network, and its largest eigenvalue is 0."""
+    table = np.ones((60, 40), dtype=int)
+    table[::2, :2] = -1
+    fit = ik.AutoIsing().fit(table)
+    assert {one.check: one.value for one in fit.diagnostics_}["hidden cause"] == 0

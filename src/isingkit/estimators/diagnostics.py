@@ -207,6 +207,8 @@ def _correlations(network: Network) -> Matrix:
 
 
 def _largest_eigenvalue(matrix: Matrix) -> float:
+    if not matrix.any():
+        return 0.0
     if len(matrix) < 30:
         return float(np.linalg.eigvalsh(matrix)[-1]) if len(matrix) else 0.0
     operator = LinearOperator(matrix.shape, matvec=lambda x: matrix @ x, dtype=np.float64)
