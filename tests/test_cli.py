@@ -305,3 +305,10 @@ def test_fit_leaves_folders_that_are_no_fits_alone(capsys, survey):
     assert (survey.parent / "mine" / "precious").exists()
     with pytest.raises(ex.FolderExistsError):
         write_fit(None, survey.parent / "mine", force=True)
+
+
+def test_fit_tells_how_numbers_became_spins(capsys, tmp_path, rng):
+    np.save(tmp_path / "rates.npy", rng.random((200, 4)))
+    code, out, _ = run(capsys, "fit", str(tmp_path / "rates.npy"), "-o", str(tmp_path / "x"), "--binarize", "0.5", "--json")
+    assert code == 0
+    assert json.loads(out)["settings"]["binarize"] == 0.5

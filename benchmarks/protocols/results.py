@@ -32,7 +32,8 @@ def write_picture(path: Path, picture: Figure) -> None:
 
 def write_settings(path: Path, settings: Row, seconds: float) -> None:
     """How a table came about: settings, versions, date, and how long it took."""
-    facts = settings | {"seconds": round(seconds), "isingkit": isingkit.__version__, "date": datetime.date.today().isoformat()}
+    facts = {name: value for name, value in settings.items() if name != "output"}  # a place on one machine
+    facts |= {"seconds": round(seconds), "isingkit": isingkit.__version__, "date": datetime.date.today().isoformat()}
     try:
         facts["abess"] = version("abess")
     except PackageNotFoundError:

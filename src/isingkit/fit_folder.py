@@ -74,8 +74,7 @@ def fingerprint(packed: PackedSpins) -> str:
 
 def write_fit(fit: Fit, folder: Path, *, force: bool = False) -> None:
     """The folder, whole or not at all. One that is there is left alone, unless `force` and it is a fit."""
-    if folder.exists() and not (force and (folder / "fit.json").is_file()) and not _is_empty(folder):
-        raise FolderExistsError(folder=folder, is_fit=(folder / "fit.json").is_file())
+    require_free(folder, force)
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
@@ -96,8 +95,11 @@ def write_fit(fit: Fit, folder: Path, *, force: bool = False) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _is_empty(folder: Path) -> bool:
-    return folder.is_dir() and not any(folder.iterdir())
+def require_free(folder: Path, force: bool) -> None:
+    """Refuse a folder that holds anything, but a fit that may be replaced."""
+    is_fit = (folder / "fit.json").is_file()
+    if folder.exists() and any(folder.iterdir()) and not (force and is_fit):
+        raise FolderExistsError(folder=folder, is_fit=is_fit)
 
 
 def _edges(estimator: Any) -> list[dict[str, Any]]:

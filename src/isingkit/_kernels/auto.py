@@ -12,7 +12,7 @@ _SHORT = 1e-4  # step of Newton's method after which the next would be about its
 _ALIKE = 0.9  # correlation of spins that no data can tell apart
 _ATOM = 0.4  # what v is at least, where all of a tail is one outcome
 _NEARLY = 1.0  # by so much less may a rival serve
-_SMALL = 2.0  # and neither does one that is nothing special
+_SMALL = 2.0  # a score so many standard errors away or less needs no better tail, nor does a spin make a rival by it
 
 
 @njit(cache=True, nogil=True, fastmath=False)

@@ -38,19 +38,17 @@ def command(
 
     DATA is a CSV, TSV (also .gz), Parquet, NPY, NPZ or .spins file, one row a sample and one column a spin.
     """
-    from isingkit.exceptions import FolderExistsError, IsingkitWarning
-    from isingkit.fit_folder import fit_of, write_fit
+    from isingkit.fit_folder import fit_of, require_free, write_fit
     from isingkit.packing import PackedSpins, as_asked, pack
     from isingkit.spins import as_spins, as_weights
     from isingkit.tables import column_of, listed, read_table, selected
 
     folder = output or Path(data.name.split(".")[0] + "-fit")
-    if folder.exists() and not force and any(folder.iterdir()):
-        raise FolderExistsError(folder=folder, is_fit=(folder / "fit.json").is_file())
+    require_free(folder, force)
     asked = dict(_setting(text) for text in settings) | {
         k: v for k, v in {"level": level, "control": control}.items() if v is not None
     }
-    given = {"missing": missing, "n_jobs": threads, "random_state": seed}
+    given = {"missing": missing, "binarize": binarize, "n_jobs": threads, "random_state": seed}
     _estimator(method, 2, 100, asked, given)  # mistakes are told before a long wait
     table = read_table(data)
     sample_weight = column_of(table, weights) if weights else None
@@ -65,7 +63,7 @@ def command(
         shares = None if sample_weight is None else as_weights(sample_weight, packed.n_samples, rows)
         estimator = _estimator(method, packed.n_spins, packed.n_samples, asked, given)
         estimator.fit(packed, sample_weight=shares)
-    said = list(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, IsingkitWarning)))
+    said = list(dict.fromkeys(str(one.message) for one in caught))
     fit = fit_of(estimator, packed, method, seed, said)
     write_fit(fit, folder, force=force)
     for words in said:

@@ -1,6 +1,6 @@
 """Diagnostics: when not to trust a network, in plain words."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
@@ -47,10 +47,6 @@ class Evidence:
     deviates: Matrix  # of the edges
     needed: float  # deviate that makes an edge
     survivors: Pairs
-    correlations: Matrix = field(init=False)  # of the spins that change
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "correlations", _correlations(self.network))
 
 
 def diagnose(evidence: Evidence) -> tuple[Diagnosis, ...]:
@@ -116,7 +112,7 @@ def autocorrelation(packed: PackedSpins, normal: NormalEquations) -> tuple[float
 
 def _alike(e: Evidence) -> Diagnosis:
     """Are there columns that say nearly the same?"""
-    correlation = np.abs(np.triu(e.correlations, 1))
+    correlation = np.abs(np.triu(_correlations(e.network), 1))
     largest = float(correlation.max(initial=0.0))
     words = f"the largest correlation of two columns is {largest:.2f}"
     if largest > _ALIKE:
@@ -167,7 +163,7 @@ def _screen(e: Evidence) -> Diagnosis:
 
 def _order(e: Evidence) -> Diagnosis:
     """Does one mode carry much of the variance?"""
-    correlation = e.correlations
+    correlation = _correlations(e.network)
     share = _largest_eigenvalue(correlation) / max(len(correlation), 1)
     noise = (1 + np.sqrt(len(correlation) / max(e.network.normal.n_samples, 1.0))) ** 2 / max(len(correlation), 1)
     serious = share > max(_MOST_ORDER, 2 * noise) and len(correlation) > 2

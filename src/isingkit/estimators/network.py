@@ -11,6 +11,7 @@ from isingkit._kernels.threads import one_blas_thread, spread
 from isingkit.estimators.nodewise import distinct_rows
 from isingkit.estimators.normal import Matrix, NormalEquations
 from isingkit.estimators.screen import Pairs, neighbours
+from isingkit.estimators.two_stage import correlations
 from isingkit.packing import PackedSpins
 
 _CLEAR = 8.0  # deviate of an edge that needs no test of its own
@@ -54,9 +55,8 @@ class Network:
             self.spins = np.ascontiguousarray(np.asarray(self.packed, dtype=np.float64).T)
             self.shares = np.ones(self.packed.n_samples) if self.weights is None else self.weights
         self.single = self.spins.astype(np.float32)
-        scale = 1 / np.sqrt(np.maximum(np.diagonal(self.normal.matrix), 1e-9))
-        self.correlations = self.normal.matrix * scale[:, None]
-        self.correlations *= scale
+        self.correlations = correlations(self.normal)
+        np.fill_diagonal(self.correlations, 1.0)
         n_spins = len(self.spins)
         self.pairs, self.suspects = np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int64)
         self.indptr, self.indices = np.zeros(n_spins + 1, dtype=np.int64), np.empty(0, dtype=np.int64)
