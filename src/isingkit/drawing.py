@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 POSITIVE, NEGATIVE = "#2166ac", "#c2410c"  # blue and orange are told apart by nearly all eyes; negative edges are dashed besides
-_MOST_BY_DISTANCES = 80  # spins up to which a layout by distances along the graph is quick, and looks better
+_MOST_BY_DISTANCES = 150  # spins up to which a layout by distances along the graph is quick, and looks better
 _MOST_LABELS = 60
 _WIDTH = 1.5  # of the picture, its height being 1
 
