@@ -99,6 +99,8 @@ def _laid_out(strengths: scipy.sparse.csr_array) -> NDArray[np.float64]:
     axes = np.linalg.svd(places, full_matrices=False)[2]
     axes *= np.where(axes[np.arange(2), np.abs(axes).argmax(axis=1)] < 0, -1.0, 1.0)[:, None]  # singular vectors have no sign
     places = places @ axes.T
+    across, down = np.ptp(places, axis=0)
+    places[:, 0] *= np.clip(_WIDTH * down / max(across, 1e-9), 1.0, _WIDTH)  # fills the picture; distances mean nothing anyway
     return np.asarray(places * np.sqrt(n_nodes) / max(np.ptp(places, axis=0).max(), 1e-9))
 
 

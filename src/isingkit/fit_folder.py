@@ -54,7 +54,8 @@ class Facts:
 def fit_of(estimator: Any, packed: PackedSpins, method: str, seed: int | None, warnings: Sequence[str]) -> Fit:
     """The fit of an estimator that has learned from these samples."""
     model = estimator.model_
-    mapping = {name: [_plain(value) for value in pair] for name, pair in zip(model.names, estimator.mapping_, strict=True)}
+    codings = estimator.mapping_ or [(-1, 1)] * model.n_spins  # samples that were drawn as spins
+    mapping = {name: [_plain(value) for value in pair] for name, pair in zip(model.names, codings, strict=True)}
     settings = {name: _plain(value) for name, value in sorted(estimator.get_params().items())}
     facts = Facts(
         n_spins=model.n_spins, n_samples=float(estimator.n_samples_), n_edges=model.n_edges, method=method, settings=settings,

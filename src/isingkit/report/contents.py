@@ -119,7 +119,9 @@ def _plain(check: FitCheck) -> dict[str, Any]:
     for one in fields(FitCheck):
         value = getattr(check, one.name)
         is_real = isinstance(value, np.ndarray) and value.dtype.kind == "f"
-        found[one.name] = [short(v) for v in value] if is_real else value.tolist() if isinstance(value, np.ndarray) else value
+        found[one.name] = (
+            [short(v) for v in value] if is_real else np.asarray(value).tolist() if isinstance(value, tuple | np.ndarray) else value
+        )
     return found
 
 

@@ -79,7 +79,7 @@ def data_and_model(contents: Contents) -> dict[str, str]:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= 24 else name[:23] + "…"
+    return name if len(name) <= 30 else name[:29] + "…"
 
 
 def _svg(draw: Callable[[Any], None], size: tuple[float, float], n_axes: int = 1) -> str:

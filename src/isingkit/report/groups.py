@@ -28,7 +28,8 @@ def read_groups(path: Path, names: Sequence[str], column: str | None = None) -> 
     if not known & set(columns[key]):
         raise TableFileError(path=path, problem=f"none of its columns holds names of spins, such as '{names[0]}'")
     if column is None:
-        column = next((title for title in head if title != key and 2 <= len(set(columns[title])) <= _MOST_GROUPS), None)
+        most = min(_MOST_GROUPS, len(rows) - 1)  # a column in which all differ names rows
+        column = next((title for title in head if title != key and 2 <= len(set(columns[title])) <= most), None)
         if column is None:
             raise TableFileError(
                 path=path, problem=f"beside '{key}' it has no column with 2 to {_MOST_GROUPS} groups; name one with --group-by"
