@@ -1,6 +1,8 @@
 import subprocess
 import sys
 
+import numpy as np
+
 PROGRAM = """
 import resource
 import numpy as np
@@ -25,3 +27,29 @@ def peak(estimator):
 def test_fitting_five_thousand_spins_stays_under_eight_square_matrices():
     assert peak("ik.RidgeIsing()") < 8
     assert peak("ik.TwoStageIsing(ridge=0.1, prune=0.08)") < 8
+
+
+READING = """
+import resource
+import sys
+from isingkit.tables import read_spins
+
+read_spins(sys.argv[1])  # imports and compiles
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+packed = read_spins(sys.argv[2]).packed
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(packed.n_samples, (after - before) * 1024 - packed.words.nbytes)
+"""
+
+
+def test_reading_a_large_text_takes_a_few_chunks_beyond_its_bits(tmp_path):
+    """60 MB of text: the bits and at most 20 MB, where all bytes at once would be 60 MB and numbers 240 MB."""
+    values = np.random.default_rng(0).integers(0, 2, (300_000, 100), dtype=np.uint8)
+    text = np.full((300_000, 200), ord(","), dtype=np.uint8)
+    text[:, ::2], text[:, -1] = values + ord("0"), ord("\n")
+    text[:20].tofile(tmp_path / "small.csv")
+    text.tofile(tmp_path / "large.csv")
+    arguments = [sys.executable, "-c", READING, tmp_path / "small.csv", tmp_path / "large.csv"]
+    n_samples, taken = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.split()
+    assert int(n_samples) == 300_000
+    assert int(taken) < 20e6

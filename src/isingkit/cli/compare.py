@@ -38,15 +38,15 @@ def command(
 
     import isingkit as ik
     from isingkit.atomic import replacing
-    from isingkit.tables import column_of, listed, read_table, selected
+    from isingkit.tables import listed, read_spins
 
-    table = read_table(data)
-    sample_weight = column_of(table, weights) if weights else None
-    spins = selected(table, listed(columns), listed(drop) + ([weights] if weights else []))
+    reading = read_spins(
+        data, columns=listed(columns), drop=listed(drop), weights=weights, binarize=binarize, missing=missing, progress=True
+    )
     model = ik.IsingModel.load(truth) if truth else None
     found = ik.compare(
-        spins, model, listed(methods) or None, sample_weight=sample_weight, held_out=held_out, binarize=binarize, missing=missing,
-        random_state=seed, progress=True,
+        reading.packed, model, listed(methods) or None, sample_weight=reading.weights, held_out=held_out, random_state=seed,
+        progress=True,
     )  # fmt: skip
     best = found.best()
     if plot is not None:

@@ -39,9 +39,7 @@ def command(
     DATA is a CSV, TSV (also .gz), Parquet, NPY, NPZ or .spins file, one row a sample and one column a spin.
     """
     from isingkit.fit_folder import fit_of, require_free, write_fit
-    from isingkit.packing import PackedSpins, as_asked, pack
-    from isingkit.spins import as_spins, as_weights
-    from isingkit.tables import column_of, listed, read_table, selected
+    from isingkit.tables import listed, read_spins
 
     folder = output or Path(data.name.split(".")[0] + "-fit")
     require_free(folder, force)
@@ -50,19 +48,15 @@ def command(
     }
     given = {"missing": missing, "binarize": binarize, "n_jobs": threads, "random_state": seed}
     _estimator(method, 2, 100, asked, given)  # mistakes are told before a long wait
-    table = read_table(data)
-    sample_weight = column_of(table, weights) if weights else None
-    chosen = selected(table, listed(columns), [name for name in (*listed(drop), id_column, weights) if name])
+    left_out = [name for name in (*listed(drop), id_column) if name]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        if isinstance(chosen, PackedSpins):
-            packed, rows = as_asked(chosen, missing)
-        else:
-            spins = as_spins(chosen, binarize=binarize, missing=missing)
-            packed, rows = pack(spins), spins.rows
-        shares = None if sample_weight is None else as_weights(sample_weight, packed.n_samples, rows)
+        reading = read_spins(
+            data, columns=listed(columns), drop=left_out, weights=weights, binarize=binarize, missing=missing, progress=True
+        )
+        packed = reading.packed
         estimator = _estimator(method, packed.n_spins, packed.n_samples, asked, given)
-        estimator.fit(packed, sample_weight=shares)
+        estimator.fit(packed, sample_weight=reading.weights)
     said = list(dict.fromkeys(str(one.message) for one in caught))
     fit = fit_of(estimator, packed, method, seed, said)
     write_fit(fit, folder, force=force)
