@@ -373,6 +373,11 @@ class _Values:
             return kernels.NUMBER
         return kernels.CROWDED if len(self.distinct) >= _MOST_VALUES else kernels.SPIN
 
+    @property
+    def has_infinity(self) -> bool:
+        """Whether one of the numbers is infinite; what is crowded is refused for that, and may hold texts not looked at."""
+        return self.is_infinite and not self.is_text and self.kind != kernels.CROWDED
+
     def is_flipped(self, coding: Coding) -> bool:
         """Whether codes are the opposite of what the coding says."""
         low, high = coding
@@ -464,7 +469,7 @@ class _Cells:
         if rows.n_rows == 0:
             raise TableFileError(path=self.asked.path, problem="it has names of columns but no rows")
         values = [self.values[place] for place in self.chosen]
-        infinite = [name for name, one in zip(rows.names, values, strict=True) if one.is_infinite and not one.is_text]
+        infinite = [name for name, one in zip(rows.names, values, strict=True) if one.has_infinity]
         if infinite:
             raise InfiniteValueError(columns=infinite)
         counts = rows.n_missing.tolist()
