@@ -128,13 +128,14 @@ class _Asked:
 
     def chosen(self, names: Sequence[str]) -> list[int]:
         """Places of the columns that become spins."""
-        unknown = [name for name in (self.weights, *self.columns, *self.drop) if name is not None and name not in names]
+        places = {name: place for place, name in reversed(list(enumerate(names)))}  # the first of equal names
+        unknown = [name for name in (self.weights, *self.columns, *self.drop) if name is not None and name not in places]
         if unknown:
             there_are = ", ".join(names[:20]) or "no names"
             raise TableFileError(path=None, problem=f"there is no column '{unknown[0]}'; there are {there_are}")
         left_out = {*self.drop, self.weights}
         if self.columns:
-            chosen = [list(names).index(name) for name in self.columns if name not in left_out]
+            chosen = [places[name] for name in self.columns if name not in left_out]
         else:
             chosen = [place for place, name in enumerate(names) if name not in left_out]
         require_table([names[place] for place in chosen], len(chosen))
