@@ -394,7 +394,7 @@ def test_names_of_columns_are_text_everywhere(visit, spins, tmp_path):
 def dict_table(names, spins):
     from isingkit.spins import Table
 
-    return Table(tuple(names), tuple(spins.T))
+    return Table(tuple(names), spins)
 
 
 def test_light_and_dark_follow_the_system_and_the_button(visit, contents):
