@@ -332,6 +332,27 @@ class StageTwoError(IsingkitError):
         )
 
 
+class CheckpointError(IsingkitError):
+    """Records of an earlier run that are not of the same data and settings."""
+
+    def __init__(self, *, folder: Any) -> None:
+        self.folder = folder
+        super().__init__(
+            f"the records in '{folder}' are of other data, settings or another version. Name another folder, or delete this one."
+        )
+
+
+class NotEnoughMemoryError(IsingkitError):
+    """A run would need more memory than there is."""
+
+    def __init__(self, *, needed: int, there: int, n_spins: int, n_samples: int) -> None:
+        self.needed, self.there, self.n_spins, self.n_samples = needed, there, n_spins, n_samples
+        super().__init__(
+            f"{n_samples} samples of {n_spins} spins need {needed / 2**30:.1f} GiB beside the data, {there / 2**30:.1f} are free. "
+            "Screen on correlations (ridge=inf), which needs least, take fewer samples, or use a larger machine."
+        )
+
+
 class ModelError(IsingkitError):
     """Couplings, fields or names do not make an Ising model."""
 

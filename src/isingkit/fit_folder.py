@@ -2,7 +2,6 @@
 
 import csv
 import datetime
-import hashlib
 import json
 import math
 import os
@@ -19,7 +18,7 @@ from isingkit import __version__
 from isingkit.atomic import replacing
 from isingkit.exceptions import FolderExistsError
 from isingkit.model import IsingModel
-from isingkit.packing import PackedSpins
+from isingkit.packing import PackedSpins, fingerprint
 
 COLUMNS = ("source", "target", "coupling", "std_error", "z", "p_value", "q_value")
 
@@ -65,15 +64,6 @@ def fit_of(estimator: Any, packed: PackedSpins, method: str, seed: int | None, w
     checks = [(one.check, one.words, one.serious) for one in getattr(estimator, "diagnostics_", ())]
     diagnostics = tuple({"check": check, "words": words, "serious": bool(serious)} for check, words, serious in checks)
     return Fit(model, tuple(edge_rows(model, getattr(estimator, "edges_", ()))), facts, diagnostics)
-
-
-def fingerprint(packed: PackedSpins) -> str:
-    """The same for the same samples in the same order."""
-    digest = hashlib.sha256(np.ascontiguousarray(packed.words).tobytes())
-    if packed.present is not None:
-        digest.update(np.ascontiguousarray(packed.present).tobytes())
-    digest.update(json.dumps([packed.n_samples, *packed.names]).encode())
-    return digest.hexdigest()[:16]
 
 
 def write_fit(fit: Fit, report: str, folder: Path, *, force: bool = False) -> None:

@@ -10,6 +10,7 @@ The file format (`save`, `load`, `map`), version 1, little-endian:
     data        only if has_missing: as many words, whose bits say which values are present
 """
 
+import hashlib
 import json
 import os
 import zlib
@@ -165,6 +166,15 @@ def pack(spins: Any) -> PackedSpins:
     if not isinstance(spins, Spins):
         spins = as_spins(spins)
     return _packed(spins.values, spins.names, spins.mapping, spins.has_missing)
+
+
+def fingerprint(packed: PackedSpins) -> str:
+    """The same for the same samples in the same order."""
+    digest = hashlib.sha256(np.ascontiguousarray(packed.words).data)
+    if packed.present is not None:
+        digest.update(np.ascontiguousarray(packed.present).data)
+    digest.update(json.dumps([packed.n_samples, *packed.names]).encode())
+    return digest.hexdigest()[:16]
 
 
 def require_same_coding(names: Sequence[str], left: tuple[Coding, ...] | None, right: tuple[Coding, ...] | None) -> None:

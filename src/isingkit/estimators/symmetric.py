@@ -1,8 +1,9 @@
 """One symmetric IsingModel out of N directed regressions."""
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import spread
@@ -10,13 +11,27 @@ from isingkit._kernels.threads import spread
 RULES = {"average": kernels.AVERAGE, "and": kernels.AND, "or": kernels.OR}
 
 
-def symmetric_couplings(estimates: NDArray[np.float64], threshold: float, rule: str) -> scipy.sparse.csr_array:
+def symmetric_couplings(estimates: Any, threshold: float, rule: str) -> scipy.sparse.csr_array:
     """Couplings (J_ij + J_ji) / 2 of the pairs that count as edges.
 
     rule "average": |J_ij + J_ji| / 2 > threshold; "and": both |J_ij| and |J_ji| > threshold; "or": one of them.
     """
+    if scipy.sparse.issparse(estimates):
+        return _sparse_couplings(estimates, threshold, rule)
     n_spins = len(estimates)
     parts = spread(kernels.edges, -(-n_spins // kernels.TILE), estimates, threshold, RULES[rule])
     rows, columns, couplings = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
     upper = scipy.sparse.csr_array((couplings, (rows, columns)), shape=(n_spins, n_spins))
     return (upper + upper.T).tocsr()
+
+
+def _sparse_couplings(estimates: scipy.sparse.csr_array, threshold: float, rule: str) -> scipy.sparse.csr_array:
+    back = estimates.T.tocsr()
+    total = (estimates + back).tocsr()
+    if rule == "average":
+        total.data[np.abs(total.data) <= 2 * threshold] = 0.0
+    else:
+        pass_forth, pass_back = (abs(one) > threshold for one in (estimates, back))
+        total = total.multiply(pass_forth.multiply(pass_back) if rule == "and" else (pass_forth + pass_back)).tocsr()
+    total.eliminate_zeros()
+    return (total / 2).tocsr()

@@ -1,5 +1,9 @@
 """TwoStageIsing: the paper's estimator for fewer samples than spins."""
 
+import os
+from pathlib import Path
+from typing import Self
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
@@ -10,10 +14,20 @@ from isingkit.estimators.base import LinearEstimator
 from isingkit.estimators.normal import Matrix, NormalEquations, refuse_duplicates
 from isingkit.estimators.ridge import ridge_estimates
 from isingkit.estimators.screen import best_ridge, noise_at
-from isingkit.exceptions import StageTwoError, require_number
+from isingkit.estimators.tiles import (
+    CorrelationScreen,
+    DualScreen,
+    as_candidates,
+    regressions_on_candidates,
+    require_memory,
+    screened,
+    spins_of,
+)
+from isingkit.exceptions import ConstantColumnWarning, SettingError, StageTwoError, require_number, warn
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
 
+_MOST_DENSE = 5000  # spins whose pairs fit into memory at ease
 _RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0)
 _ABSENT = 4.0  # couplings of each spin that are not there and pass stage one
 _FALSE = 0.05  # share of edges
@@ -21,6 +35,9 @@ _FALSE = 0.05  # share of edges
 
 class TwoStageIsing(LinearEstimator):
     """Couplings by ridge regression, pruned, then least squares on what is left, thresholded. [eq:stage1-threshold]
+
+    Beyond 5000 spins nothing of the size of all pairs is stored: pairs are looked at tile by tile, and `estimates_` and
+    `stage_one_estimates_` are sparse (CSR), the latter with what passed only. The answers are the same. Knobs must then be numbers.
 
     Stage one, ridge regression of each spin on all others, keeps estimates above `prune`, small enough to lose no coupling. Stage
     two, least squares of each spin on its few candidates, has far more samples than unknowns and finds the network even where there
@@ -46,6 +63,12 @@ class TwoStageIsing(LinearEstimator):
         Threshold that turns real-valued columns into spins.
     missing
         "error", "drop" or "pairwise".
+    checkpoint
+        Of large networks: a folder where finished work is recorded. The same fit, started again, goes on from there.
+    n_jobs
+        Of large networks: threads to use; None or -1 is all.
+    progress
+        Of large networks: whether to show a progress bar.
 
     Attributes
     ----------
@@ -91,10 +114,16 @@ class TwoStageIsing(LinearEstimator):
         fit_fields: bool = True,
         binarize: float | None = None,
         missing: str = "error",
+        checkpoint: str | os.PathLike[str] | None = None,
+        n_jobs: int | None = None,
+        progress: bool = False,
     ) -> None:
         super().__init__(threshold=threshold, rule=rule, fit_fields=fit_fields, binarize=binarize, missing=missing)
         self.ridge = ridge
         self.prune = prune
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
+        self.progress = progress
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -106,6 +135,33 @@ class TwoStageIsing(LinearEstimator):
 
     def _least_coupling(self) -> float:
         return self.threshold_
+
+    def _learn(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> Self:
+        many = packed.n_spins > _MOST_DENSE and packed.present is None and weights is None
+        if many and (self.ridge == "auto" or self.ridge == np.inf or packed.n_samples < packed.n_spins):
+            return self._learn_by_tiles(packed, warned)
+        return super()._learn(packed, weights, warned)
+
+    def _learn_by_tiles(self, packed: PackedSpins, warned: bool) -> Self:
+        for setting, value in (("ridge", self.ridge), ("prune", self.prune), ("threshold", self.threshold)):
+            if value == "auto":
+                raise SettingError(setting=setting, value=value, expected=f"a number, for more than {_MOST_DENSE} spins")
+        self.ridge_, self.prune_, self.threshold_ = float(self.ridge), float(self.prune), float(self.threshold)
+        spins = spins_of(packed, self.fit_fields)
+        constant = np.isinf(spins.scales)
+        if constant.any() and not warned:
+            warn(ConstantColumnWarning(columns=[packed.names[j] for j in np.flatnonzero(constant)]))
+        screen = CorrelationScreen(spins, self.prune_) if np.isinf(self.ridge_) else DualScreen(spins, self.ridge_, self.prune_)
+        require_memory(screen, packed)
+        checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
+        kept = screened(screen, packed, checkpoint=checkpoint, n_jobs=self.n_jobs, progress=self.progress)
+        del screen  # and what it has taken of memory
+        self.stage_one_estimates_ = as_candidates(kept, packed.n_spins, self.prune_)
+        self.support_sizes_ = np.diff(self.stage_one_estimates_.indptr).astype(np.int64)
+        most = packed.n_samples - 1 - int(self.fit_fields)
+        estimates = regressions_on_candidates(spins, self.stage_one_estimates_, most, self.n_jobs)
+        means = spins.sums / packed.n_samples
+        return self._finish(packed, packed.n_samples, estimates, means - estimates @ means, means)
 
     def _regress(
         self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: NDArray[np.float64] | None

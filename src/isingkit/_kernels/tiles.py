@@ -1,0 +1,173 @@
+"""Pairs of spins that pass a test, found tile by tile: nothing of the size of all pairs is stored. Caller: estimators/tiles.py."""
+
+import numpy as np
+from numba import njit
+
+from isingkit._kernels.gram import popcount
+from isingkit._kernels.nibbles import COLUMNS, SLAB, STEPS, STRIP, TRIPLE, _count_4
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def correlated_by_lookup(start, stop, nibbles, n_steps, tables, n_samples, spin_sums, scales, level):
+    """Pairs i < j of large |correlation|, i in strips start to stop: rows, columns, and in how many samples they differ.
+
+    A pair passes where |S_ij - s_i s_j / M| > level scales_i scales_j, in single precision: make `level` a trifle too small.
+    nibbles: as from `nibbles.split`     spin_sums, scales: (n_blocks * COLUMNS,) float32; scales infinite past the last spin
+    One writer and integer counts: the result does not depend on the number of threads.
+    """
+    n_blocks, room, _ = nibbles.shape
+    flat_nibbles = nibbles.ravel()
+    tile, counts = np.empty((STRIP, COLUMNS), np.uint16), np.empty((STRIP, COLUMNS), np.int32)
+    flat_tile, flat_counts = tile.ravel(), counts.ravel()
+    found, n_found = np.empty((1024, 3), np.int64), 0
+    for strip in range(start, stop):
+        block, offset = divmod(strip * STRIP, COLUMNS)
+        for other in range(block, n_blocks):
+            counts[:] = 0
+            for slab in range(0, n_steps, SLAB):
+                tile[:] = 0
+                for k in range(slab, min(slab + SLAB, n_steps), STEPS):
+                    n_triples = min(STEPS, n_steps - k) // TRIPLE
+                    pair, column = (block * room + k) * COLUMNS + offset, (other * room + k) * COLUMNS
+                    for row in range(0, STRIP, 2):
+                        _count_4(tables, flat_nibbles, pair + row, column, n_triples, flat_tile, row * COLUMNS)
+                for t in range(STRIP * COLUMNS):
+                    flat_counts[t] += flat_tile[t]
+            found, n_found = _passing(
+                counts, strip * STRIP, other * COLUMNS, COLUMNS, n_samples, spin_sums, scales, level, found, n_found
+            )
+    return found[:n_found]
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def correlated_by_popcount(start, stop, words, n_samples, spin_sums, scales, level):
+    """The same by XOR and popcount, for processors with a vector popcount.
+
+    words: (n_spins, n_words) uint64     spin_sums, scales: at least (n_spins,), as above
+    """
+    n_spins, n_words = words.shape
+    counts = np.empty((STRIP, COLUMNS), np.int32)
+    found, n_found = np.empty((1024, 3), np.int64), 0
+    for strip in range(start, stop):
+        first_row = strip * STRIP
+        for first in range(first_row // COLUMNS * COLUMNS, n_spins, COLUMNS):
+            width = min(COLUMNS, n_spins - first)
+            for r in range(min(STRIP, n_spins - first_row)):
+                mine = words[first_row + r]
+                for c in range(width):
+                    other = words[first + c]
+                    differ = np.uint64(0)
+                    for w in range(n_words):
+                        differ += popcount(mine[w] ^ other[w])
+                    counts[r, c] = np.int32(differ)
+            found, n_found = _passing(counts, first_row, first, width, n_samples, spin_sums, scales, level, found, n_found)
+    return found[:n_found]
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def _passing(counts, first_row, first_column, width, n_samples, spin_sums, scales, level, found, n_found):
+    """Append (row, column, count) of the pairs of a tile that pass; `found` grows as it must."""
+    m = np.float32(n_samples)
+    sums, limits = spin_sums[first_column : first_column + width], scales[first_column : first_column + width]
+    for r in range(min(len(counts), len(scales) - first_row)):
+        i, row = first_row + r, counts[r, :width]
+        factor, limit = spin_sums[i] / m, np.float32(level) * scales[i]
+        n_here = 0
+        for c in range(width):
+            n_here += abs(m - np.float32(2) * np.float32(row[c]) - factor * sums[c]) > limit * limits[c]
+        if n_here == 0:
+            continue
+        if n_found + n_here > len(found):
+            larger = np.empty((2 * len(found) + n_here, 3), np.int64)
+            larger[:n_found] = found[:n_found]
+            found = larger
+        for c in range(max(0, i + 1 - first_column), width):
+            if abs(m - np.float32(2) * np.float32(row[c]) - factor * sums[c]) > limit * limits[c]:
+                found[n_found, 0], found[n_found, 1], found[n_found, 2] = i, first_column + c, row[c]
+                n_found += 1
+    return found, n_found
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def large_products(start, stop, products, first_column, limits_row, limits_column, rows):
+    """(row, column) of the entries of a tile with |products| above the smaller of two limits, for rows start to stop.
+
+    products: (n_rows, n_columns) float32     limits_row, limits_column: float32, of its rows and columns
+    rows: number of the first row; only columns above the row's own number count
+    """
+    found, n_found = np.empty((1024, 2), np.int64), 0
+    width = products.shape[1]
+    for r in range(start, stop):
+        row, own, i = products[r], limits_row[r], rows + r
+        n_here = 0
+        for c in range(width):
+            n_here += abs(row[c]) > min(own, limits_column[c])
+        if n_here == 0:
+            continue
+        if n_found + n_here > len(found):
+            larger = np.empty((2 * len(found) + n_here, 2), np.int64)
+            larger[:n_found] = found[:n_found]
+            found = larger
+        for c in range(max(0, i + 1 - first_column), width):
+            if abs(row[c]) > min(own, limits_column[c]):
+                found[n_found, 0], found[n_found, 1] = i, first_column + c
+                n_found += 1
+    return found[:n_found]
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def regressions_on_candidates(start, stop, words, n_samples, sums, indptr, indices, most, estimates):
+    """Least squares of spin i on its candidates, whose pair sums are counted here, for spins start to stop.
+
+    The twin of `estimators.restricted_regressions` without a matrix of all pair sums: the same numbers to the last bit.
+    words: (n_spins, n_words) uint64     sums: (n_spins,) float64, of spins, zero where fields are not fitted
+    indptr, indices: candidates, CSR     estimates: (n_candidates,) float64, overwritten
+    Gives the first spin whose system has more than `most` unknowns or is singular, or -1.
+    """
+    n_words = words.shape[1]
+    factor, x = np.empty((8, 8)), np.empty(8)
+    for i in range(start, stop):
+        chosen = indices[indptr[i] : indptr[i + 1]]
+        size = len(chosen)
+        if size > most:
+            return i
+        if size > len(x):
+            factor, x = np.empty((size + 8, size + 8)), np.empty(size + 8)
+        for a in range(size):
+            mine, share = words[chosen[a]], sums[chosen[a]] / n_samples
+            for b in range(a + 2):
+                other = i if b > a else chosen[b]
+                theirs, differ = words[other], np.uint64(0)
+                for w in range(n_words):
+                    differ += popcount(mine[w] ^ theirs[w])
+                value = (n_samples - 2 * np.int64(differ)) - share * sums[other]
+                if b > a:
+                    x[a] = value
+                else:
+                    factor[a, b] = value
+        for a in range(size):
+            row = factor[a]
+            whole = row[a]
+            for b in range(a):
+                other_row = factor[b]
+                dot = row[b]
+                for k in range(b):
+                    dot -= row[k] * other_row[k]
+                row[b] = dot / other_row[b]
+            left = whole
+            for k in range(a):
+                left -= row[k] * row[k]
+            if not left > 1e-10 * whole:
+                return i
+            row[a] = np.sqrt(left)
+            dot = x[a]
+            for k in range(a):
+                dot -= row[k] * x[k]
+            x[a] = dot / row[a]
+        for a in range(size - 1, -1, -1):
+            dot = x[a]
+            for k in range(a + 1, size):
+                dot -= factor[k, a] * x[k]
+            x[a] = dot / factor[a, a]
+            estimates[indptr[i] + a] = x[a]
+    return -1

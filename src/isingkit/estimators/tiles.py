@@ -1,0 +1,339 @@
+r"""Candidates of large networks: stage one tile by tile, keeping only pairs that pass, and stage two from bits.
+
+Nothing of the size of all pairs is ever in memory. A *band* is a stripe of spins against all later ones; it is the unit that is
+recorded on disk, resumed, and sent to a worker of a cluster.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
+from tqdm import tqdm
+
+from isingkit import __version__
+from isingkit._kernels import gram as gram_kernels
+from isingkit._kernels import nibbles
+from isingkit._kernels import tiles as kernels
+from isingkit._kernels.threads import n_threads, spread
+from isingkit.atomic import replacing
+from isingkit.estimators.normal import Matrix
+from isingkit.exceptions import CheckpointError, NotEnoughMemoryError, SettingError, StageTwoError
+from isingkit.packing import PackedSpins, fingerprint, unpacked
+
+_BAND = 1024  # spins in a band
+_TILE = 4096  # columns of a tile of products
+_TRIFLE = 1e-4  # by which the quick test is more generous than the exact one, relatively; single precision errs by less
+_MOST_NIBBLES = 4 << 30  # bytes; beyond it pairs are counted by popcount, which needs the bits only
+
+
+class Screen(Protocol):
+    """A way to find the pairs of a band that pass."""
+
+    @property
+    def n_bands(self) -> int: ...
+    @property
+    def n_bytes(self) -> int: ...
+    def settings(self) -> dict[str, Any]: ...
+    def band(self, number: int, n_jobs: int | None = None) -> "Kept": ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """Pairs i < j that passed in at least one direction, sorted, with the estimates of both."""
+
+    pairs: NDArray[np.int64]  # (n_kept, 2)
+    values: Matrix  # (n_kept, 2): of j in the regression of i, and of i in that of j
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spins:
+    """What both screens need to know of each spin."""
+
+    packed: PackedSpins
+    sums: Matrix  # (n_spins,): of spins; zero where fields are not fitted
+    scales: Matrix  # (n_spins,): sqrt(M - s^2 / M); infinite where a spin never changes
+
+    @property
+    def n_bands(self) -> int:
+        return -(-self.packed.n_spins // _BAND)
+
+
+def spins_of(packed: PackedSpins, fit_fields: bool) -> Spins:
+    """Sums and scales of all spins, one pass over the bits."""
+    ones = np.empty(packed.n_spins, np.int64)
+    words, n_samples = packed.words, packed.n_samples
+    spread(gram_kernels.spin_sums, packed.n_spins, words, n_samples, ones, chunk=max(1, packed.n_spins // 64))
+    sums = ones / n_samples * n_samples if fit_fields else np.zeros(packed.n_spins)  # rounded as in `normal_equations`
+    scales = np.sqrt(n_samples - sums / n_samples * sums)
+    scales[np.abs(ones) == n_samples] = np.inf
+    return Spins(packed, sums, scales)
+
+
+@dataclass(slots=True, eq=False)
+class CorrelationScreen:
+    """Pairs of large sample correlation: ridge without bound. M / 4 bytes a spin, where look-up tables count; else the bits."""
+
+    spins: Spins
+    prune: float
+    _nibbles: Any = field(init=False, default=None)  # made when the first band needs them
+
+    @property
+    def n_bands(self) -> int:
+        return self.spins.n_bands
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory beyond the bits themselves."""
+        return self._n_nibbles() if self._by_lookup() else 0
+
+    def settings(self) -> dict[str, Any]:
+        """What the result depends on, beside the data."""
+        return {"screen": "correlations", "prune": self.prune, "centred": bool(self.spins.sums.any())}
+
+    def band(self, number: int, n_jobs: int | None = None) -> Kept:
+        """Pairs of the spins of one band with all later ones."""
+        packed, level = self.spins.packed, self.prune * (1 - _TRIFLE)
+        n_spins, n_samples = packed.n_spins, packed.n_samples
+        n_blocks = -(-n_spins // nibbles.COLUMNS)
+        sums, scales = np.zeros(n_blocks * nibbles.COLUMNS, np.float32), np.full(n_blocks * nibbles.COLUMNS, np.inf, np.float32)
+        sums[:n_spins], scales[:n_spins] = self.spins.sums, self.spins.scales
+        first, last = (-(-min(k * _BAND, n_spins) // nibbles.STRIP) for k in (number, number + 1))
+        if self._by_lookup():
+            fixed = (*self._split(n_jobs), nibbles.TABLES, n_samples, sums, scales, level)
+
+            def strips(start: int, stop: int) -> Any:
+                return kernels.correlated_by_lookup(first + start, first + stop, *fixed)
+        else:
+
+            def strips(start: int, stop: int) -> Any:
+                return kernels.correlated_by_popcount(first + start, first + stop, packed.words, n_samples, sums, scales, level)
+
+        found = np.concatenate([np.empty((0, 3), np.int64), *spread(strips, last - first, n_jobs=n_jobs)])
+        return self._checked(found[np.lexsort((found[:, 1], found[:, 0]))])
+
+    def _checked(self, found: NDArray[np.int64]) -> Kept:
+        """The same numbers as `two_stage.correlations` has, to the last bit, and the exact test."""
+        i, j, differ = found.T
+        n_samples, sums, scales = self.spins.packed.n_samples, self.spins.sums, self.spins.scales
+        products = n_samples - 2 * differ
+        forth = (products - sums[i] / n_samples * sums[j]) / scales[i] / scales[j]
+        back = (products - sums[j] / n_samples * sums[i]) / scales[j] / scales[i]
+        return _passing(np.column_stack([i, j]), np.column_stack([forth, back]), self.prune)
+
+    def _by_lookup(self) -> bool:
+        return nibbles.wins_here() and self._n_nibbles() <= _MOST_NIBBLES
+
+    def _n_nibbles(self) -> int:
+        packed = self.spins.packed
+        return -(-packed.n_spins // nibbles.COLUMNS) * nibbles.COLUMNS * nibbles.steps_of(packed.words.shape[1])
+
+    def _split(self, n_jobs: int | None) -> tuple[Any, int]:
+        n_words = self.spins.packed.words.shape[1]
+        n_steps = nibbles.steps_of(n_words)
+        if self._nibbles is None:
+            n_blocks = -(-self.spins.packed.n_spins // nibbles.COLUMNS)
+            room = nibbles.strips(n_blocks, n_words)
+            words = np.ascontiguousarray(self.spins.packed.words)
+            unused = np.zeros(self.spins.packed.n_spins, np.int64)
+            spread(nibbles.split, n_blocks, words, 0, n_words, n_steps, room, unused, chunk=16, n_jobs=n_jobs)
+            self._nibbles = room
+        return self._nibbles, n_steps
+
+
+@dataclass(slots=True, eq=False)
+class DualScreen:
+    r"""Pairs of large ridge estimate, from an M x M matrix: \lambda N P = I - Z'Z, Z = L^{-1} S, L L' = S S' + \lambda N I.
+
+    Products are formed tile by tile in single precision, whose error is at most (M + 4) 2^{-24} |z_i| |z_j|; what could pass within
+    that is computed again in double precision.
+    """
+
+    spins: Spins
+    ridge: float
+    prune: float
+    _z: Any = field(init=False, default=None)  # (n_spins, n_samples) float32
+    _factor: Any = field(init=False, default=None)  # (n_samples, n_samples): L
+    _left: Any = field(init=False, default=None)  # (n_spins,): 1 - |z_i|^2 = \lambda N P_ii
+
+    @property
+    def n_bands(self) -> int:
+        return self.spins.n_bands
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory beyond the bits themselves: Z in single precision, L, and tiles."""
+        n_samples = self.spins.packed.n_samples
+        return 4 * self.spins.packed.n_spins * n_samples + 24 * n_samples**2 + 4 * _BAND * _TILE + 16 * _TILE * n_samples
+
+    def settings(self) -> dict[str, Any]:
+        """What the result depends on, beside the data."""
+        return {"screen": "ridge", "ridge": self.ridge, "prune": self.prune, "centred": bool(self.spins.sums.any())}
+
+    def band(self, number: int, n_jobs: int | None = None) -> Kept:
+        """Pairs of the spins of one band with all later ones."""
+        self._prepare()
+        n_spins, n_samples = self.spins.packed.n_spins, self.spins.packed.n_samples
+        rows = slice(number * _BAND, min((number + 1) * _BAND, n_spins))
+        lengths = np.sqrt(1 - self._left)
+        error = (n_samples + 4) * 2.0**-24 * lengths[rows].max(initial=0.0) * lengths.max(initial=0.0)
+        limits = np.maximum(self.prune * self._left - error, 0.0).astype(np.float32)  # |z_i z_j| > prune P_ii
+        found = [np.empty((0, 2), np.int64)]
+        for first in range(rows.start, n_spins, _TILE):
+            columns = slice(first, min(first + _TILE, n_spins))
+            products = self._z[rows] @ self._z[columns].T
+            fixed = (products, first, limits[rows], limits[columns], rows.start)
+            found += spread(kernels.large_products, len(products), *fixed, chunk=128, n_jobs=n_jobs)
+        pairs = np.concatenate(found)
+        return self._checked(pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))])
+
+    def _checked(self, pairs: NDArray[np.int64]) -> Kept:
+        """Estimates of these pairs in double precision, and the exact test."""
+        values = np.empty((len(pairs), 2))
+        for start in range(0, len(pairs), _TILE):
+            i, j = pairs[start : start + _TILE].T
+            some, place = np.unique(np.concatenate([i, j]), return_inverse=True)
+            z = self._columns(some)
+            products = np.einsum("ij,ij->j", z[:, place[: len(i)]], z[:, place[len(i) :]])
+            values[start : start + len(i)] = products[:, None] / np.column_stack([self._left[i], self._left[j]])
+        return _passing(pairs, values, self.prune)
+
+    def _prepare(self) -> None:
+        """L, Z and what it leaves of each spin, in double precision, a tile of spins at a time."""
+        if self._z is not None:
+            return
+        packed = self.spins.packed
+        small: Matrix = np.zeros((packed.n_samples, packed.n_samples), order="F")
+        for first in range(0, packed.n_spins, _TILE):
+            blas.dsyrk(1.0, self._design(slice(first, first + _TILE)), beta=1.0, c=small, lower=1, overwrite_c=1)
+        np.einsum("ii->i", small)[:] += self.ridge * packed.n_spins
+        before = np.diagonal(small).copy()
+        self._factor, trouble = lapack.dpotrf(small, lower=1, overwrite_a=1, clean=0)
+        if trouble > 0 or (np.diagonal(self._factor) ** 2 / before).min() < 1e-13:
+            raise SettingError(setting="ridge", value=self.ridge, expected="large enough for these data to be told from 0")
+        z, left = np.empty((packed.n_spins, packed.n_samples), np.float32), np.empty(packed.n_spins)
+        for first in range(0, packed.n_spins, _TILE):
+            here = slice(first, min(first + _TILE, packed.n_spins))
+            columns = self._columns(here)
+            z[here], left[here] = columns.T, 1 - np.einsum("ij,ij->j", columns, columns)
+        self._z, self._left = z, left
+
+    def _columns(self, some: Any) -> Matrix:
+        """Columns of Z in double precision, (n_samples, n_some)."""
+        return np.asarray(blas.dtrsm(1.0, self._factor, self._design(some), lower=1, overwrite_b=1))
+
+    def _design(self, some: Any) -> Matrix:
+        """Centred spins, Fortran order (n_samples, n_some); those that never change are zero."""
+        packed = self.spins.packed
+        values: Matrix = unpacked(np.ascontiguousarray(packed.words[some]), packed.n_samples, np.float64)
+        values -= (self.spins.sums[some] / packed.n_samples)[:, None]
+        values[np.isinf(self.spins.scales[some])] = 0.0
+        return values.T
+
+
+def _passing(pairs: NDArray[np.int64], values: Matrix, prune: float) -> Kept:
+    passes = (np.abs(values) > prune).any(axis=1)
+    return Kept(pairs[passes], values[passes])
+
+
+def require_memory(screen: Screen, packed: PackedSpins) -> None:
+    """Refuse a screen that needs more memory than there is, before it starts."""
+    there = _memory_there()
+    if there is not None and screen.n_bytes > there:
+        raise NotEnoughMemoryError(needed=screen.n_bytes, there=there, n_spins=packed.n_spins, n_samples=packed.n_samples)
+
+
+def _memory_there() -> int | None:
+    """Bytes that can be had without swapping, where the system tells."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            found = dict(line.split(":", 1) for line in file)
+        return 1024 * int(found["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):
+        return None
+
+
+Run = Callable[[Screen, list[int]], Iterator[tuple[int, Kept]]]
+
+
+def screened(
+    screen: Screen, packed: PackedSpins, *, checkpoint: Path | None = None, n_jobs: int | None = None, progress: bool = False,
+    run: Run | None = None,
+) -> Kept:  # fmt: skip
+    """All pairs that pass. With a checkpoint, finished bands are recorded there, and those recorded earlier are not done again.
+
+    `run` gives bands as they are done, in any order; by default one after the other, here.
+    """
+    bands: dict[int, Kept] = {}
+    if checkpoint is not None:
+        bands = _resumed(checkpoint, screen, packed)
+    left = [number for number in range(screen.n_bands) if number not in bands]
+    done = ((number, screen.band(number, n_jobs)) for number in left) if run is None else run(screen, left)
+    sizes = [packed.n_spins - number * _BAND for number in range(screen.n_bands)]  # a band's work
+    with tqdm(total=sum(sizes), desc="screening pairs", unit=" spins", unit_scale=True, disable=not progress, delay=1) as bar:
+        bar.initial = bar.n = sum(sizes[number] for number in bands)
+        for number, kept in done:
+            bands[number] = kept
+            bar.update(sizes[number])
+            if checkpoint is not None:
+                with replacing(_record(checkpoint, number)) as temporary, open(temporary, "wb") as file:
+                    np.savez(file, pairs=kept.pairs, values=kept.values)
+    ordered = [bands[number] for number in range(screen.n_bands)]
+    return Kept(np.concatenate([kept.pairs for kept in ordered]), np.concatenate([kept.values for kept in ordered]))
+
+
+def _record(checkpoint: Path, number: int) -> Path:
+    return checkpoint / f"band-{number:05d}.npz"
+
+
+def _resumed(checkpoint: Path, screen: Screen, packed: PackedSpins) -> dict[int, Kept]:
+    """Bands that an earlier run of the same data with the same settings has recorded; other records are refused."""
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    wanted = screen.settings() | {"data": fingerprint(packed), "band": _BAND, "version": __version__}
+    label = checkpoint / "screen.json"
+    if not label.is_file():
+        with replacing(label) as temporary:
+            temporary.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
+        return {}
+    try:
+        found = json.loads(label.read_text(encoding="utf-8"))
+    except ValueError:
+        found = None
+    if found != wanted:
+        raise CheckpointError(folder=checkpoint)
+    bands = {}
+    for number in range(screen.n_bands):
+        if _record(checkpoint, number).is_file():
+            with np.load(_record(checkpoint, number)) as file:
+                bands[number] = Kept(file["pairs"], file["values"])
+    return bands
+
+
+def as_candidates(kept: Kept, n_spins: int, prune: float) -> scipy.sparse.csr_array:
+    """(n_spins, n_spins): row i the estimates of stage one that pass in the regression of spin i."""
+    i, j = kept.pairs.T
+    rows, columns = np.concatenate([i, j]), np.concatenate([j, i])
+    values = np.concatenate([kept.values[:, 0], kept.values[:, 1]])
+    passes = np.abs(values) > prune
+    matrix = scipy.sparse.csr_array((values[passes], (rows[passes], columns[passes])), shape=(n_spins, n_spins))
+    matrix.sort_indices()
+    return matrix
+
+
+def regressions_on_candidates(spins: Spins, candidates: scipy.sparse.csr_array, most: int, n_jobs: int | None) -> Any:
+    """Least squares of each spin on its candidates, CSR like them; pair sums are counted where they are needed."""
+    packed, estimates = spins.packed, np.zeros(candidates.nnz)
+    indptr, indices = candidates.indptr.astype(np.int64), candidates.indices.astype(np.int64)
+    fixed = (packed.words, packed.n_samples, spins.sums, indptr, indices, most, estimates)
+    chunk = max(1, min(1024, packed.n_spins // (8 * n_threads(n_jobs))))
+    failed = spread(kernels.regressions_on_candidates, packed.n_spins, *fixed, chunk=chunk, n_jobs=n_jobs)
+    for spin in failed:
+        if spin >= 0:
+            n_unknowns = int(indptr[spin + 1] - indptr[spin])
+            raise StageTwoError(spin=packed.names[spin], n_unknowns=n_unknowns, most=most)
+    return scipy.sparse.csr_array((estimates, indices, indptr), shape=candidates.shape)

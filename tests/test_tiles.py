@@ -1,0 +1,248 @@
+"""Large networks, tile by tile: the same answers as with all pairs in memory, records on disk, refusals."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+
+import isingkit as ik
+from isingkit import exceptions as ex
+from isingkit._kernels import nibbles
+from isingkit.estimators import tiles, two_stage
+from isingkit.estimators.symmetric import RULES, symmetric_couplings
+
+
+@pytest.fixture
+def by_tiles(monkeypatch):
+    """Few spins count as many, and bands are small."""
+    monkeypatch.setattr(two_stage, "_MOST_DENSE", 10)
+    monkeypatch.setattr(tiles, "_BAND", 192)
+    monkeypatch.setattr(tiles, "_TILE", 100)
+
+
+def world(n_spins, n_samples, fields=0.0):
+    truth = ik.random_regular(n_spins=n_spins, degree=3, coupling=0.4, fields=fields, random_state=0)
+    return ik.sample(truth, n_samples=n_samples, random_state=1)
+
+
+def both_ways(estimator, samples, monkeypatch):
+    few = clone(estimator)
+    with monkeypatch.context() as patch:
+        patch.setattr(two_stage, "_MOST_DENSE", 10**9)
+        few.fit(samples)
+    many = clone(estimator).fit(samples)
+    assert scipy.sparse.issparse(many.estimates_)
+    assert not scipy.sparse.issparse(few.estimates_)
+    return few, many
+
+
+@pytest.mark.parametrize("ridge", [np.inf, 1.0])
+@pytest.mark.parametrize("fit_fields", [True, False])
+def test_tiles_give_the_same_answers_as_all_pairs_at_two_thousand_spins(monkeypatch, ridge, fit_fields):
+    """Pair for pair: candidates and correlations to the last bit; ridge estimates to rounding."""
+    monkeypatch.setattr(two_stage, "_MOST_DENSE", 1000)
+    samples = world(2000, 600, fields=0.2 if fit_fields else 0.0)
+    estimator = ik.TwoStageIsing(ridge=ridge, prune=0.12 if ridge == np.inf else 0.03, threshold=0.15, fit_fields=fit_fields)
+    few, many = both_ways(estimator, samples, monkeypatch)
+    passed = np.abs(few.stage_one_estimates_) > few.prune_
+    found = many.stage_one_estimates_.toarray()
+    np.testing.assert_array_equal(found != 0, passed)
+    np.testing.assert_allclose(found[passed], few.stage_one_estimates_[passed], rtol=0 if ridge == np.inf else 1e-9)
+    np.testing.assert_array_equal(many.estimates_.toarray(), few.estimates_)
+    np.testing.assert_array_equal(many.support_sizes_, few.support_sizes_)
+    np.testing.assert_array_equal(many.model_.couplings.toarray(), few.model_.couplings.toarray())
+    np.testing.assert_allclose(many.model_.fields, few.model_.fields, atol=1e-15)
+    assert many.model_.n_edges > 1000
+
+
+@pytest.mark.parametrize("rule", ["average", "and", "or"])
+@pytest.mark.parametrize("ridge", [np.inf, 0.5])
+def test_odd_sizes_constant_and_equal_spins_are_no_obstacle(by_tiles, monkeypatch, rng, rule, ridge):
+    values = np.asarray(world(701 // 2 * 2, 130)).copy()
+    values[:, 5] = 1
+    values[:, 17] = values[:, 18]
+    values[:, 300] = -values[:, 299]
+    estimator = ik.TwoStageIsing(ridge=ridge, prune=0.99 if ridge == np.inf else 0.2, threshold=0.05, rule=rule)
+    if ridge == np.inf:  # equal spins are each other's only candidates here
+        few, many = both_ways(estimator, values_with_warning(values), monkeypatch)
+        assert many.model_.couplings[17, 18] == pytest.approx(1)
+        assert many.model_.couplings[299, 300] == pytest.approx(-1)
+    else:
+        few, many = both_ways(estimator, values_with_warning(values), monkeypatch)
+    np.testing.assert_array_equal(many.estimates_.toarray(), few.estimates_)
+    np.testing.assert_allclose(many.model_.couplings.toarray(), few.model_.couplings.toarray())
+    assert many.model_.couplings[[5]].nnz == 0
+
+
+def values_with_warning(values):
+    with pytest.warns(ex.ConstantColumnWarning):
+        return ik.as_spins(values)
+
+
+@pytest.fixture(autouse=True)
+def constant_spins_may_be_told_again(recwarn):
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ex.ConstantColumnWarning)
+        yield
+
+
+@pytest.mark.parametrize("n_samples", [1, 63, 64, 65, 1000, 66_000])
+def test_both_ways_of_counting_find_the_pairs_of_the_gram(monkeypatch, rng, n_samples):
+    """66,000 samples overflow a 16-bit count: tiles are added up slab by slab."""
+    values = rng.choice(np.array([-1, 1], np.int8), (n_samples, 150))
+    values[:, 40] = values[:, 3]
+    values[rng.random(n_samples) < 0.3, 40] *= -1
+    packed = ik.pack(ik.as_spins(values, mapping=[(-1, 1)] * 150))
+    spins = tiles.spins_of(packed, True)
+    sums = ik.gram(packed).sums
+    level = 3 / np.sqrt(n_samples)
+    found = {}
+    for by_lookup in (True, False):
+        monkeypatch.setattr(nibbles, "wins_here", lambda by_lookup=by_lookup: by_lookup)
+        found[by_lookup] = tiles.CorrelationScreen(spins, level).band(0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = spins.sums / n_samples
+        exact = (sums / n_samples - np.outer(means, means)) / np.sqrt(np.outer(1 - means**2, 1 - means**2))
+    exact[~np.isfinite(exact)] = 0
+    expected = np.argwhere(np.triu(np.abs(exact) > level, 1))
+    for kept in found.values():
+        np.testing.assert_array_equal(kept.pairs, expected)
+        np.testing.assert_allclose(kept.values[:, 0], exact[tuple(expected.T)], atol=1e-12)
+    if n_samples > 100:
+        assert [3, 40] in expected.tolist()
+
+
+def test_the_result_does_not_depend_on_the_number_of_threads(by_tiles):
+    samples = world(400, 150)
+    one, two = (ik.TwoStageIsing(ridge=np.inf, prune=0.2, n_jobs=n_jobs).fit(samples) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one.estimates_.toarray(), two.estimates_.toarray())
+
+
+@pytest.mark.parametrize("rule", list(RULES))
+def test_sparse_estimates_become_the_same_couplings(rng, rule):
+    estimates = rng.normal(size=(40, 40)) * (rng.random((40, 40)) < 0.3)
+    np.fill_diagonal(estimates, 0)
+    dense = symmetric_couplings(estimates, 0.5, rule)
+    sparse = symmetric_couplings(scipy.sparse.csr_array(estimates), 0.5, rule)
+    np.testing.assert_allclose(sparse.toarray(), dense.toarray(), atol=1e-15)
+
+
+# Records
+
+
+def test_a_fit_goes_on_from_its_records(by_tiles, tmp_path, monkeypatch):
+    samples = world(800, 200)
+    whole = ik.TwoStageIsing(ridge=np.inf, prune=0.2).fit(samples)
+    estimator = ik.TwoStageIsing(ridge=np.inf, prune=0.2, checkpoint=tmp_path / "records")
+    counted = []
+    real = tiles.CorrelationScreen.band
+
+    def stopping(self, number, n_jobs=None):
+        counted.append(number)
+        if len(counted) == 3:
+            raise KeyboardInterrupt
+        return real(self, number, n_jobs)
+
+    monkeypatch.setattr(tiles.CorrelationScreen, "band", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        estimator.fit(samples)
+    assert len(list((tmp_path / "records").glob("band-*.npz"))) == 2
+    estimator.fit(samples)
+    assert counted == [0, 1, 2, 2, 3, 4]  # 800 spins in bands of 192; what was done is not done again
+    np.testing.assert_array_equal(estimator.estimates_.toarray(), whole.estimates_.toarray())
+
+
+def test_records_of_another_fit_are_refused(by_tiles, tmp_path):
+    samples = world(400, 150)
+    ik.TwoStageIsing(ridge=np.inf, prune=0.2, checkpoint=tmp_path).fit(samples)
+    for other, data in (
+        (ik.TwoStageIsing(ridge=np.inf, prune=0.21, checkpoint=tmp_path), samples),
+        (ik.TwoStageIsing(ridge=np.inf, prune=0.2, checkpoint=tmp_path), samples[:100]),
+        (ik.TwoStageIsing(ridge=1.0, prune=0.2, checkpoint=tmp_path), samples),
+        (ik.TwoStageIsing(ridge=np.inf, prune=0.2, fit_fields=False, checkpoint=tmp_path), samples),
+    ):
+        with pytest.raises(ex.CheckpointError, match="Name another folder, or delete this one"):
+            other.fit(data)
+    (tmp_path / "screen.json").write_text("{")
+    with pytest.raises(ex.CheckpointError):
+        ik.TwoStageIsing(ridge=np.inf, prune=0.2, checkpoint=tmp_path).fit(samples)
+
+
+KILLED = """
+import sys, numpy as np, isingkit as ik
+from isingkit.estimators import tiles, two_stage
+two_stage._MOST_DENSE, tiles._BAND = 10, 64
+fit = ik.TwoStageIsing(ridge=float(sys.argv[3]), prune=0.2, checkpoint=sys.argv[1]).fit(ik.PackedSpins.load(sys.argv[2]))
+fit.model_.save(sys.argv[4])
+"""
+
+
+@pytest.mark.parametrize("ridge", ["inf", "1.0"])
+def test_killed_at_random_moments_and_resumed_the_file_is_the_same(tmp_path, rng, ridge):
+    world(6000, 300).save(tmp_path / "data.spins")
+    command = [sys.executable, "-c", KILLED]
+    start = time.perf_counter()
+    subprocess.run([*command, tmp_path / "a", tmp_path / "data.spins", ridge, tmp_path / "whole.npz"], check=True)
+    lasts = time.perf_counter() - start
+    n_killed = 0
+    for _ in range(40):
+        process = subprocess.Popen([*command, tmp_path / "b", tmp_path / "data.spins", ridge, tmp_path / "resumed.npz"])
+        try:
+            process.wait(timeout=lasts * rng.uniform(0.3, 1.0) if n_killed < 3 else None)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            n_killed += 1
+            continue
+        break
+    assert process.returncode == 0
+    assert n_killed > 0
+    with np.load(tmp_path / "whole.npz") as whole, np.load(tmp_path / "resumed.npz") as resumed:
+        for name in whole.files:
+            np.testing.assert_array_equal(whole[name], resumed[name])
+
+
+# Refusals
+
+
+def test_what_does_not_fit_into_memory_is_refused_before_it_starts(by_tiles, monkeypatch):
+    monkeypatch.setattr(tiles, "_memory_there", lambda: 10_000)
+    with pytest.raises(ex.NotEnoughMemoryError, match=r"ridge=inf") as caught:
+        ik.TwoStageIsing(ridge=1.0).fit(world(400, 150))
+    assert caught.value.needed > caught.value.there == 10_000
+
+
+@pytest.mark.parametrize("knob", ["ridge", "prune", "threshold"])
+def test_knobs_of_many_spins_are_numbers(by_tiles, knob):
+    with pytest.raises(ex.SettingError, match=f"{knob} must be a number, for more than 10 spins"):
+        ik.TwoStageIsing(**{knob: "auto"}).fit(world(400, 150))
+
+
+def test_too_many_candidates_are_told_as_ever(by_tiles):
+    with pytest.raises(ex.StageTwoError, match="Raise prune"):
+        ik.TwoStageIsing(ridge=np.inf, prune=0.0).fit(world(400, 150))
+
+
+def test_memory_that_the_system_tells_is_plausible():
+    found = tiles._memory_there()
+    if not Path("/proc/meminfo").is_file():
+        assert found is None
+    else:
+        assert 1 << 20 < found < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 1.01
+
+
+def test_records_say_what_they_are_of(by_tiles, tmp_path):
+    samples = world(400, 150)
+    ik.TwoStageIsing(ridge=np.inf, prune=0.2, checkpoint=tmp_path).fit(samples)
+    told = json.loads((tmp_path / "screen.json").read_text())
+    assert (told["screen"], told["prune"], told["version"]) == ("correlations", 0.2, ik.__version__)
