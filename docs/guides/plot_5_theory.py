@@ -1,0 +1,7 @@
+"""
+The theory in ten minutes
+=========================
+
+stub
+"""
+import isingkit as ik
