@@ -1,4 +1,5 @@
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -156,3 +157,49 @@ def test_a_killed_process_never_leaves_half_a_file(tmp_path):
         time.sleep(0.05)
         process.send_signal(signal.SIGKILL)
     assert ik.IsingModel.load(tmp_path / "model.npz").n_spins == 300
+
+
+ODD = ("a,b", 'ß <&> "q"', "x y", "日本")
+
+
+@pytest.mark.parametrize("kind", ["csv", "graphml", "gexf", "json", "networkx"])
+def test_names_signs_and_fields_survive_a_round_trip_through_networkx(tmp_path, kind):
+    model = ik.IsingModel(
+        [[0, 0.1 + 0.2, 0, -1e-7], [0.1 + 0.2, 0, -0.5, 0], [0, -0.5, 0, 0], [-1e-7, 0, 0, 0]], [0.25, -1.5, 0, 1 / 3], ODD
+    )
+    path = tmp_path / f"model.{kind}"
+    if kind == "networkx":
+        graph = model.to_networkx()
+    else:
+        getattr(model, f"to_{kind}")(path)
+    if kind == "csv":
+        with open(path, newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        graph = networkx.Graph()
+        graph.add_nodes_from((name, {"field": field}) for name, field in zip(ODD, model.fields, strict=True))
+        graph.add_edges_from((row["source"], row["target"], {"coupling": float(row["coupling"])}) for row in rows)
+    elif kind == "graphml":
+        graph = networkx.read_graphml(path)
+    elif kind == "gexf":
+        graph = networkx.read_gexf(path)
+        assert {edge["weight"] for *_, edge in graph.edges(data=True)} == {0.1 + 0.2, 0.5, 1e-7}
+    elif kind == "json":
+        graph = networkx.node_link_graph(json.loads(path.read_text(encoding="utf-8")), edges="edges")
+    back = ik.IsingModel(
+        networkx.to_numpy_array(graph, ODD, weight="coupling", nonedge=0.0), [graph.nodes[name]["field"] for name in ODD], ODD
+    )
+    np.testing.assert_array_equal(back.couplings.toarray(), model.couplings.toarray())
+    np.testing.assert_array_equal(back.fields, model.fields)
+
+
+def test_the_matrix_of_couplings_is_written_as_csv_and_npz(tmp_path):
+    model = ik.IsingModel([[0, -0.3, 0], [-0.3, 0, 1 / 3], [0, 1 / 3, 0]], names=ODD[:3])
+    model.to_adjacency(tmp_path / "a.csv")
+    with open(tmp_path / "a.csv", newline="", encoding="utf-8") as file:
+        head, *rows = csv.reader(file)
+    assert tuple(head[1:]) == tuple(row[0] for row in rows) == ODD[:3]
+    np.testing.assert_array_equal(np.array([row[1:] for row in rows], dtype=float), model.couplings.toarray())
+    model.to_adjacency(tmp_path / "a.npz")
+    np.testing.assert_array_equal(scipy.sparse.load_npz(tmp_path / "a.npz").toarray(), model.couplings.toarray())
+    with pytest.raises(ex.SettingError, match=".csv or .npz"):
+        model.to_adjacency(tmp_path / "a.txt")

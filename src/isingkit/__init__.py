@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from isingkit.estimators.pseudolikelihood import PseudolikelihoodIsing as PseudolikelihoodIsing
     from isingkit.estimators.ridge import RidgeIsing as RidgeIsing
     from isingkit.estimators.two_stage import TwoStageIsing as TwoStageIsing
+    from isingkit.fit_check import FitCheck as FitCheck
+    from isingkit.fit_check import fit_check as fit_check
     from isingkit.gram import Gram as Gram
     from isingkit.gram import gram as gram
     from isingkit.metrics import PrecisionRecall as PrecisionRecall
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from isingkit.model import IsingModel as IsingModel
     from isingkit.packing import PackedSpins as PackedSpins
     from isingkit.packing import pack as pack
+    from isingkit.plots import plot_couplings as plot_couplings
+    from isingkit.plots import plot_fit_check as plot_fit_check
+    from isingkit.plots import plot_precision_recall as plot_precision_recall
     from isingkit.spins import Spins as Spins
     from isingkit.spins import as_spins as as_spins
     from isingkit.theory.phase import paramagnetic as paramagnetic
@@ -52,6 +57,8 @@ _HOMES = {
     "LinearIsing": "estimators.linear",
     "RidgeIsing": "estimators.ridge",
     "TwoStageIsing": "estimators.two_stage",
+    "FitCheck": "fit_check",
+    "fit_check": "fit_check",
     "Gram": "gram",
     "gram": "gram",
     "PrecisionRecall": "metrics",
@@ -61,6 +68,9 @@ _HOMES = {
     "IsingModel": "model",
     "PackedSpins": "packing",
     "pack": "packing",
+    "plot_couplings": "plots",
+    "plot_fit_check": "plots",
+    "plot_precision_recall": "plots",
     "Spins": "spins",
     "as_spins": "spins",
     "exact": "worlds.exact",

@@ -1,6 +1,7 @@
 """IsingModel: couplings, fields and names; what every estimator returns and every world starts from."""
 
 import csv
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,12 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from isingkit.atomic import replacing
-from isingkit.exceptions import ColumnNamesError, EmptyTableError, FileFormatError, ModelError
+from isingkit.exceptions import ColumnNamesError, EmptyTableError, FileFormatError, ModelError, SettingError
 from isingkit.packing import PackedSpins
 
 if TYPE_CHECKING:
     import networkx
+    from matplotlib.axes import Axes
 
 FORMAT = "isingkit model 1"
 EDGE_COLUMNS = ("source", "target", "coupling", "std_error", "z", "p_value", "q_value")
@@ -95,6 +97,59 @@ class IsingModel:
 
         with replacing(path) as temporary:
             networkx.write_graphml(self.to_networkx(), temporary)
+
+    def to_gexf(self, path: str | os.PathLike[str]) -> None:
+        """Write the graph as GEXF, for Gephi. Edges weigh |J|, for weights below zero are not allowed there."""
+        import networkx
+
+        graph = self.to_networkx()
+        for _, _, edge in graph.edges(data=True):
+            edge["weight"] = abs(edge["coupling"])
+        with replacing(path) as temporary:
+            networkx.write_gexf(graph, temporary)
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write the graph as JSON: nodes with fields, edges with couplings, as networkx's `node_link_graph` and D3 read it."""
+        import networkx
+
+        with replacing(path) as temporary:
+            data = networkx.node_link_data(self.to_networkx(), edges="edges")
+            temporary.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+    def to_adjacency(self, path: str | os.PathLike[str]) -> None:
+        """Write the matrix of couplings: .csv with names in the first row and column, or .npz for `scipy.sparse.load_npz`."""
+        suffix = Path(path).suffix.lower()
+        if suffix not in (".csv", ".npz"):
+            raise SettingError(setting="path", value=str(path), expected="a name that ends in .csv or .npz")
+        with replacing(path) as temporary:
+            if suffix == ".npz":
+                with open(temporary, "wb") as packed:
+                    scipy.sparse.save_npz(packed, self.couplings)
+                return
+            with open(temporary, "w", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file)
+                writer.writerow(["", *self.names])
+                for i, name in enumerate(self.names):
+                    writer.writerow([name, *map(repr, self.couplings[[i]].toarray()[0].tolist())])
+
+    def plot(self, ax: "Axes | None" = None, *, labels: bool | None = None) -> "Axes":
+        """Draw the network; returns the Axes.
+
+        Blue edges join spins that tend to agree, dashed orange ones those that tend to disagree; wider is stronger. Larger spins
+        have more coupling in all.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw into; by default new ones.
+        labels
+            Whether to write names; by default where there are at most 60.
+        """
+        from isingkit.drawing import draw_network, new_axes
+
+        axes = new_axes((9, 6)) if ax is None else ax
+        draw_network(axes, self.couplings, self.names, labels=labels)
+        return axes
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the table of edges as CSV; columns this model knows nothing about stay empty."""

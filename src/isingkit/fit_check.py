@@ -1,0 +1,150 @@
+"""FitCheck: does a model, once sampled, look like the data it was learnt from?"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isingkit.exceptions import ModelMismatchError, NotEquilibratedError, require_instance
+from isingkit.gram import Gram, gram
+from isingkit.model import IsingModel
+from isingkit.packing import PackedSpins, pack
+from isingkit.spins import Spins, as_spins, as_weights
+from isingkit.worlds.exact import exact
+from isingkit.worlds.graphs import Seed, generator
+from isingkit.worlds.sampling import default_warm_up, sample
+
+_N_DRAWN = 10_000  # samples of the model, fewer of large ones
+_MOST_EXACT = 16  # spins whose 2^N states are summed in no time
+_MOST_SPINS = 2000  # beyond it chains take minutes
+_MOST_PAIRS = 4000
+_MOST_UPDATES = 10**10  # of spins in all chains: seconds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FitCheck:
+    """Means, correlations of pairs and the distribution of the sum of all spins, in the data and in the model.
+
+    Where `problem` says why the model could not be sampled, the model's numbers are NaN.
+    """
+
+    names: tuple[str, ...]
+    data_means: NDArray[np.float64]  # (n_spins,)
+    model_means: NDArray[np.float64]  # (n_spins,)
+    pairs: NDArray[np.int64]  # (n_pairs, 2): all, or some thousand of them spread evenly
+    data_correlations: NDArray[np.float64]  # (n_pairs,): of the pairs; NaN where one never changes
+    model_correlations: NDArray[np.float64]  # (n_pairs,)
+    sums: NDArray[np.int64]  # what the sum of all spins can be
+    data_shares: NDArray[np.float64]  # (n_sums,): of the samples without missing values that have this sum
+    model_shares: NDArray[np.float64]  # (n_sums,)
+    n_drawn: int  # samples drawn of the model
+    problem: str | None
+
+    def words(self) -> str:
+        """What it says, in one sentence."""
+        if self.problem:
+            return f"The model could not be compared with the data: {self.problem}."
+        off = float(np.sqrt(np.mean((self.data_means - self.model_means) ** 2)))
+        both = np.isfinite(self.data_correlations) & np.isfinite(self.model_correlations)
+        apart = self.data_correlations[both] - self.model_correlations[both]
+        wrong = float(np.sqrt(np.mean(apart**2))) if both.any() else 0.0
+        overlap = float(np.minimum(self.data_shares, self.model_shares).sum())
+        return (
+            f"Samples of the model differ from the data by {off:.3f} in the means and by {wrong:.3f} in the correlations "
+            f"(root mean squares); the distributions of the sum of all spins overlap by {overlap:.0%}."
+        )
+
+
+def fit_check(model: IsingModel, X: Any, *, sample_weight: Any = None, random_state: Seed = 0) -> FitCheck:
+    """Numbers of the data beside those of samples of the model.
+
+    Parameters
+    ----------
+    model
+        A model of these spins, such as `model_` of a fitted estimator.
+    X
+        The data: anything that `fit` takes; values may be missing.
+    sample_weight
+        One weight for each row.
+    random_state
+        Seed or numpy Generator.
+    """
+    require_instance("model", model, IsingModel, "an IsingModel, such as model_ of a fitted estimator")
+    packed = pack(X if isinstance(X, PackedSpins | Spins) else as_spins(X, missing="pairwise"))
+    if packed.n_spins != model.n_spins:
+        raise ModelMismatchError(left=model.names, right=packed.names, what="the model and the samples")
+    weights = None if sample_weight is None else as_weights(sample_weight, packed.n_samples)
+    pairs = _some_pairs(model)
+    drawn, problem = _drawn(model, random_state)
+    of_data = _moments(gram(packed, sample_weight=weights), pairs)
+    of_model = (np.full(model.n_spins, np.nan), np.full(len(pairs), np.nan)) if drawn is None else _moments(gram(drawn), pairs)
+    sums = np.arange(-model.n_spins, model.n_spins + 1, 2)
+    model_shares = np.full(len(sums), np.nan) if drawn is None else _shares(drawn, None)
+    n_drawn = 0 if drawn is None else drawn.n_samples
+    data_shares = _shares(packed, weights)
+    return FitCheck(
+        model.names, of_data[0], of_model[0], pairs, of_data[1], of_model[1], sums, data_shares, model_shares, n_drawn, problem
+    )  # fmt: skip
+
+
+def _drawn(model: IsingModel, random_state: Seed) -> tuple[PackedSpins | None, str | None]:
+    """Samples of the model, or why there are none."""
+    rng = generator(random_state)
+    if model.n_spins <= _MOST_EXACT:
+        return exact(model).sample(n_samples=_N_DRAWN, random_state=rng), None
+    if model.n_spins > _MOST_SPINS:
+        return None, f"it has more than {_MOST_SPINS} spins, whose sampling would take long"
+    n_drawn = min(_N_DRAWN, max(2000, 2_000_000 // model.n_spins))
+    longest = _MOST_UPDATES // (n_drawn * model.n_spins)
+    usual = min(default_warm_up(model), longest)
+    try:
+        return sample(model, n_samples=n_drawn, warm_up=usual, random_state=rng), None
+    except NotEquilibratedError:
+        pass  # patience may help
+    try:
+        return sample(model, n_samples=n_drawn, warm_up=longest, random_state=rng), None
+    except NotEquilibratedError as error:
+        return None, f"after {error.warm_up} sweeps its chains still remember how they started, as they do where couplings are strong"
+
+
+def _some_pairs(model: IsingModel) -> NDArray[np.int64]:
+    """All pairs i < j, or some thousand of them: each spin with those a few fixed distances away."""
+    n_spins = model.n_spins
+    if n_spins * (n_spins - 1) // 2 <= _MOST_PAIRS:
+        return np.argwhere(np.triu(np.ones((n_spins, n_spins), dtype=bool), 1))
+    edges = np.argwhere(np.triu(model.couplings.toarray() != 0, 1))
+    edges = edges[:: -(-len(edges) // (_MOST_PAIRS // 2))] if len(edges) else edges
+    rng = np.random.default_rng(0)  # the same pairs every time
+    others = np.sort(rng.integers(0, n_spins, (_MOST_PAIRS - len(edges), 2)), axis=1)
+    return np.unique(np.concatenate([edges, others[others[:, 0] < others[:, 1]]]), axis=0)
+
+
+def _moments(stat: Gram, pairs: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Means, and correlations of pairs; with missing values over the rows where a spin, or both, are present."""
+    i, j = pairs.T
+    if stat.joint is None:
+        means = stat.spin_sums / stat.n_samples
+        mean_i, mean_j, product = means[i], means[j], stat.sums[i, j] / stat.n_samples
+    else:
+        own = np.maximum(np.diagonal(stat.joint.counts), 1e-300)
+        means = np.diagonal(stat.joint.spin_sums) / own
+        both = np.maximum(stat.joint.counts[i, j], 1e-300)
+        mean_i, mean_j = stat.joint.spin_sums[i, j] / both, stat.joint.spin_sums[j, i] / both
+        product = stat.sums[i, j] / both
+    variance = (1 - mean_i**2) * (1 - mean_j**2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        correlations = np.where(variance > 1e-12, (product - mean_i * mean_j) / np.sqrt(variance), np.nan)
+    return np.asarray(means, dtype=np.float64), np.asarray(correlations)
+
+
+def _shares(packed: PackedSpins, weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Share of complete samples by the number of spins that are +1; all zero where no sample is complete."""
+    total = np.zeros(packed.n_spins + 1)
+    for start in range(0, packed.n_samples, 65_536):
+        values = np.asarray(packed[start : start + 65_536])
+        shares = np.ones(len(values)) if weights is None else weights[start : start + len(values)]
+        complete = values.all(axis=1)
+        up = (values[complete] > 0).sum(axis=1)
+        total += np.bincount(up, weights=shares[complete], minlength=len(total))
+    return np.asarray(total / max(total.sum(), 1e-300))

@@ -1,0 +1,137 @@
+"""Pictures for notebooks and papers: matplotlib, drawn into `ax` where one is given; the Axes come back."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isingkit.drawing import NEGATIVE, POSITIVE, new_axes, signed_colours
+from isingkit.exceptions import SettingError, require_instance
+from isingkit.fit_check import FitCheck, fit_check
+from isingkit.metrics import precision_recall
+from isingkit.model import IsingModel
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_TICKS = 60
+
+
+def plot_couplings(model: IsingModel, ax: "Axes | None" = None) -> "Axes":
+    """Heat map of the couplings: blue where spins are alike, orange where they are opposite.
+
+    Parameters
+    ----------
+    model
+        Such as `model_` of a fitted estimator.
+    ax
+        Axes to draw into; by default new ones.
+    """
+    require_instance("model", model, IsingModel, "an IsingModel, such as model_ of a fitted estimator")
+    axes = new_axes((6.5, 5.5)) if ax is None else ax
+    couplings = model.couplings.toarray()
+    largest = float(np.abs(couplings).max(initial=0.0)) or 1.0
+    image = axes.imshow(couplings, cmap=signed_colours(), vmin=-largest, vmax=largest, interpolation="nearest")
+    axes.figure.colorbar(image, ax=axes, label="coupling", shrink=0.8)
+    if model.n_spins <= _MOST_TICKS:
+        names = [name.replace("$", r"\$") for name in model.names]
+        size = 8 if model.n_spins <= 30 else 6
+        axes.set_xticks(range(model.n_spins), names, rotation=90, fontsize=size)
+        axes.set_yticks(range(model.n_spins), names, fontsize=size)
+    return axes
+
+
+def plot_precision_recall(estimates: Any, truth: IsingModel, ax: "Axes | None" = None) -> "Axes":
+    """Precision and recall of directed estimates against the threshold; only where the truth is known.
+
+    Parameters
+    ----------
+    estimates
+        (n_spins, n_spins): row i the estimate of J_i, such as `estimates_` of an estimator.
+    truth
+        The planted model.
+    ax
+        Axes to draw into; by default new ones.
+    """
+    curve = precision_recall(estimates, truth)
+    axes = new_axes((6, 4)) if ax is None else ax
+    axes.step(curve.thresholds, curve.precision, where="post", color=POSITIVE, label="precision")
+    axes.step(curve.thresholds, curve.recall, where="post", color=NEGATIVE, ls="--", label="recall")
+    perfect = np.flatnonzero((curve.precision == 1) & (curve.recall == 1))
+    if len(perfect) and perfect[-1] + 1 < len(curve.thresholds):
+        ends = curve.thresholds[perfect[0]], curve.thresholds[perfect[-1] + 1]
+        axes.axvspan(*ends, color="0.85", label=f"both perfect: {ends[0]:.3g} to {ends[1]:.3g}")
+    axes.set(xlabel="threshold", ylabel="share of directed couplings", ylim=(-0.02, 1.04))
+    axes.legend(frameon=False)
+    return axes
+
+
+def plot_fit_check(
+    model: IsingModel,
+    X: Any,
+    show: str = "correlations",
+    ax: "Axes | None" = None,
+    *,
+    sample_weight: Any = None,
+    random_state: Any = 0,
+) -> "Axes":
+    """What the data have beside what samples of the model have; a good model's points lie on the diagonal.
+
+    Parameters
+    ----------
+    model
+        Such as `model_` of a fitted estimator.
+    X
+        The data it was learnt from, or others like them.
+    show
+        "correlations" of pairs, "means" of spins, or the distribution of "sums" over all spins.
+    ax
+        Axes to draw into; by default new ones.
+    sample_weight
+        One weight for each row.
+    random_state
+        Seed or numpy Generator of the model's samples.
+    """
+    if show not in DRAWN:
+        raise SettingError(setting="show", value=show, expected="'correlations', 'means' or 'sums'")
+    check = fit_check(model, X, sample_weight=sample_weight, random_state=random_state)
+    axes = new_axes((5, 4.5)) if ax is None else ax
+    DRAWN[show](axes, check)
+    return axes
+
+
+def draw_means(axes: "Axes", check: FitCheck) -> None:
+    """Means of spins, data against model."""
+    _scatter(axes, check.data_means, check.model_means, check)
+    axes.set(xlabel="mean of a spin in the data", ylabel="mean in the model")
+
+
+def draw_correlations(axes: "Axes", check: FitCheck) -> None:
+    """Correlations of pairs, data against model."""
+    _scatter(axes, check.data_correlations, check.model_correlations, check)
+    axes.set(xlabel="correlation of a pair in the data", ylabel="correlation in the model")
+
+
+def draw_sums(axes: "Axes", check: FitCheck) -> None:
+    """Distribution of the number of spins that are +1, data and model."""
+    n_up = (check.sums + len(check.names)) // 2
+    axes.step(n_up, check.data_shares, where="mid", color=POSITIVE, label="data")
+    if check.problem is None:
+        axes.step(n_up, check.model_shares, where="mid", color=NEGATIVE, ls="--", label="model")
+    seen = np.flatnonzero((check.data_shares > 0) | (np.nan_to_num(check.model_shares) > 0))
+    if len(seen):
+        axes.set_xlim(n_up[seen[0]] - 1, n_up[seen[-1]] + 1)
+    axes.set(xlabel="spins that are +1 in a sample", ylabel="share of samples", ylim=(0, None))
+    axes.legend(frameon=False)
+
+
+DRAWN = {"correlations": draw_correlations, "means": draw_means, "sums": draw_sums}
+
+
+def _scatter(axes: "Axes", data: Any, model: Any, check: FitCheck) -> None:
+    if check.problem is not None:
+        axes.text(0.5, 0.5, "the model could not be sampled", ha="center", va="center", transform=axes.transAxes)
+        return
+    both = np.isfinite(data) & np.isfinite(model)
+    ends = [min(data[both].min(initial=0), model[both].min(initial=0)), max(data[both].max(initial=0), model[both].max(initial=0))]
+    axes.plot(ends, ends, color="0.6", lw=1, zorder=0)
+    axes.plot(data[both], model[both], "o", ms=3 if both.sum() > 200 else 4.5, alpha=0.6, mew=0, color=POSITIVE, rasterized=True)

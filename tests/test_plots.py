@@ -1,0 +1,158 @@
+"""Pictures: what is drawn, where it is put, and the check of a model against its data."""
+
+import matplotlib as mpl
+import networkx
+import numpy as np
+import pytest
+from matplotlib import pyplot
+from matplotlib.collections import LineCollection
+
+import isingkit as ik
+from isingkit import exceptions as ex
+from isingkit.drawing import positions
+
+mpl.use("Agg")
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture
+def triangle():
+    return ik.IsingModel([[0, 0.5, -0.2], [0.5, 0, 0], [-0.2, 0, 0]], names=["Ann", "$Bob$", "Cy"])
+
+
+def test_the_drawing_has_every_edge_by_sign_and_every_name(triangle):
+    axes = triangle.plot()
+    lines = {one.get_label(): one.get_segments() for one in axes.collections if isinstance(one, LineCollection)}
+    assert {label: len(segments) for label, segments in lines.items()} == {"alike": 1, "opposite": 1}
+    assert len(axes.collections[-1].get_offsets()) == 3
+    assert {text.get_text() for text in axes.texts} == {"Ann", "Cy", r"\$Bob\$"}
+    axes.figure.canvas.draw()  # a dollar in a name must not start mathematics
+    assert not triangle.plot(labels=False).texts
+
+
+@pytest.mark.parametrize("draw", [lambda m, ax: m.plot(ax), ik.plot_couplings], ids=["network", "couplings"])
+def test_plots_draw_into_the_axes_given_and_return_them(triangle, draw):
+    _, axes = pyplot.subplots()
+    assert draw(triangle, axes) is axes
+    assert axes.has_data()
+
+
+def test_positions_are_those_of_the_picture_every_time_and_parts_do_not_overlap():
+    graph = networkx.disjoint_union_all([networkx.cycle_graph(9), networkx.path_graph(5), networkx.path_graph(2)])
+    graph.add_nodes_from(range(16, 40))
+    model = ik.from_graph(graph, coupling=0.3, random_state=0)
+    places = positions(model.couplings)
+    assert places.shape == (40, 2)
+    assert places.min() >= 0
+    assert places.max() <= 1
+    np.testing.assert_array_equal(places, positions(model.couplings))
+    ring, path = places[:9], places[9:14]
+    assert (ring.max(axis=0) < path.min(axis=0)).any() or (ring.min(axis=0) > path.max(axis=0)).any()
+    apart = np.linalg.norm(places[:, None] - places, axis=2) + np.eye(40)
+    assert apart.min() > 0.01  # nothing on top of another
+
+
+@pytest.mark.parametrize("n_spins", [1, 2, 3])
+def test_networks_without_edges_are_drawn(n_spins):
+    model = ik.IsingModel(np.zeros((n_spins, n_spins)))
+    assert np.isfinite(positions(model.couplings)).all()
+    model.plot()
+    ik.plot_couplings(model)
+
+
+def test_a_large_part_is_laid_out_by_springs():
+    model = ik.random_regular(n_spins=120, degree=3, coupling=0.4, random_state=0)
+    places = positions(model.couplings)
+    first, second = model.couplings.nonzero()
+    lengths = np.linalg.norm(places[first] - places[second], axis=1)
+    among_all = np.linalg.norm(places[:, None] - places, axis=2).mean()
+    assert lengths.mean() < 0.6 * among_all  # neighbours are near; at random they are not
+
+
+def test_precision_and_recall_are_drawn_with_the_interval_where_both_are_perfect(triangle):
+    estimates = triangle.couplings.toarray() + 0.01
+    axes = ik.plot_precision_recall(estimates, triangle)
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels[:2] == ["precision", "recall"]
+    assert labels[2] == "both perfect: 0.01 to 0.19"
+
+
+def test_the_fit_check_agrees_with_enumeration_and_tells_a_wrong_model(rng):
+    """40,000 rows: catches a coupling wrong by 0.1 (the correlations then differ by 0.04 in the root mean square)."""
+    truth = ik.random_regular(n_spins=10, degree=3, coupling=0.4, fields=0.2, random_state=0)
+    data = ik.exact(truth).sample(n_samples=40_000, random_state=1)
+    check = ik.fit_check(truth, data)
+    whole = ik.exact(truth)
+    np.testing.assert_allclose(check.data_means, whole.means, atol=0.03)
+    np.testing.assert_allclose(check.model_means, whole.means, atol=0.06)
+    assert np.sqrt(np.mean((check.data_correlations - check.model_correlations) ** 2)) < 0.02
+    assert np.minimum(check.data_shares, check.model_shares).sum() > 0.97
+    assert "differ from the data by 0.0" in check.words()
+    wrong = ik.IsingModel(truth.couplings * 1.25, truth.fields, truth.names)
+    off = ik.fit_check(wrong, data)
+    assert np.sqrt(np.mean((off.data_correlations - off.model_correlations) ** 2)) > 0.03
+
+
+def test_weights_of_the_fit_check_count_rows():
+    data = np.array([[0, 0], [0, 1], [1, 1]])
+    model = ik.IsingModel(np.zeros((2, 2)))
+    weighted = ik.fit_check(model, data, sample_weight=[3, 1, 2])
+    repeated = ik.fit_check(model, np.repeat(data, [3, 1, 2], axis=0))
+    for name in ("data_means", "data_correlations", "data_shares"):
+        np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name))
+    np.testing.assert_allclose(weighted.data_shares, [3 / 6, 1 / 6, 2 / 6])
+
+
+def test_the_fit_check_looks_where_values_are_present():
+    values = np.array([[0, 1, np.nan], [1, 1, 0], [1, 0, 1], [0, np.nan, 1]])
+    check = ik.fit_check(ik.IsingModel(np.zeros((3, 3))), values)
+    np.testing.assert_allclose(check.data_means, [0, 1 / 3, 1 / 3])
+    pair = values[:3, :2]
+    np.testing.assert_allclose(check.data_correlations[0], np.corrcoef(pair.T)[0, 1])
+    np.testing.assert_allclose(check.data_shares, [0, 0, 1, 0])  # two complete rows
+
+
+def test_a_model_that_cannot_be_sampled_says_why():
+    with pytest.warns(ex.OrderedTeacherWarning):
+        frozen = ik.square_lattice(side=6, coupling=2.0, signs="fixed", random_state=0)
+    data = np.where(np.arange(80)[:, None] % 2, 1, -1) * np.ones((1, 36), dtype=int)
+    data[0, 0] *= -1
+    check = ik.fit_check(frozen, data)
+    assert check.problem
+    assert "could not be compared" in check.words()
+    assert np.isnan(check.model_means).all()
+    for show in ("means", "correlations", "sums"):
+        assert ik.plot_fit_check(frozen, data, show).figure
+
+
+@pytest.mark.parametrize("show", ["means", "correlations", "sums"])
+def test_every_view_of_the_fit_check_is_drawn(spins, show):
+    model = ik.AutoIsing().fit(spins).model_
+    axes = ik.plot_fit_check(model, spins, show)
+    assert axes.lines
+    assert axes.get_xlabel()
+
+
+def test_a_check_is_a_fit_check_and_wrong_wishes_are_refused(spins):
+    model = ik.AutoIsing().fit(spins).model_
+    assert isinstance(ik.fit_check(model, spins), ik.FitCheck)
+    with pytest.raises(ex.SettingError, match="'correlations', 'means' or 'sums'"):
+        ik.plot_fit_check(model, spins, "all")
+    with pytest.raises(ex.ModelMismatchError):
+        ik.fit_check(model, spins[:, :5])
+
+
+def test_large_networks_are_checked_on_some_pairs_and_huge_ones_on_none():
+    model = ik.random_regular(n_spins=200, degree=3, coupling=0.3, random_state=0)
+    check = ik.fit_check(model, ik.sample(model, n_samples=500, random_state=1))
+    assert 3000 < len(check.pairs) <= 4000
+    assert (check.pairs[:, 0] < check.pairs[:, 1]).all()
+    edges = {tuple(pair) for pair in np.argwhere(np.triu(model.couplings.toarray(), 1)).tolist()}
+    assert edges <= {tuple(pair) for pair in check.pairs.tolist()}
+    huge = ik.IsingModel(np.zeros((2001, 2001)))
+    assert "2000 spins" in ik.fit_check(huge, ik.pack(np.ones((4, 2001), dtype=np.int8) * [[1], [-1], [1], [-1]])).problem
