@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import matplotlib
+
 from isingkit import __version__
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))

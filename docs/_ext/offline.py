@@ -6,7 +6,9 @@ from typing import Any
 
 from sphinx.errors import ExtensionError
 
-LOADS = re.compile(r"""<(?:script|img|iframe|source)[^>]*\bsrc=["'](?:https?:)?//|<link[^>]*\bhref=["'](?:https?:)?//|@import|url\(["']?https?:""")
+LOADS = re.compile(
+    r"""<(?:script|img|iframe|source)[^>]*\bsrc=["'](?:https?:)?//|<link[^>]*\bhref=["'](?:https?:)?//|@import|url\(["']?https?:"""
+)
 
 
 def look(app: Any, exception: Exception | None) -> None:

@@ -1,7 +1,0 @@
-"""
-The theory in ten minutes
-=========================
-
-stub
-"""
-import isingkit as ik
