@@ -436,3 +436,19 @@ def test_many_columns_without_any_deviate_are_checked_as_well():
     table[::2, :2] = -1
     fit = ik.AutoIsing().fit(table)
     assert {one.check: one.value for one in fit.diagnostics_}["hidden cause"] == 0
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_fields_go_with_the_couplings_of_the_model(spins, missing):
+    """Each spin's mean is what its neighbours make of it; the fields of the directed regressions miss it by 0.004 and more."""
+    table = spins.astype(float)
+    if missing:
+        table[::7, 3] = np.nan
+    fit = ik.AutoIsing(missing="pairwise").fit(table)
+    model, values = fit.model_, np.nan_to_num(table)
+    local = values @ model.couplings.toarray() + model.fields
+    for i in range(12):
+        around = model.couplings[[i]].indices
+        seen = (values[:, [i, *around]] != 0).all(axis=1)
+        assert values[seen, i].mean() == pytest.approx(np.tanh(local[seen, i]).mean(), abs=2e-5)
+    assert not ik.AutoIsing(fit_fields=False).fit(spins).model_.fields.any()

@@ -304,7 +304,7 @@ def test_fit_leaves_folders_that_are_no_fits_alone(capsys, survey):
         assert "is no fit" in err
     assert (survey.parent / "mine" / "precious").exists()
     with pytest.raises(ex.FolderExistsError):
-        write_fit(None, survey.parent / "mine", force=True)
+        write_fit(None, "", survey.parent / "mine", force=True)
 
 
 def test_fit_tells_how_numbers_became_spins(capsys, tmp_path, rng):

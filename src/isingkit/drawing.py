@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 POSITIVE, NEGATIVE = "#2166ac", "#c2410c"  # blue and orange are told apart by nearly all eyes; negative edges are dashed besides
-_MOST_BY_DISTANCES = 80  # spins up to which a layout by distances along the graph is quick, and looks better
+_MOST_BY_DISTANCES = 150  # spins up to which a layout by distances along the graph is quick, and looks better
 _MOST_LABELS = 60
 _WIDTH = 1.5  # of the picture, its height being 1
 
@@ -99,6 +99,8 @@ def _laid_out(strengths: scipy.sparse.csr_array) -> NDArray[np.float64]:
     axes = np.linalg.svd(places, full_matrices=False)[2]
     axes *= np.where(axes[np.arange(2), np.abs(axes).argmax(axis=1)] < 0, -1.0, 1.0)[:, None]  # singular vectors have no sign
     places = places @ axes.T
+    across, down = np.ptp(places, axis=0)
+    places[:, 0] *= np.clip(_WIDTH * down / max(across, 1e-9), 1.0, _WIDTH)  # fills the picture; distances mean nothing anyway
     return np.asarray(places * np.sqrt(n_nodes) / max(np.ptp(places, axis=0).max(), 1e-9))
 
 

@@ -1,4 +1,4 @@
-"""FitFolder: what a fit leaves on disk: `model.npz`, `edges.csv` and `fit.json`."""
+"""FitFolder: what a fit leaves on disk: `model.npz`, `edges.csv`, `fit.json` and `report.html`."""
 
 import csv
 import datetime
@@ -31,6 +31,7 @@ class Fit:
     model: IsingModel
     edges: tuple[dict[str, Any], ...]  # with COLUMNS, strongest first; None where the method gives none
     facts: "Facts"
+    diagnostics: tuple[dict[str, Any], ...] = ()  # check, words, serious; of method auto
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +54,17 @@ class Facts:
 def fit_of(estimator: Any, packed: PackedSpins, method: str, seed: int | None, warnings: Sequence[str]) -> Fit:
     """The fit of an estimator that has learned from these samples."""
     model = estimator.model_
-    mapping = {name: [_plain(value) for value in pair] for name, pair in zip(model.names, estimator.mapping_, strict=True)}
+    codings = estimator.mapping_ or [(-1, 1)] * model.n_spins  # samples that were drawn as spins
+    mapping = {name: [_plain(value) for value in pair] for name, pair in zip(model.names, codings, strict=True)}
     settings = {name: _plain(value) for name, value in sorted(estimator.get_params().items())}
     facts = Facts(
         n_spins=model.n_spins, n_samples=float(estimator.n_samples_), n_edges=model.n_edges, method=method, settings=settings,
         seed=seed, version=__version__, date=datetime.date.today().isoformat(), mapping=mapping, warnings=list(warnings),
         fingerprint=fingerprint(packed),
     )  # fmt: skip
-    return Fit(model, tuple(_edges(estimator)), facts)
+    checks = [(one.check, one.words, one.serious) for one in getattr(estimator, "diagnostics_", ())]
+    diagnostics = tuple({"check": check, "words": words, "serious": bool(serious)} for check, words, serious in checks)
+    return Fit(model, tuple(edge_rows(model, getattr(estimator, "edges_", ()))), facts, diagnostics)
 
 
 def fingerprint(packed: PackedSpins) -> str:
@@ -72,8 +76,8 @@ def fingerprint(packed: PackedSpins) -> str:
     return digest.hexdigest()[:16]
 
 
-def write_fit(fit: Fit, folder: Path, *, force: bool = False) -> None:
-    """The folder, whole or not at all. One that is there is left alone, unless `force` and it is a fit."""
+def write_fit(fit: Fit, report: str, folder: Path, *, force: bool = False) -> None:
+    """The folder, whole or not at all, with the page `report`. One that is there is left alone, unless `force` and a fit."""
     require_free(folder, force)
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
@@ -85,6 +89,8 @@ def write_fit(fit: Fit, folder: Path, *, force: bool = False) -> None:
             writer.writerows(fit.edges)
         with replacing(temporary / "fit.json") as path:
             path.write_text(json.dumps(asdict(fit.facts), indent=1) + "\n", encoding="utf-8")
+        with replacing(temporary / "report.html") as path:
+            path.write_text(report, encoding="utf-8")
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o777 & ~umask)
@@ -102,10 +108,11 @@ def require_free(folder: Path, force: bool) -> None:
         raise FolderExistsError(folder=folder, is_fit=is_fit)
 
 
-def _edges(estimator: Any) -> list[dict[str, Any]]:
-    known = {(row["source"], row["target"]): row for row in getattr(estimator, "edges_", ())}
+def edge_rows(model: IsingModel, judged_edges: Any = ()) -> list[dict[str, Any]]:
+    """Edges with COLUMNS, strongest first, and what is known of them; None where nothing is."""
+    known = {(row["source"], row["target"]): row for row in judged_edges}
     rows = []
-    for edge in estimator.model_.edges():
+    for edge in model.edges():
         judged = known.get((edge["source"], edge["target"]))
         row: dict[str, Any] = {"source": str(edge["source"]), "target": str(edge["target"]), "coupling": float(edge["coupling"])}
         for name in COLUMNS[3:]:

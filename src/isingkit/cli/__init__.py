@@ -14,6 +14,8 @@ COMMANDS = {
     "demo": "A planted network and a real one, found and drawn in a minute.",
     "teacher": "Make a model whose truth is known.",
     "sample": "Draw samples of a model.",
+    "report": "Write the report of a fit anew, or of any model.",
+    "score": "Compare a network found with the true one.",
     "compare": "Compare methods on a file of data.",
     "reproduce": "Measure, predict and draw the paper's figures.",
     "theory": "Predict errors and the samples needed, without data.",

@@ -12,7 +12,7 @@ from isingkit.atomic import replacing
 
 @click.command("demo")
 @click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("isingkit-demo"), show_default=True,
-              help="Folder for the picture and the two networks.")  # fmt: skip
+              help="Folder for the report, the picture and the two networks.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the planted world.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 def command(output: Path, seed: int, as_json: bool) -> None:
@@ -20,7 +20,7 @@ def command(output: Path, seed: int, as_json: bool) -> None:
     from tqdm import tqdm
 
     output.mkdir(parents=True, exist_ok=True)
-    with tqdm(total=5, desc="getting ready (slow only the first time)", leave=False) as progress:
+    with tqdm(total=6, desc="getting ready (slow only the first time)", leave=False) as progress:
         from isingkit.experiments import demo
 
         demo.compile_kernels()
@@ -33,6 +33,11 @@ def command(output: Path, seed: int, as_json: bool) -> None:
             progress.update()
         progress.set_description("reading handwritten digits")
         digits = demo.measure_digits()
+        progress.update()
+        progress.set_description("writing a report")
+        report = output / "report.html"
+        with replacing(report) as temporary:
+            temporary.write_text(demo.digits_report(), encoding="utf-8")
         progress.update()
         progress.set_description("drawing")
         picture = output / "networks.png"
@@ -66,6 +71,7 @@ def command(output: Path, seed: int, as_json: bool) -> None:
                 "seconds": digits.seconds,
             },
             "picture": str(picture),
+            "report": str(report),
         }
         click.echo(json.dumps(facts))
         return
@@ -83,5 +89,8 @@ Real data: {digits.n_samples} handwritten digits; a spin is a pixel, with or wit
 {digits.touching_share:.0%} of them join touching pixels ({digits.touching_by_chance:.0%} of all pairs touch).
 The estimator never knew where the pixels are: it found the image's grid.
 
-Both networks are drawn in {picture}; their edges are in the .csv files beside it."""
+Both networks are drawn in {picture}; their edges are in the .csv files beside it.
+What 'isingkit fit' would tell you of the digits, with nothing tuned, is in a page to click through. Open it in a browser:
+
+    {report.resolve().as_uri()}"""
     )

@@ -26,20 +26,29 @@ import click
 @click.option("--binarize", type=float, help="Threshold that turns real-valued columns into spins.")
 @click.option("--missing", type=click.Choice(["error", "drop", "pairwise"]), default="error", show_default=True,
               help="About missing values.")  # fmt: skip
+@click.option("--groups", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+              help="Table with the group of each spin, for colours in the report.")  # fmt: skip
+@click.option("--group-by", help="Its column of groups; by default the first that looks like one.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of methods that draw random numbers.")
 @click.option("--threads", type=click.IntRange(min=1), help="By default all.")
 @click.option("--json", "as_json", is_flag=True, help="Print fit.json instead of a summary.")
 def command(
     data: Path, output: Path | None, force: bool, method: str, settings: tuple[str, ...], level: float | None, control: str | None,
     columns: str | None, drop: str, id_column: str | None, weights: str | None, binarize: float | None, missing: str,
-    seed: int | None, threads: int | None, as_json: bool,
+    groups: Path | None, group_by: str | None, seed: int | None, threads: int | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Learn the network behind a file of data, and write it into a folder: model.npz, edges.csv, fit.json.
+    """Learn the network behind a file of data, and write it into a folder: report.html, edges.csv, model.npz, fit.json.
 
     DATA is a CSV, TSV (also .gz), Parquet, NPY, NPZ or .spins file, one row a sample and one column a spin.
     """
+    from tqdm import tqdm
+
+    from isingkit.fit_check import fit_check
     from isingkit.fit_folder import fit_of, require_free, write_fit
     from isingkit.packing import PackedSpins, as_asked, pack
+    from isingkit.report.contents import contents_of, with_groups
+    from isingkit.report.groups import read_groups
+    from isingkit.report.page import html_page
     from isingkit.spins import as_spins, as_weights
     from isingkit.tables import column_of, listed, read_table, selected
 
@@ -53,7 +62,8 @@ def command(
     table = read_table(data)
     sample_weight = column_of(table, weights) if weights else None
     chosen = selected(table, listed(columns), [name for name in (*listed(drop), id_column, weights) if name])
-    with warnings.catch_warnings(record=True) as caught:
+    bar = tqdm(total=4, desc="reading", bar_format="{desc} {bar} {elapsed}", leave=False, delay=0.5)
+    with bar, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if isinstance(chosen, PackedSpins):
             packed, rows = as_asked(chosen, missing)
@@ -61,17 +71,28 @@ def command(
             spins = as_spins(chosen, binarize=binarize, missing=missing)
             packed, rows = pack(spins), spins.rows
         shares = None if sample_weight is None else as_weights(sample_weight, packed.n_samples, rows)
+        labels = read_groups(groups, packed.names, group_by) if groups else {}
+        _next(bar, "learning the network")
         estimator = _estimator(method, packed.n_spins, packed.n_samples, asked, given)
         estimator.fit(packed, sample_weight=shares)
-    said = list(dict.fromkeys(str(one.message) for one in caught))
-    fit = fit_of(estimator, packed, method, seed, said)
-    write_fit(fit, folder, force=force)
+        said = list(dict.fromkeys(str(one.message) for one in caught))
+        fit = fit_of(estimator, packed, method, seed, said)
+        _next(bar, "comparing data and model")
+        check = fit_check(fit.model, packed, sample_weight=shares)
+        _next(bar, "writing the report")
+        contents = with_groups(contents_of(fit, check, data.name.split(".")[0]), labels)
+        write_fit(fit, html_page(contents), folder, force=force)
     for words in said:
         click.echo(f"isingkit: warning: {words}", err=True)
     if as_json:
         click.echo(json.dumps(asdict(fit.facts)))
     else:
         click.echo(_summary(fit, folder))
+
+
+def _next(bar: Any, what: str) -> None:
+    bar.update()
+    bar.set_description(what)
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -122,4 +143,4 @@ def _summary(fit: Any, folder: Path) -> str:
             lines.append(
                 f"{edge['source']:<{width}}  {edge['target']:<{width}}  {edge['coupling']:+8.3f}  {error:<6}  {share}".rstrip()
             )
-    return "\n".join([*lines, "", f"written: {folder} (model.npz, edges.csv, fit.json)"])
+    return "\n".join([*lines, "", f"look at {folder / 'report.html'}; beside it are edges.csv, model.npz and fit.json"])

@@ -75,7 +75,7 @@ class AutoIsing(IsingEstimator):
     estimates_
         (n_spins, n_spins) array; row i is the directed refit of J_i.
     intercepts_
-        (n_spins,) array of the fields of the refits.
+        (n_spins,) array of fields, refitted to the couplings of `model_`.
     model_
         The IsingModel of the edges.
     n_samples_
@@ -127,7 +127,8 @@ class AutoIsing(IsingEstimator):
         network, judged = self._find(packed, weights, normal)
         self.n_rounds_ = judged.n_rounds
         couplings, errors = network.undirected()
-        estimates, intercepts = network.directed(), network.fields.copy()
+        estimates = network.directed()
+        intercepts = network.fields_given((estimates + estimates.T) / 2) if self.fit_fields else np.zeros(normal.n_spins)
         by_bethe, square = tree_couplings(normal, network.pairs)
         by_bethe = np.where(square < 0, 0.0, by_bethe)
         if self.refit != "pseudolikelihood":

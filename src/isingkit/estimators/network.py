@@ -17,6 +17,7 @@ from isingkit.packing import PackedSpins
 _CLEAR = 8.0  # deviate of an edge that needs no test of its own
 _RIDGE = 0.5  # on squares of couplings in a refit, where samples count 1: keeps separated ones finite
 _FREE, _NONE = 1e-3, 1e15  # the same on squares of fields: next to nothing, or so much that there are none
+_MOST_STEPS = 100  # of Newton's method, each at most 1
 _LEAST_LEFT = 0.02  # of a spin's variance by the neighbours of another
 
 
@@ -176,6 +177,32 @@ class Network:
         """(n_spins, n_spins): row i the couplings of the regression of spin i."""
         shape = (self.n_spins, self.n_spins)
         return np.asarray(scipy.sparse.csr_array((self.couplings, self.indices, self.indptr), shape=shape).toarray())
+
+    def fields_given(self, couplings: Matrix) -> Matrix:
+        """(n_spins,) fields of the regressions of spins on their neighbours, where couplings are these and no longer free.
+
+        Newton's method for sum_m w_m (s_im - tanh(H_i + sum_j J_ij s_jm)) = 0. Means of both directions are not the couplings that
+        the regressions' own fields go with: with those, samples of the model can miss the means of the data by far.
+        """
+        fields, holes = self.fields.copy(), self.packed.present is not None
+        matrix = scipy.sparse.csr_array(couplings)
+
+        def solve(start: int, stop: int) -> None:
+            some, spins = matrix[start:stop], self.spins[start:stop]
+            local = some @ self.spins
+            shares = self.shares * (spins != 0)
+            if holes:
+                shares = shares * (abs(some).sign() @ (self.spins == 0) == 0)
+            for _ in range(_MOST_STEPS):
+                means = np.tanh(fields[start:stop, None] + local)
+                slope = (shares * (spins - means)).sum(axis=1) - _FREE * fields[start:stop]
+                steps = np.clip(slope / ((shares * (1 - means**2)).sum(axis=1) + _FREE), -1, 1)
+                fields[start:stop] += steps
+                if np.abs(steps).max(initial=0.0) < 1e-9:
+                    return
+
+        spread(solve, self.n_spins, chunk=64, n_jobs=self.n_jobs)
+        return fields
 
 
 def _ranges(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:

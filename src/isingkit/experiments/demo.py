@@ -1,15 +1,22 @@
 """The first minute with isingkit: a planted network found with fewer samples than spins, and a network in real images."""
 
 import time
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isingkit.estimators.auto import AutoIsing
 from isingkit.estimators.two_stage import TwoStageIsing
+from isingkit.fit_check import fit_check
+from isingkit.fit_folder import fit_of
 from isingkit.metrics import Scores, score
 from isingkit.model import IsingModel
+from isingkit.packing import pack
+from isingkit.report.contents import contents_of, with_groups
+from isingkit.report.page import html_page
 from isingkit.worlds.graphs import random_regular
 from isingkit.worlds.sampling import sample
 
@@ -64,13 +71,18 @@ def measure_planted(config: Config, n_spins: int, n_samples: int) -> Planted:
     return Planted(truth, found, n_samples, score(found, truth), time.perf_counter() - start)
 
 
-def measure_digits() -> Digits:
-    """Find the network of the pixels, ink or no ink, that change at all in scikit-learn's digits (8 x 8 pixels)."""
+def pixels() -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
+    """Ink or no ink in scikit-learn's digits (8 x 8 pixels), of the pixels that change at all, with their rows and columns."""
     from sklearn.datasets import load_digits
 
     ink = load_digits().data > 0
     rows, columns = np.divmod(np.flatnonzero(ink.any(axis=0) & ~ink.all(axis=0)), 8)
-    used = ink[:, 8 * rows + columns]
+    return ink[:, 8 * rows + columns], rows, columns
+
+
+def measure_digits() -> Digits:
+    """Find the network of the pixels."""
+    used, rows, columns = pixels()
     start = time.perf_counter()
     fit = TwoStageIsing(rule="and").fit(used)
     seconds = time.perf_counter() - start
@@ -80,6 +92,19 @@ def measure_digits() -> Digits:
     edges = found.couplings.nonzero()
     n_pixels = len(rows)
     return Digits(found, len(used), float(touching[edges].mean()), float(touching.sum() / (n_pixels * (n_pixels - 1))), seconds)
+
+
+def digits_report() -> str:
+    """The report of the pixels' network, learnt without knobs; colours are rows of the image."""
+    used, rows, columns = pixels()
+    names = tuple(f"row {row} column {column}" for row, column in zip(rows, columns, strict=True))
+    packed = replace(pack(used), names=names)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimator = AutoIsing().fit(packed)
+    fit = fit_of(estimator, packed, "auto", None, [str(one.message) for one in caught])
+    contents = contents_of(fit, fit_check(fit.model, packed), "Pixels of handwritten digits")
+    return html_page(with_groups(contents, {name: name[:5] for name in names}))
 
 
 def _arc(start: tuple[int, int], stop: tuple[int, int]) -> NDArray[np.float64]:

@@ -1,0 +1,38 @@
+"""isingkit score"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from isingkit import __version__
+
+
+@click.command("score")
+@click.argument("found", type=click.Path(path_type=Path, exists=True))
+@click.argument("truth", type=click.Path(path_type=Path, exists=True))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+def command(found: Path, truth: Path, as_json: bool) -> None:
+    """Compare a network found with the true one: precision, recall, signs, errors of couplings.
+
+    FOUND and TRUTH are models, .npz, or folders that 'isingkit fit' has written.
+    """
+    from isingkit.metrics import score
+    from isingkit.model import IsingModel
+
+    models = [IsingModel.load(path / "model.npz" if path.is_dir() else path) for path in (found, truth)]
+    scores = score(*models)
+    if as_json:
+        click.echo(json.dumps({"version": __version__, "found": str(found), "truth": str(truth), **asdict(scores)}))
+        return
+    click.echo(f"{models[0].n_edges} edges found, {models[1].n_edges} true, among {models[1].n_spins} spins")
+    rows = {
+        "precision": (scores.precision, f"{scores.false_positives} wrong"),
+        "recall": (scores.recall, f"{scores.false_negatives} missed"),
+        "F1": (scores.f1, "the network is exact" if scores.exact else ""),
+        "signs right": (scores.sign_accuracy, "of the true edges found"),
+        "RSS": (scores.rss, "squared error of a spin's couplings"),
+    }
+    for name, (value, words) in rows.items():
+        click.echo(f"{name:<12} {value:.4f}  {words}".rstrip())

@@ -1,0 +1,1 @@
+"""The report: contents (numbers only) -> figures -> one page that needs nothing else."""

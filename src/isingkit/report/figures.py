@@ -1,0 +1,97 @@
+"""Figures of a report: inline SVG whose texts and lines take the colour of the page, light or dark."""
+
+import io
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from isingkit.drawing import POSITIVE, signed_colours
+from isingkit.plots import draw_correlations, draw_means, draw_sums
+from isingkit.report.contents import Contents
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_INK = "#010203"  # nothing else has this colour; the page puts its own in its place
+_MOST_NAMES = 60
+_MOST_RANKED = 40
+_MEASURES = {"strength": "strength: sum of |J|", "influence": "influence: sum of J", "betweenness": "betweenness"}
+_STYLE: dict[str, Any] = {
+    "svg.fonttype": "none", "svg.hashsalt": "isingkit", "font.family": "sans-serif", "text.parse_math": False,
+    "axes.spines.top": False, "axes.spines.right": False,
+} | dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _INK)  # fmt: skip
+
+
+def heat_map(contents: Contents) -> str:
+    """Couplings of all pairs shown, spins in the order of their groups, then of the table."""
+    order = np.array(sorted(range(len(contents.spins)), key=lambda k: str(contents.spins[k]["group"] or "")), dtype=np.intp)
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    matrix = np.zeros((len(order), len(order)))
+    for edge in contents.edges:
+        i, j = place[edge["source"]], place[edge["target"]]
+        matrix[i, j] = matrix[j, i] = edge["coupling"]
+    names = [contents.spins[k]["name"] for k in order]
+
+    def draw(axes: "Axes") -> None:
+        largest = float(np.abs(matrix).max(initial=0.0)) or 1.0
+        image = axes.imshow(matrix, cmap=signed_colours(), vmin=-largest, vmax=largest, interpolation="nearest")
+        axes.figure.colorbar(image, ax=axes, label="coupling J", shrink=0.8)
+        if len(names) <= _MOST_NAMES:
+            axes.set_xticks(range(len(names)), [_short(name) for name in names], rotation=90, fontsize=8)
+            axes.set_yticks(range(len(names)), [_short(name) for name in names], fontsize=8)
+
+    side = 6.0 if len(names) <= 30 else 8.5
+    return _svg(draw, (side + 1.5, side))
+
+
+def centrality(contents: Contents) -> str:
+    """The most connected spins: strength, influence and betweenness."""
+    measures = [name for name in _MEASURES if all(spin[name] is not None for spin in contents.spins)]
+    ranked = sorted(contents.spins, key=lambda spin: -spin["strength"])[:_MOST_RANKED]
+    rows = np.arange(len(ranked))[::-1]
+
+    def draw(axes: list["Axes"]) -> None:
+        for one, name in zip(axes, measures, strict=True):
+            values = [spin[name] for spin in ranked]
+            one.hlines(rows, 0, values, color="#88888888", lw=1)
+            one.plot(values, rows, "o", ms=5, color=POSITIVE)
+            one.axvline(0, color="#88888888", lw=1)
+            one.set_xlabel(_MEASURES[name])
+        axes[0].set_yticks(rows, [_short(spin["name"]) for spin in ranked], fontsize=8)
+        axes[0].set_ylim(-0.7, len(ranked) - 0.3)
+
+    return _svg(draw, (9.0, 1.2 + 0.2 * len(ranked)), len(measures))
+
+
+def data_and_model(contents: Contents) -> dict[str, str]:
+    """Means, correlations and sums, in the data and in samples of the model."""
+    check = contents.fit_check()
+    if check is None or check.problem is not None:
+        return {}
+    drawings = {"means": draw_means, "correlations": draw_correlations, "sums": draw_sums}
+    return {name: _svg(partial(draw, check=check), (4.2, 3.8)) for name, draw in drawings.items()}
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 30 else name[:29] + "…"
+
+
+def _svg(draw: Callable[[Any], None], size: tuple[float, float], n_axes: int = 1) -> str:
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        figure.patch.set_alpha(0)
+        axes = figure.subplots(1, n_axes, sharey=n_axes > 1)
+        for one in np.atleast_1d(axes):
+            one.patch.set_alpha(0)
+        draw(axes)
+        written = io.StringIO()
+        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+    svg = written.getvalue()
+    svg = svg[svg.index("<svg") :].replace(_INK, "currentColor")
+    return re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)

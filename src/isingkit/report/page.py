@@ -1,0 +1,89 @@
+"""The page: one HTML file with everything inside, which opens from disk and asks nothing of the network.
+
+The viewer is our own, some two hundred lines on plain SVG. The libraries that Python packages carry were looked at: Bokeh (over a
+megabyte, draws on a canvas, which screen readers and the keyboard cannot enter), vis-network and cytoscape.js (canvas as well,
+inside packages that bring a notebook or a web server along), plotly (4.5 megabytes). Places are computed in Python, so the layout
+never jumps; spins are elements of the page, so that they print, take the focus and are read aloud; and without JavaScript the page
+still shows network, tables and charts.
+"""
+
+from dataclasses import asdict
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from isingkit import __version__
+from isingkit.report import figures
+from isingkit.report.contents import MOST_EDGES, MOST_SPINS, Contents
+from isingkit.report.methods import PAPER, REFERENCES, WORDS
+
+WIDTH, HEIGHT, MARGIN = 1200, 800, 60
+N_COLOURS = 8
+
+
+def html_page(contents: Contents) -> str:
+    """The report as HTML. All texts of the data are escaped."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["signed"] = lambda value: "" if value is None else f"{value:+.3f}"
+    environment.filters["short"] = lambda value: "" if value is None else f"{value:.2g}"
+    here = files("isingkit.report")
+    style, viewer = (Markup(here.joinpath(name).read_text(encoding="utf-8")) for name in ("page.css", "viewer.js"))
+    method = str(contents.facts.get("method", "")).lower()
+    groups = sorted({spin["group"] for spin in contents.spins if spin["group"] is not None})
+    checks = {name: Markup(svg) for name, svg in figures.data_and_model(contents).items()}
+    check = contents.fit_check()
+    return environment.from_string(here.joinpath("page.html").read_text(encoding="utf-8")).render(
+        contents=asdict(contents), title=contents.title, facts=contents.facts, style=style, viewer=viewer, version=__version__,
+        spins=_drawn_spins(contents, groups), edges=_drawn_edges(contents), groups=groups, n_colours=N_COLOURS, width=WIDTH,
+        height=HEIGHT, heat_map=Markup(figures.heat_map(contents)), centrality=Markup(figures.centrality(contents)), checks=checks,
+        check_words=None if check is None else check.words(), method_words=WORDS.get(method), reference=REFERENCES.get(method),
+        paper=PAPER, strongest=_strongest(contents), most_spins=MOST_SPINS, most_edges=MOST_EDGES, codings=_codings(contents),
+        is_judged=any(edge["q_value"] is not None for edge in contents.edges),
+    )  # fmt: skip
+
+
+def _drawn_spins(contents: Contents, groups: list[str]) -> list[dict[str, Any]]:
+    """Spins with their places in the picture and their sizes, by strength and by degree."""
+    largest = float(np.clip(110 / np.sqrt(max(len(contents.spins), 1)), 4, 18))
+    most = {name: max([abs(spin[name]) for spin in contents.spins], default=0) or 1 for name in ("strength", "degree")}
+    drawn = []
+    for spin in contents.spins:
+        radius = {name: round(largest * (0.35 + 0.65 * float(np.sqrt(spin[name] / most[name]))), 2) for name in most}
+        across, down = MARGIN + (WIDTH - 2 * MARGIN) * spin["x"], HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * spin["y"]
+        place = {"px": round(across, 1), "py": round(down, 1), "by_strength": radius["strength"], "by_degree": radius["degree"]}
+        colour = groups.index(spin["group"]) % N_COLOURS if spin["group"] is not None else -1
+        drawn.append(spin | place | {"colour": colour})
+    return drawn
+
+
+def _drawn_edges(contents: Contents) -> list[dict[str, Any]]:
+    """Edges with their names, widths and 95 percent intervals."""
+    strongest = max([abs(edge["coupling"]) for edge in contents.edges], default=0.0) or 1.0
+    widest = float(np.clip(50 / np.sqrt(max(len(contents.edges), 1)), 1.2, 7))
+    drawn = []
+    for edge in contents.edges:
+        error, coupling = edge["std_error"], edge["coupling"]
+        interval = "" if error is None else f"{coupling - 1.96 * error:+.3f} to {coupling + 1.96 * error:+.3f}"
+        stroke = round(widest * (0.12 + 0.88 * abs(coupling) / strongest), 2)
+        ends = {"a": contents.spins[edge["source"]]["name"], "b": contents.spins[edge["target"]]["name"]}
+        drawn.append(edge | ends | {"interval": interval, "stroke": stroke})
+    return drawn
+
+
+def _strongest(contents: Contents) -> str:
+    """The strongest edges as a sentence, for those who do not see the picture."""
+    some = sorted(contents.edges, key=lambda edge: -abs(edge["coupling"]))[:5]
+    names = [spin["name"] for spin in contents.spins]
+    told = ", ".join(f"{names[edge['source']]} and {names[edge['target']]} ({edge['coupling']:+.2f})" for edge in some)
+    return f"The strongest: {told}." if some else "There are no edges."
+
+
+def _codings(contents: Contents) -> list[tuple[str, str, list[str]]]:
+    """Values that became -1 and +1, each with the columns that have them."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, (low, high) in contents.facts.get("mapping", {}).items():
+        found.setdefault((str(low), str(high)), []).append(name)
+    return [(*pair, names) for pair, names in found.items()]

@@ -1,0 +1,243 @@
+"use strict";
+(() => {
+  const contents = JSON.parse(document.getElementById("contents").textContent);
+  const { spins, edges } = contents;
+  const at = (id) => document.getElementById(id);
+  const svg = at("network");
+  const dots = [...svg.querySelectorAll("#dots > .spin")];
+  const lines = [...svg.querySelectorAll("#lines > .edge")];
+  const table = at("edges");
+  const rows = table ? [...table.tBodies[0].rows] : [];
+  const places = dots.map((dot) => { const { e, f } = dot.transform.baseVal.consolidate().matrix; return [e, f]; });
+  const around = spins.map(() => []);
+  edges.forEach((edge, k) => { around[edge.source].push(k); around[edge.target].push(k); });
+  for (const element of document.querySelectorAll(".scripted")) element.hidden = false;
+
+  // Which edges are seen. Both measures are larger for better edges: |J|, or |z|.
+  const visible = edges.map(() => true);
+  const measures = {
+    strength: edges.map((edge) => Math.abs(edge.coupling)),
+    significance: edges.map((edge) => (edge.z === null ? 0 : Math.abs(edge.z))),
+  };
+  const sorted = {};
+  for (const name in measures) sorted[name] = [...measures[name]].sort((a, b) => a - b);
+
+  function filter() {
+    const name = at("measure").value;
+    const hidden = Number(at("slider").value);
+    const least = hidden >= edges.length ? Infinity : sorted[name][hidden];
+    let count = 0;
+    edges.forEach((edge, k) => {
+      const seen = measures[name][k] >= least;
+      count += seen;
+      if (seen === visible[k]) return;
+      visible[k] = seen;
+      lines[k].classList.toggle("off", !seen);
+      rows[k].hidden = !seen;
+    });
+    let limit = "";
+    if (hidden > 0 && count > 0) {
+      const worst = Math.max(...edges.filter((_, k) => visible[k]).map((edge) => edge.q_value ?? 0));
+      limit = name === "strength" ? ` with |J| of at least ${least.toPrecision(3)}` : ` with q of at most ${worst.toPrecision(2)}`;
+    }
+    at("shown").textContent = `${count} of ${edges.length} edges${limit} are shown.`;
+    if (chosen !== null) show(chosen);
+  }
+
+  // Names where there is room, first those of the spins with the most coupling; more as one comes closer.
+  const rank = spins.map((_, k) => k).sort((a, b) => spins[b].strength - spins[a].strength);
+  const whole = { x: 0, y: 0, width: svg.viewBox.baseVal.width, height: svg.viewBox.baseVal.height };
+  let view = { ...whole };
+  function look(next) {
+    view = next;
+    svg.setAttribute("viewBox", `${view.x} ${view.y} ${view.width} ${view.height}`);
+    const zoom = whole.width / view.width;
+    svg.style.setProperty("--zoom", zoom);
+    const taken = [];
+    for (const k of rank) {
+      const lift = dots[k].firstElementChild.r.baseVal.value + 4 / zoom;
+      const [x, y, half] = [places[k][0], places[k][1] - lift, (4.2 * spins[k].name.length + 2) / zoom];
+      const free = taken.every((box) => Math.abs(box.x - x) > box.half + half || Math.abs(box.y - y) > 15 / zoom);
+      const inside = x > view.x && x < view.x + view.width && y > view.y && y < view.y + view.height;
+      const named = free && inside && taken.length < 150;
+      if (named) taken.push({ x, y, half });
+      dots[k].classList.toggle("quiet", !named);
+      dots[k].lastElementChild.setAttribute("dy", -lift);
+    }
+  }
+  function zoom(factor, x = view.x + view.width / 2, y = view.y + view.height / 2) {
+    const width = Math.min(whole.width, Math.max(whole.width / 40, view.width / factor));
+    const ratio = width / view.width;
+    if (width === whole.width) return look({ ...whole });
+    look({ x: x - (x - view.x) * ratio, y: y - (y - view.y) * ratio, width, height: view.height * ratio });
+  }
+  function bringIn(k) {
+    const [x, y] = places[k];
+    const away = x < view.x || x > view.x + view.width || y < view.y || y > view.y + view.height;
+    if (away) look({ ...view, x: x - view.width / 2, y: y - view.height / 2 });
+  }
+
+  // One spin can be chosen; the panel tells of it.
+  let chosen = null;
+  let tabbed = 0;
+  const element = (tag, text, attributes = {}) => {
+    const made = document.createElement(tag);
+    made.textContent = text;
+    for (const name in attributes) made.setAttribute(name, attributes[name]);
+    return made;
+  };
+  const signed = (value) => (value > 0 ? "+" : "") + value.toFixed(3);
+  const other = (edge, k) => (edge.source === k ? edge.target : edge.source);
+
+  function show(k) {
+    const near = around[k].filter((e) => visible[e]);
+    near.sort((a, b) => Math.abs(edges[b].coupling) - Math.abs(edges[a].coupling));
+    dots.forEach((dot, j) => { dot.classList.toggle("chosen", j === k); dot.classList.remove("near"); });
+    lines.forEach((line) => line.classList.remove("near"));
+    for (const e of near) { lines[e].classList.add("near"); dots[other(edges[e], k)].classList.add("near"); }
+    svg.classList.add("choosing");
+    const { name, group, strength, field } = spins[k];
+    const list = element("ul", "");
+    for (const e of near) {
+      const item = element("li", "");
+      const button = element("button", spins[other(edges[e], k)].name, { type: "button" });
+      button.addEventListener("click", () => { choose(other(edges[e], k)); dots[other(edges[e], k)].focus(); });
+      item.append(button, element("span", signed(edges[e].coupling)));
+      list.append(item);
+    }
+    const facts = `${near.length} edge${near.length === 1 ? "" : "s"} shown; strength ${strength.toFixed(3)}, field ${signed(field)}`;
+    const close = element("button", "Let go", { type: "button" });
+    close.addEventListener("click", () => choose(null));
+    at("panel").replaceChildren(element("h3", name), element("p", (group === null ? "" : `${group}; `) + facts), list, close);
+  }
+  const invitation = at("panel").firstElementChild;
+  function choose(k) {
+    chosen = k;
+    if (k !== null) { tab(k); bringIn(k); return show(k); }
+    svg.classList.remove("choosing");
+    for (const one of [...dots, ...lines]) one.classList.remove("chosen", "near");
+    at("panel").replaceChildren(invitation);
+  }
+  function tab(k) {
+    dots[tabbed]?.setAttribute("tabindex", "-1");
+    tabbed = k;
+    dots[k].setAttribute("tabindex", "0");
+  }
+  function walk(k, across, down) {
+    let best = null, least = Infinity;
+    places.forEach(([x, y], j) => {
+      const along = (x - places[k][0]) * across + (y - places[k][1]) * down;
+      const aside = Math.abs((x - places[k][0]) * down) + Math.abs((y - places[k][1]) * across);
+      if (j !== k && along > 0 && along + 2 * aside < least) { least = along + 2 * aside; best = j; }
+    });
+    if (best === null) return;
+    tab(best);
+    bringIn(best);
+    dots[best].focus();
+  }
+  const steps = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+  dots.forEach((dot, k) => {
+    dot.addEventListener("click", () => { if (!dragged) choose(chosen === k ? null : k); });
+    dot.addEventListener("focus", () => tab(k));
+    dot.addEventListener("keydown", (event) => {
+      if (event.key in steps) walk(k, ...steps[event.key]);
+      else if (event.key === "Enter" || event.key === " ") choose(chosen === k ? null : k);
+      else return;
+      event.preventDefault();
+    });
+  });
+  svg.addEventListener("keydown", (event) => {
+    if (event.key === "+" || event.key === "=") zoom(1.4);
+    else if (event.key === "-") zoom(1 / 1.4);
+    else if (event.key === "0") look({ ...whole });
+  });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") choose(null); });
+
+  // Moving about with a pointer.
+  let held = null, dragged = false;
+  svg.addEventListener("pointerdown", (event) => { held = { x: event.clientX, y: event.clientY, view }; dragged = false; });
+  window.addEventListener("pointermove", (event) => {
+    if (held === null) return;
+    const scale = view.width / svg.clientWidth;
+    const across = (event.clientX - held.x) * scale, down = (event.clientY - held.y) * scale;
+    if (Math.hypot(event.clientX - held.x, event.clientY - held.y) > 4) dragged = true;
+    if (dragged) look({ ...held.view, x: held.view.x - across, y: held.view.y - down });
+  });
+  window.addEventListener("pointerup", () => { held = null; });
+  svg.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
+    zoom(Math.exp(-event.deltaY / 300), point.x, point.y);
+  }, { passive: false });
+  at("closer").addEventListener("click", () => zoom(1.6));
+  at("farther").addEventListener("click", () => zoom(1 / 1.6));
+  at("whole").addEventListener("click", () => look({ ...whole }));
+
+  // Finding a spin by its name.
+  function found() {
+    const words = at("search").value.trim().toLowerCase();
+    const matches = words ? rank.filter((k) => spins[k].name.toLowerCase().includes(words)) : [];
+    const same = matches.filter((k) => spins[k].name.toLowerCase() === words);
+    return { words, matches, best: same[0] ?? matches[0] ?? null, exact: same.length === 1 };
+  }
+  at("search").addEventListener("input", () => {
+    const { words, matches, best, exact } = found();
+    dots.forEach((dot) => dot.classList.remove("match"));
+    for (const k of matches) dots[k].classList.add("match");
+    at("matches").textContent = words ? `${matches.length} name${matches.length === 1 ? "" : "s"} match.` : "";
+    if (exact || matches.length === 1) choose(best);
+  });
+  at("search").addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    const { best } = found();
+    if (best !== null) choose(best);
+  });
+
+  // The table of edges.
+  const values = {
+    a: (edge) => spins[edge.source].name, b: (edge) => spins[edge.target].name, coupling: (edge) => edge.coupling,
+    std_error: (edge) => edge.std_error, z: (edge) => Math.abs(edge.z), q_value: (edge) => edge.q_value,
+  };
+  const compare = (x, y) => (typeof x === "string" ? x.localeCompare(y, undefined, { numeric: true }) : (x ?? Infinity) - (y ?? Infinity));
+  for (const head of table ? table.tHead.rows[0].cells : []) {
+    const button = element("button", head.textContent, { type: "button" });
+    head.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      for (const one of table.tHead.rows[0].cells) one.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const value = values[head.dataset.column];
+      const order = edges.map((_, k) => k).sort((i, j) => (down ? -1 : 1) * compare(value(edges[i]), value(edges[j])) || i - j);
+      table.tBodies[0].append(...order.map((k) => rows[k]));
+    });
+  }
+  const columns = ["source", "target", "coupling", "std_error", "z", "p_value", "q_value"];
+  const cell = (value) => {
+    const text = value === null ? "" : String(value);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  at("download").addEventListener("click", () => {
+    const shown = edges.filter((_, k) => visible[k]);
+    const body = shown.map((edge) => [spins[edge.source].name, spins[edge.target].name, ...columns.slice(2).map((name) => edge[name])]);
+    const text = [columns, ...body].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
+    const link = element("a", "", { download: "edges.csv", href: URL.createObjectURL(new Blob([text], { type: "text/csv" })) });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  });
+
+  at("measure").addEventListener("change", filter);
+  at("slider").addEventListener("input", filter);
+  at("size").addEventListener("change", () => {
+    for (const dot of dots) dot.firstElementChild.setAttribute("r", dot.firstElementChild.dataset[at("size").value]);
+    look(view);
+  });
+  at("theme").addEventListener("click", () => {
+    const dark = document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+    document.documentElement.dataset.theme = dark === "dark" ? "light" : "dark";
+  });
+  look(view);
+  filter(); // a browser that comes back remembers where the slider was
+  document.documentElement.dataset.ready = "yes";
+})();

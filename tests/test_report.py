@@ -1,0 +1,446 @@
+"""The report: its contents, its page, and the page in a real browser."""
+
+import csv
+import io
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+import isingkit as ik
+from isingkit import exceptions as ex
+from isingkit.fit_check import fit_check
+from isingkit.fit_folder import fit_of
+from isingkit.packing import pack
+from isingkit.report.contents import MOST_SPINS, contents_in, contents_of, contents_of_model, with_groups
+from isingkit.report.groups import read_groups
+from isingkit.report.methods import REFERENCES, WORDS
+from isingkit.report.page import html_page
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+NASTY = "<script>alert(1)</script>"
+PAGES = {}  # pages that several tests look at
+
+
+def report_of(table, title="survey", warnings=(), method="auto", groups=None, estimator=None):
+    packed = pack(table)
+    estimator = (estimator or ik.AutoIsing()).fit(packed)
+    contents = contents_of(fit_of(estimator, packed, method, 0, list(warnings)), fit_check(estimator.model_, packed), title)
+    return contents if groups is None else with_groups(contents, groups)
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """30 spins of known couplings, both signs, seen 1500 times."""
+    truth = ik.random_regular(n_spins=30, degree=3, coupling=0.4, random_state=0)
+    return ik.sample(truth, n_samples=1500, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def contents(planted):
+    return report_of(planted, groups={f"x{k}": f"group {k % 3}" for k in range(30)}, warnings=["mind the gap"])
+
+
+def test_contents_travel_inside_the_page(contents, tmp_path):
+    page = tmp_path / "report.html"
+    page.write_text(html_page(contents), encoding="utf-8")
+    assert contents_in(page) == contents
+    again = contents_in(page).fit_check()
+    np.testing.assert_allclose(again.data_means, np.array(contents.check["data_means"]))
+    assert html_page(contents_in(page)) == html_page(contents)
+
+
+def test_a_page_that_is_no_report_is_refused(tmp_path):
+    page = tmp_path / "report.html"
+    for text, problem in (
+        ("<html></html>", "carries no contents"),
+        ('<script type="application/json" id="contents">{</script>', "be read"),
+    ):
+        page.write_text(text)
+        with pytest.raises(ex.FileFormatError, match=problem):
+            contents_in(page)
+    page.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ex.FileFormatError):
+        contents_in(page)
+
+
+def test_the_contents_are_the_numbers_of_the_fit(planted):
+    fit = ik.AutoIsing().fit(planted)
+    found = report_of(planted)
+    couplings = fit.model_.couplings.toarray()
+    assert [spin["name"] for spin in found.spins] == list(fit.model_.names)
+    np.testing.assert_allclose([spin["strength"] for spin in found.spins], np.abs(couplings).sum(axis=0))
+    np.testing.assert_allclose([spin["influence"] for spin in found.spins], couplings.sum(axis=0))
+    assert [spin["degree"] for spin in found.spins] == (couplings != 0).sum(axis=0).tolist()
+    assert len(found.edges) == fit.model_.n_edges
+    for edge in found.edges:
+        assert edge["coupling"] == couplings[edge["source"], edge["target"]]
+    sizes = [abs(edge["coupling"]) for edge in found.edges]
+    assert sizes == sorted(sizes, reverse=True)
+    assert {one["check"] for one in found.diagnostics} == {one.check for one in fit.diagnostics_}
+    json.dumps(found.facts)
+
+
+def test_betweenness_is_that_of_the_shortest_paths():
+    chain = ik.IsingModel([[0, 0.5, 0], [0.5, 0, -0.5], [0, -0.5, 0]])
+    assert [spin["betweenness"] for spin in contents_of_model(chain, "chain").spins] == [0, 1, 0]
+
+
+def test_a_model_by_itself_has_a_report(tmp_path):
+    page = html_page(contents_of_model(ik.IsingModel([[0, 0.5], [0.5, 0]], names=["Ann", "Bob"]), "two"))
+    assert "made from a model alone" in page
+    assert "Ann and Bob (+0.50)" in page
+    assert "95 % interval" not in page  # nothing is known of errors
+
+
+@pytest.mark.parametrize("n_spins", [1, 2, 5])
+def test_a_network_without_edges_has_a_report(n_spins):
+    page = html_page(contents_of_model(ik.IsingModel(np.zeros((n_spins, n_spins))), "nothing"))
+    assert "No pair is coupled strongly enough" in page
+
+
+def test_a_huge_network_is_shown_in_part_and_says_so():
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(0, MOST_SPINS + 500, (2, 3000))
+    keep = i != j
+    matrix = np.zeros((MOST_SPINS + 500, MOST_SPINS + 500))
+    matrix[i[keep], j[keep]] = matrix[j[keep], i[keep]] = rng.normal(size=keep.sum())
+    matrix = np.triu(matrix) + np.triu(matrix).T
+    found = contents_of_model(ik.IsingModel(matrix), "huge")
+    assert len(found.spins) == MOST_SPINS
+    assert max(edge["target"] for edge in found.edges) < MOST_SPINS
+    kept = {spin["name"] for spin in found.spins}
+    strengths = np.abs(matrix).sum(axis=0)
+    assert kept == {f"x{k}" for k in np.argsort(-strengths, kind="stable")[:MOST_SPINS]}
+    page = html_page(found)
+    assert f"the {MOST_SPINS} spins with the most coupling" in page
+    assert len(page) < 5_000_000
+
+
+def test_every_method_has_words():
+    from isingkit.comparison import known_methods
+
+    assert {name.lower() for name in known_methods(10, 100)} - {"abess"} == set(WORDS)
+    assert set(REFERENCES) <= set(WORDS)
+
+
+def test_the_page_asks_nothing_of_the_network(contents):
+    page = html_page(contents)
+    addresses = set(re.findall(r"""(?:href|src)\s*=\s*["']([^"'#][^"']*)""", page))
+    assert all(address.startswith("data:") for address in addresses)
+    assert not re.findall(r"@import|url\(http|fetch\(|XMLHttpRequest", page)
+    assert "default-src 'none'" in page
+
+
+# Groups
+
+
+def test_groups_are_found_by_the_names_of_spins(tmp_path):
+    path = tmp_path / "groups.csv"
+    path.write_text("number,who,party\n1,Ann,D\n2,Bob,R\n3,Cy,\n4,Zed,R\n")
+    assert read_groups(path, ["Ann", "Bob", "Cy"]) == {"Ann": "D", "Bob": "R"}
+    assert read_groups(path, ["Ann", "Bob", "Cy"], "number") == {"Ann": "1", "Bob": "2", "Cy": "3"}
+    path.write_text("who;side\nAnn;left\nBob;right\n")
+    assert read_groups(path, ["Ann", "Bob"], "side") == {"Ann": "left", "Bob": "right"}
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "problem"),
+    [
+        ("who,party\n", None, "a row for each spin"),
+        ("who,party\nEve,D\n", None, "none of its columns holds names of spins, such as 'Ann'"),
+        ("who\nAnn\n", None, "no column with 2 to 12 groups"),
+        ("who,party\nAnn,D\n", "side", "there is no column 'side'; there are who, party"),
+        ("\xff", None, "cannot be read as text"),
+    ],
+)
+def test_tables_that_hold_no_groups_are_refused(tmp_path, text, column, problem):
+    path = tmp_path / "groups.csv"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ex.TableFileError, match=re.escape(problem)):
+        read_groups(path, ["Ann", "Bob"], column)
+
+
+# In a browser
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("no chromium is installed")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as running:
+        opened = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser, tmp_path):
+    """Open a report from disk; whatever it says or asks for beyond itself is a failure."""
+    contexts = []
+
+    def open_page(contents, **options):
+        path = tmp_path / "report.html"
+        if id(contents) not in PAGES:
+            PAGES[id(contents)] = (contents, html_page(contents))
+        path.write_text(PAGES[id(contents)][1], encoding="utf-8")
+        context = browser.new_context(accept_downloads=True, **options)
+        page = context.new_page()
+        page.noticed = []
+        page.on("console", lambda message: page.noticed.append(message.text))
+        page.on("pageerror", lambda error: page.noticed.append(str(error)))
+        page.on("dialog", lambda dialog: (page.noticed.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: page.noticed.append(request.url) if request.url != path.as_uri() else None)
+        page.goto(path.as_uri())
+        if options.get("java_script_enabled", True):
+            page.wait_for_selector("html[data-ready]")
+        contexts.append((context, page))
+        return page
+
+    yield open_page
+    for context, page in contexts:
+        noticed = page.noticed
+        context.close()
+        assert [text for text in noticed if not text.startswith("blob:")] == []  # a download is no request
+
+
+@pytest.fixture
+def page(visit, contents):
+    return visit(contents)
+
+
+def n_shown(page):
+    """Edges to be seen in the picture, rows to be seen in the table, and the number the page tells."""
+    lines = page.locator("#lines .edge").evaluate_all("all => all.filter(one => getComputedStyle(one).display !== 'none').length")
+    rows = page.locator("#edges tbody tr").evaluate_all("all => all.filter(one => one.offsetParent !== null).length")
+    return lines, rows, int(page.locator("#shown").inner_text().split()[0])
+
+
+def slide(page, hidden):
+    page.locator("#slider").evaluate("(one, value) => { one.value = value; one.dispatchEvent(new Event('input')) }", str(hidden))
+
+
+@pytest.mark.parametrize("measure", ["strength", "significance"])
+def test_the_slider_leaves_the_edges_that_the_table_says(page, contents, measure):
+    total = len(contents.edges)
+    assert n_shown(page) == (total, total, total)
+    page.select_option("#measure", measure)
+    key = (lambda edge: abs(edge["coupling"])) if measure == "strength" else lambda edge: abs(edge["z"])
+    values = sorted(key(edge) for edge in contents.edges)
+    for hidden in (1, total // 2, total - 1):
+        slide(page, hidden)
+        left = sum(value >= values[hidden] for value in values)
+        assert n_shown(page) == (left, left, left)
+    slide(page, total)
+    assert n_shown(page) == (0, 0, 0)
+    slide(page, 0)
+    assert n_shown(page) == (total, total, total)
+
+
+def test_the_keyboard_moves_the_slider(page, contents):
+    page.focus("#slider")
+    page.keyboard.press("ArrowRight")
+    total = len(contents.edges)
+    assert n_shown(page) == (total - 1, total - 1, total - 1)
+
+
+def neighbours(contents, name):
+    names = [spin["name"] for spin in contents.spins]
+    k = names.index(name)
+    return {names[e["target"] if e["source"] == k else e["source"]] for e in contents.edges if k in (e["source"], e["target"])}
+
+
+def test_a_click_shows_the_neighbours_of_a_spin(page, contents):
+    spin = page.locator("#dots .spin", has=page.locator("text", has_text=re.compile("^x7$")))
+    spin.locator("circle").click()
+    assert page.locator("#panel h3").inner_text() == "x7"
+    assert set(page.locator("#panel li button").all_inner_texts()) == neighbours(contents, "x7")
+    assert page.locator("#dots .spin.near").count() == len(neighbours(contents, "x7"))
+    assert "group 1" in page.locator("#panel p").inner_text()
+    first = page.locator("#panel li button").first
+    name = first.inner_text()
+    first.click()
+    assert page.locator("#panel h3").inner_text() == name
+    page.keyboard.press("Escape")
+    assert page.locator("#panel h3").count() == 0
+    assert page.locator(".near, .chosen").count() == 0
+
+
+def test_a_spin_is_found_by_its_name(page):
+    page.fill("#search", "x1")  # x1 and x10 to x19: the exact one is chosen
+    assert page.locator("#panel h3").inner_text() == "x1"
+    assert page.locator("#matches").inner_text() == "11 names match."
+    page.fill("#search", "2")
+    page.keyboard.press("Enter")
+    assert "2" in page.locator("#panel h3").inner_text()
+    page.fill("#search", "nobody")
+    assert page.locator("#matches").inner_text() == "0 names match."
+    page.fill("#search", "")
+    assert page.locator(".match").count() == 0
+
+
+def test_the_table_is_sorted_by_its_heads(page, contents):
+    column = page.locator("#edges tbody tr td:nth-child(3)")
+    for expected in ("ascending", "descending"):
+        page.click("th[data-column=coupling] button")
+        assert page.locator("th[data-column=coupling]").get_attribute("aria-sort") == expected
+        values = [float(text) for text in column.all_inner_texts()]
+        assert values == sorted(values, reverse=expected == "descending")
+    page.locator("th[data-column=a] button").press("Enter")  # x2 before x10
+    names = [int(text[1:]) for text in page.locator("#edges tbody tr td:nth-child(1)").all_inner_texts()]
+    assert names == sorted(names)
+    assert len(names) == len(contents.edges)
+    slide(page, 5)
+    assert len(set(n_shown(page))) == 1  # rows and edges still belong together
+
+
+def test_the_download_has_the_edges_shown_in_full(page, contents):
+    slide(page, 10)
+    with page.expect_download() as download:
+        page.click("#download")
+    assert download.value.suggested_filename == "edges.csv"
+    rows = list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8"))))
+    names = [spin["name"] for spin in contents.spins]
+    expected = sorted(contents.edges, key=lambda edge: -abs(edge["coupling"]))[:-10]
+    assert [(row["source"], row["target"]) for row in rows] == [(names[e["source"]], names[e["target"]]) for e in expected]
+    for name in ("coupling", "std_error", "z", "p_value", "q_value"):
+        assert [float(row[name]) for row in rows] == [edge[name] for edge in expected]
+
+
+def test_the_network_is_walked_with_the_keyboard(page, contents):
+    page.locator("#dots .spin[tabindex='0']").focus()
+    assert page.locator("#dots .spin[tabindex='0']").count() == 1  # one stop on the way through the page
+    seen = set()
+    for key in ("ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp") * 3:
+        page.keyboard.press(key)
+        seen.add(page.evaluate("document.activeElement.lastElementChild.textContent"))
+    assert len(seen) > 3
+    page.keyboard.press("Enter")
+    name = page.locator("#panel h3").inner_text()
+    assert name == page.evaluate("document.activeElement.lastElementChild.textContent")
+    assert set(page.locator("#panel li button").all_inner_texts()) == neighbours(contents, name)
+    page.keyboard.press("+")
+    assert page.locator("#network").evaluate("one => one.viewBox.baseVal.width") < 1200
+    page.keyboard.press("0")
+    assert page.locator("#network").evaluate("one => one.viewBox.baseVal.width") == 1200
+
+
+def test_every_control_is_reached_by_tabs_and_has_a_name(page):
+    reached = set()
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id || document.activeElement.closest('[id]')?.id"))
+    assert {"measure", "slider", "size", "search", "closer", "farther", "whole", "dots", "download", "theme"} <= reached
+    unnamed = page.evaluate(
+        "[...document.querySelectorAll('button, input, select')].filter(one => !one.textContent.trim() && !one.labels?.length"
+        " && !one.getAttribute('aria-label')).length"
+    )
+    assert unnamed == 0
+
+
+def test_places_stay_while_edges_and_sizes_change(page):
+    places = "[...document.querySelectorAll('#dots > .spin')].map(one => one.getAttribute('transform')).join()"
+    before = page.evaluate(places)
+    radii = "[...document.querySelectorAll('#dots circle')].map(one => one.getAttribute('r')).join()"
+    sizes = page.evaluate(radii)
+    slide(page, 20)
+    page.select_option("#size", "degree")
+    page.fill("#search", "x3")
+    assert page.evaluate(places) == before
+    assert page.evaluate(radii) != sizes
+
+
+def test_dragging_and_zooming_move_the_view(page):
+    box = page.locator("#network").bounding_box()
+    view = "(({x, y, width}) => [x, y, width])(document.getElementById('network').viewBox.baseVal)"
+    page.mouse.move(box["x"] + 3, box["y"] + 3)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 103, box["y"] + 53)
+    page.mouse.up()
+    x, y, _ = page.evaluate(view)
+    assert x < -50
+    assert y < -20
+    page.click("#closer")
+    assert page.evaluate(view)[2] == pytest.approx(1200 / 1.6)
+    page.click("#whole")
+    assert page.evaluate(view) == [0, 0, 1200]
+
+
+def test_names_of_columns_are_text_everywhere(visit, spins, tmp_path):
+    """Names that would be elements, in the network, tables, charts, warnings, groups and title."""
+    names = [NASTY, "<img src=x onerror=alert(2)>", "a&b", '"quoted"', "</script><script>alert(3)</script>"]
+    names += [f"q{k}" for k in range(len(names), 12)]
+    packed = pack(ik.as_spins(dict_table(names, spins)))
+    contents = report_of(packed, title=NASTY, warnings=[f"column {NASTY}"], groups=dict.fromkeys(names[:3], NASTY))
+    page = visit(contents)
+    assert page.locator("h1").inner_text() == NASTY
+    assert page.title().startswith(NASTY)
+    assert NASTY in page.locator(".warnings").inner_text()
+    assert NASTY in page.locator(".legend").inner_text()
+    labels = page.locator("#dots text").evaluate_all("all => all.map(one => one.textContent)")
+    assert labels == names
+    assert NASTY in page.locator("#edges").inner_text()
+    assert NASTY in page.locator("#couplings-part").evaluate("one => one.textContent")
+    assert NASTY in page.locator("#centrality-part").evaluate("one => one.textContent")
+    page.fill("#search", NASTY)
+    assert page.locator("#panel h3").inner_text() == NASTY
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 2  # the contents and the viewer
+
+
+def dict_table(names, spins):
+    from isingkit.spins import Table
+
+    return Table(tuple(names), tuple(spins.T))
+
+
+def test_light_and_dark_follow_the_system_and_the_button(visit, contents):
+    colour = "getComputedStyle(document.body).backgroundColor"
+    light, dark = (visit(contents, color_scheme=scheme) for scheme in ("light", "dark"))
+    assert light.evaluate(colour) == "rgb(255, 255, 255)"
+    assert dark.evaluate(colour) == "rgb(21, 24, 28)"
+    dark.click("#theme")
+    assert dark.evaluate(colour) == "rgb(255, 255, 255)"
+    ink = dark.locator(".chart text").first.evaluate("one => getComputedStyle(one).fill")
+    assert ink == dark.evaluate("getComputedStyle(document.body).color")  # charts take the colour of the page
+
+
+def test_paper_gets_the_network_and_no_controls(visit, contents):
+    page = visit(contents, color_scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert not page.locator("#controls").is_visible()
+    assert not page.locator("#download").is_visible()
+    assert page.locator("#network").is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert len(page.pdf()) > 10_000
+
+
+def test_without_scripts_the_page_still_shows_everything(visit, contents):
+    page = visit(contents, java_script_enabled=False)
+    assert page.locator("#lines .edge").count() == len(contents.edges)
+    assert page.locator("#edges tbody tr").count() == len(contents.edges)
+    assert not page.locator("#controls").is_visible()
+
+
+def test_charts_have_text_alternatives(page):
+    assert page.locator(".chart").count() == page.locator(".chart[role=img][aria-label]").count() == 5
+    assert "strongest" in page.locator("#network desc").evaluate("one => one.textContent").lower()
+
+
+def test_five_hundred_spins_and_three_thousand_edges_fit_into_five_megabytes_and_work(visit):
+    import networkx
+
+    graph = networkx.gnm_random_graph(500, 3000, seed=1)
+    graph.add_weighted_edges_from((a, b, 0.01 + 1e-5 * k) for k, (a, b) in enumerate(graph.edges))
+    model = ik.IsingModel(networkx.to_scipy_sparse_array(graph))
+    contents = contents_of_model(model, "large")
+    assert len(html_page(contents)) < 5_000_000
+    page = visit(contents)
+    assert n_shown(page) == (3000, 3000, 3000)
+    slide(page, 2000)
+    assert n_shown(page) == (1000, 1000, 1000)
+    page.fill("#search", "x77")
+    assert page.locator("#panel h3").inner_text() == "x77"
