@@ -39,6 +39,7 @@ autosummary_generate = True
 autodoc_typehints = "none"  # plain_docstrings puts them into the lists of arguments
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
+napoleon_attr_annotations = False
 napoleon_custom_sections = [("Attributes", "params_style")]
 napoleon_use_rtype = False
 
@@ -52,7 +53,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "write_computation_times": False,  # that page would load scripts from elsewhere
     "min_reported_time": 1e9,  # how long a guide takes depends on the machine
-    "capture_repr": ("_repr_html_", "__repr__"),
+    "capture_repr": ("_repr_html_",),
     "image_scrapers": ("matplotlib",),
     "matplotlib_animations": False,
     "image_srcset": ["2x"],
