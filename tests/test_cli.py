@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from isingkit import __version__
 from isingkit import exceptions as ex
 from isingkit.cli import main
 from isingkit.fit_folder import write_fit
+from isingkit.report.contents import contents_in
 
 
 def run(capsys, *arguments):
@@ -312,3 +314,127 @@ def test_fit_tells_how_numbers_became_spins(capsys, tmp_path, rng):
     code, out, _ = run(capsys, "fit", str(tmp_path / "rates.npy"), "-o", str(tmp_path / "x"), "--binarize", "0.5", "--json")
     assert code == 0
     assert json.loads(out)["settings"]["binarize"] == 0.5
+
+
+# The command line as a whole
+
+
+def test_tab_completes_commands_options_and_methods(capsys, monkeypatch):
+    def completed(*words):
+        monkeypatch.setenv("_ISINGKIT_COMPLETE", "bash_complete")
+        monkeypatch.setenv("COMP_WORDS", " ".join(["isingkit", *words]))
+        monkeypatch.setenv("COMP_CWORD", str(len(words)))
+        return {line.partition(",")[2] for line in run(capsys)[1].splitlines()}
+
+    assert completed("co") == {"compare", "completion"}
+    assert "--missing" in completed("fit", "--mi")
+    assert completed("fit", "--method", "two") == {"two-stage"}
+    assert completed("fit", "--missing", "p") == {"pairwise"}
+    monkeypatch.delenv("_ISINGKIT_COMPLETE")
+    for shell in ("bash", "zsh", "fish"):
+        code, out, _ = run(capsys, "completion", shell)
+        assert code == 0
+        assert "_ISINGKIT_COMPLETE" in out
+    assert run(capsys, "completion", "dos")[0] == 2
+
+
+def test_samples_and_reports_are_printed_where_a_dash_says_so(capsys, tmp_path):
+    teacher = str(tmp_path / "t.npz")
+    assert run(capsys, "teacher", "random-tree", "--spins", "5", "--coupling", "0.4", "-o", teacher)[0] == 0
+    code, out, _ = run(capsys, "sample", teacher, "--samples", "7", "-o", "-")
+    assert code == 0
+    rows = out.splitlines()
+    assert (rows[0], len(rows)) == ('"x0","x1","x2","x3","x4"', 8)
+    assert set(",".join(rows[1:]).split(",")) == {"-1", "1"}
+    assert run(capsys, "report", teacher, "-o", "-")[1].startswith("<!DOCTYPE html>")
+    for command in (["sample", teacher, "--samples", "7"], ["report", teacher]):
+        assert run(capsys, *command, "-o", "-", "--json")[0] == 2
+
+
+def test_a_model_has_a_report_and_a_score(capsys, tmp_path):
+    teacher = tmp_path / "t.npz"
+    run(capsys, "teacher", "random-tree", "--spins", "5", "--coupling", "0.4", "-o", str(teacher))
+    code, out, _ = run(capsys, "report", str(teacher), "--title", "A tree", "--json")
+    assert code == 0
+    facts = json.loads(out)
+    assert (facts["n_spins"], facts["n_edges"], facts["title"]) == (5, 4, "A tree")
+    assert "<h1>A tree</h1>" in (tmp_path / "t.html").read_text(encoding="utf-8")
+    model = ik.IsingModel.load(teacher)
+    less = model.couplings.toarray()
+    i, j = np.argwhere(less)[0]
+    less[i, j] = less[j, i] = 0
+    ik.IsingModel(less).save(tmp_path / "less.npz")
+    scores = json.loads(run(capsys, "score", str(tmp_path / "less.npz"), str(teacher), "--json")[1])
+    assert (scores["precision"], scores["recall"], scores["false_negatives"]) == (1, 0.75, 1)
+    assert "recall       0.7500  1 missed" in run(capsys, "score", str(tmp_path / "less.npz"), str(teacher))[1]
+    assert "is not an isingkit model" in run(capsys, "score", str(tmp_path / "t.html"), str(teacher))[2]
+
+
+def test_a_report_is_written_anew_with_groups(capsys, survey):
+    folder = survey.parent / "found"
+    assert run(capsys, "fit", str(survey), "--drop", "person,seen", "-o", str(folder))[0] == 0
+    groups = survey.parent / "groups.csv"
+    groups.write_text("item,scale\n" + "".join(f"q{k},{'mood' if k < 6 else 'sleep'}\n" for k in range(12)))
+    before = contents_in(folder / "report.html")
+    assert before.spins[0]["group"] is None
+    assert run(capsys, "report", str(folder), "--groups", str(groups))[0] == 0
+    after = contents_in(folder / "report.html")
+    assert [spin["group"] for spin in after.spins] == ["mood"] * 6 + ["sleep"] * 6
+    assert after.check == before.check
+    assert run(capsys, "fit", str(survey), "--drop", "person,seen", "-o", str(folder), "--force", "--groups", str(groups))[0] == 0
+    assert contents_in(folder / "report.html") == after
+    code, _, err = run(capsys, "report", str(folder), "--groups", str(groups), "--group-by", "colour")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "there is no column 'colour'; there are item, scale" in err
+    assert "holds no fit" in run(capsys, "report", str(survey.parent))[2]
+
+
+def test_a_fit_that_is_replaced_is_never_lost(survey, monkeypatch, capsys):
+    """The old folder comes back where the new one cannot take its place."""
+    folder = survey.parent / "found"
+    arguments = ["fit", str(survey), "--drop", "person,seen", "-o", str(folder)]
+    assert run(capsys, *arguments)[0] == 0
+    before = (folder / "fit.json").read_bytes()
+    real = Path.replace
+
+    def failing(self, target):
+        if Path(target) == folder and ".old" not in self.name:
+            raise OSError(5, "Input/output error", str(folder))
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", failing)
+    code, _, err = run(capsys, *arguments, "--force")
+    assert code == 2
+    assert "Input/output error" in err
+    assert (folder / "fit.json").read_bytes() == before
+    assert not list(survey.parent.glob(".found*"))
+
+
+def test_a_full_disk_is_told_in_one_line_and_leaves_nothing(survey):
+    """No file of this process may exceed 4 kB, which stops writing as a full disk does."""
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "from isingkit.cli import main; import isingkit.cli.fit, isingkit.report.page, isingkit.comparison;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); main(sys.argv[1:])"
+    )
+    arguments = ["fit", str(survey), "--drop", "person,seen", "-o", str(survey.parent / "found")]
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+    last = done.stderr.strip().splitlines()[-1]
+    assert done.returncode == 2
+    assert last.endswith("; name another folder with -o.")
+    assert "File too large" in last
+    assert [path.name for path in survey.parent.iterdir()] == ["survey.csv"]
+
+
+def test_an_interrupted_fit_leaves_nothing_behind(tmp_path):
+    path = tmp_path / "big.npy"
+    np.save(path, np.random.default_rng(0).integers(0, 2, (3000, 400), dtype=np.int8))
+    command = [sys.executable, "-m", "isingkit", "fit", str(path), "-o", str(tmp_path / "found"), "--method", "boltzmann"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    seen = ""
+    while "learning" not in seen:
+        seen += process.stderr.read(1)
+    process.send_signal(signal.SIGINT)
+    assert "isingkit: interrupted" in process.communicate(timeout=120)[1]
+    assert process.returncode == 130
+    assert [one.name for one in tmp_path.iterdir()] == ["big.npy"]

@@ -122,7 +122,7 @@ def test_a_huge_network_is_shown_in_part_and_says_so():
 def test_every_method_has_words():
     from isingkit.comparison import known_methods
 
-    assert {name.lower() for name in known_methods(10, 100)} - {"abess"} == set(WORDS)
+    assert {name.lower().replace(" ", "-") for name in known_methods(10, 100)} - {"abess"} == set(WORDS)
     assert set(REFERENCES) <= set(WORDS)
 
 

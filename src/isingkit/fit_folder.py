@@ -94,11 +94,24 @@ def write_fit(fit: Fit, report: str, folder: Path, *, force: bool = False) -> No
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o777 & ~umask)
-        if folder.exists():
-            shutil.rmtree(folder)
-        temporary.replace(folder)
+        _take_place(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _take_place(new: Path, folder: Path) -> None:
+    """Put the new folder where the old one is, which is deleted only then: killed at any moment, one of both is left."""
+    old = new.with_name(new.name + ".old")
+    if not folder.exists():
+        new.replace(folder)
+        return
+    folder.replace(old)
+    try:
+        new.replace(folder)
+    except BaseException:
+        old.replace(folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def require_free(folder: Path, force: bool) -> None:

@@ -1,5 +1,6 @@
 """The command line: parse, call, print. Commands are imported when they are called, so that --help is instant."""
 
+import errno
 import sys
 import warnings
 from importlib import import_module
@@ -19,6 +20,16 @@ COMMANDS = {
     "compare": "Compare methods on a file of data.",
     "reproduce": "Measure, predict and draw the paper's figures.",
     "theory": "Predict errors and the samples needed, without data.",
+    "completion": "Make Tab complete commands and options.",
+}
+
+
+ADVICE = {
+    errno.ENOSPC: "free some space, or name another folder with -o",
+    errno.EFBIG: "name another folder with -o",
+    errno.EDQUOT: "free some space, or name another folder with -o",
+    errno.EACCES: "name a place where you may read and write",
+    errno.EROFS: "name a place where you may write",
 }
 
 
@@ -65,8 +76,12 @@ def main(arguments: list[str] | None = None) -> None:
         _stop(str(error))
     except MemoryError as error:
         _stop(f"not enough memory: {error}; ask for less.")
+    except BrokenPipeError:  # whoever read our output has enough of it
+        sys.stderr.close()
+        sys.exit(1)
     except OSError as error:
-        _stop(f"{error.strerror or error}: {error.filename or ''}")
+        advice = ADVICE.get(error.errno or 0, "")
+        _stop(f"{error.strerror or error}: {error.filename or 'while writing'}{advice and '; ' + advice}.")
     except (click.Abort, KeyboardInterrupt):
         print("isingkit: interrupted", file=sys.stderr)
         sys.exit(130)

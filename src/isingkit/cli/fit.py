@@ -8,6 +8,14 @@ from typing import Any
 
 import click
 
+from isingkit.report.methods import WORDS
+
+METHODS = tuple(WORDS)
+
+
+def _methods(start: str) -> list[str]:
+    return [name for name in METHODS if name.startswith(start.lower())]
+
 
 @click.command("fit")
 @click.argument("data", type=click.Path(path_type=Path, exists=True, dir_okay=False))
@@ -15,7 +23,8 @@ import click
     "-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder to write; by default named after DATA."
 )
 @click.option("--force", is_flag=True, help="Replace a fit that is there.")
-@click.option("--method", default="auto", show_default=True, help="One of those that 'isingkit compare' names.")
+@click.option("--method", default="auto", show_default=True, shell_complete=lambda ctx, param, start: _methods(start),
+              help="How: " + ", ".join(METHODS) + ".")  # fmt: skip
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the method, e.g. ridge=0.5; repeatable.")
 @click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Of method auto: false edges you accept.")
 @click.option("--control", type=click.Choice(["fdr", "fwer"]), help="Of method auto: as a share of edges, or any at all.")
@@ -58,6 +67,7 @@ def command(
         k: v for k, v in {"level": level, "control": control}.items() if v is not None
     }
     given = {"missing": missing, "binarize": binarize, "n_jobs": threads, "random_state": seed}
+    method = method.lower().replace(" ", "-")
     _estimator(method, 2, 100, asked, given)  # mistakes are told before a long wait
     table = read_table(data)
     sample_weight = column_of(table, weights) if weights else None
@@ -111,10 +121,10 @@ def _estimator(method: str, n_spins: int, n_samples: int, asked: dict[str, Any],
     """The method, with the knobs that theory suggests for the data, then what the user asked for."""
     from isingkit.comparison import known_methods
 
-    methods = {name.lower(): one for name, one in known_methods(n_spins, n_samples).items() if name != "abess"}
-    if method.lower() not in methods:
-        raise click.UsageError(f"there is no method '{method}'; there are {', '.join(methods)}", click.get_current_context())
-    estimator = methods[method.lower()]
+    methods = {name.lower().replace(" ", "-"): one for name, one in known_methods(n_spins, n_samples).items()}
+    if method not in METHODS:
+        raise click.UsageError(f"there is no method '{method}'; there are {', '.join(METHODS)}", click.get_current_context())
+    estimator = methods[method]
     known = estimator.get_params()
     unknown = [name for name in asked if name not in known]
     if unknown:

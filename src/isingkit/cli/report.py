@@ -11,8 +11,8 @@ from isingkit import __version__
 
 @click.command("report")
 @click.argument("source", type=click.Path(path_type=Path, exists=True))
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False),
-              help="The page to write; by default report.html in the folder, or beside the model.")  # fmt: skip
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+              help="The page to write, - prints it; by default report.html in the folder, or beside the model.")  # fmt: skip
 @click.option("--title", help="Title of the page.")
 @click.option("--groups", type=click.Path(path_type=Path, exists=True, dir_okay=False),
               help="Table with the group of each spin, for their colours.")  # fmt: skip
@@ -42,6 +42,11 @@ def command(
         contents = with_groups(contents, read_groups(groups, [spin["name"] for spin in contents.spins], group_by))
     if title is not None:
         contents = replace(contents, title=title)
+    if page == Path("-"):
+        if as_json or is_opened:
+            raise click.UsageError("-o - goes with neither --json nor --open", click.get_current_context())
+        click.echo(html_page(contents), nl=False)
+        return
     with replacing(page) as temporary:
         temporary.write_text(html_page(contents), encoding="utf-8")
     if as_json:

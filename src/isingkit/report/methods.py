@@ -17,18 +17,18 @@ WORDS: dict[str, str] = {
     "two-stage": "Each spin is regressed on all others by ridge regression; those whose coefficients pass a first threshold are "
     f"kept, and each spin is regressed on them alone without ridge; couplings above a second threshold are edges. {_LINEAR}",
     "lasso": f"Each spin is regressed on all others by least squares with an l1 penalty: weak couplings become zero. {_LINEAR}",
-    "naive mean field": f"{_MEAN_FIELD}, to first order (naive mean field).",
+    "naive-mean-field": f"{_MEAN_FIELD}, to first order (naive mean field).",
     "tap": f"{_MEAN_FIELD}, to second order (Thouless, Anderson and Palmer).",
     "bethe": f"{_MEAN_FIELD}, by a formula that is exact where the network is a tree (Bethe).",
     "sessak-monasson": f"{_MEAN_FIELD}, with loops and pairs resummed (Sessak and Monasson).",
     "pseudolikelihood": "Each spin is explained by all others with a logistic regression.",
-    "l1 pseudolikelihood": "Each spin is explained by all others with an l1-penalised logistic regression.",
+    "l1-pseudolikelihood": "Each spin is explained by all others with an l1-penalised logistic regression.",
     "elasso": "Each spin is explained by all others with l1-penalised logistic regressions; the penalty is chosen by the extended "
     "Bayesian information criterion, as R's IsingFit does.",
     "screening": "Each spin's couplings minimise the interaction screening objective with an l1 penalty (RISE).",
-    "log screening": "Each spin's couplings minimise the logarithm of the screening objective with an l1 penalty (logRISE).",
-    "probability flow": "All couplings together minimise the flow of probability out of the data.",
-    "maximum likelihood": "Couplings and fields maximise the exact likelihood, summed over all states.",
+    "log-screening": "Each spin's couplings minimise the logarithm of the screening objective with an l1 penalty (logRISE).",
+    "probability-flow": "All couplings together minimise the flow of probability out of the data.",
+    "maximum-likelihood": "Couplings and fields maximise the exact likelihood, summed over all states.",
     "boltzmann": "Couplings and fields maximise the likelihood, its gradient measured by Monte Carlo (Boltzmann learning).",
 }
 _RAVIKUMAR = (
@@ -39,15 +39,15 @@ _LOKHOV = "A. Lokhov, M. Vuffray, S. Misra, M. Chertkov, Optimal structure and p
 _NGUYEN = "H. C. Nguyen, R. Zecchina, J. Berg, Inverse statistical problems: from the inverse Ising problem to data science (2017)."
 REFERENCES: dict[str, str] = {
     "lasso": "N. Meinshausen, P. Bühlmann, High-dimensional graphs and variable selection with the lasso (2006).",
-    "naive mean field": _NGUYEN,
+    "naive-mean-field": _NGUYEN,
     "tap": _NGUYEN,
     "bethe": "F. Ricci-Tersenghi, The Bethe approximation for solving the inverse Ising problem (2012).",
     "sessak-monasson": "V. Sessak, R. Monasson, Small-correlation expansions for the inverse Ising problem (2009).",
     "pseudolikelihood": _RAVIKUMAR,
-    "l1 pseudolikelihood": _RAVIKUMAR,
+    "l1-pseudolikelihood": _RAVIKUMAR,
     "elasso": "C. van Borkulo et al., A new method for constructing networks from binary data (2014).",
     "screening": _LOKHOV,
-    "log screening": _LOKHOV,
-    "probability flow": "J. Sohl-Dickstein, P. Battaglino, M. DeWeese, Minimum probability flow learning (2011).",
+    "log-screening": _LOKHOV,
+    "probability-flow": "J. Sohl-Dickstein, P. Battaglino, M. DeWeese, Minimum probability flow learning (2011).",
     "boltzmann": "D. Ackley, G. Hinton, T. Sejnowski, A learning algorithm for Boltzmann machines (1985).",
 }
