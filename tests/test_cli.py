@@ -438,3 +438,93 @@ def test_an_interrupted_fit_leaves_nothing_behind(tmp_path):
     assert "isingkit: interrupted" in process.communicate(timeout=120)[1]
     assert process.returncode == 130
     assert [one.name for one in tmp_path.iterdir()] == ["big.npy"]
+
+
+def mistaken(tmp_path):
+    """Files with a mistake in each, the option that goes with them, and words of the line that is told."""
+    good = "a,b,c\n" + "0,1,1\n1,0,1\n1,1,0\n0,0,0\n" * 20
+
+    def file(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+    yield str(tmp_path / "nowhere.csv"), [], "does not exist"
+    yield str(tmp_path), [], "is a directory"
+    yield file("table.xlsx", b"PK\x03\x04"), [], "its name ends in none of .csv, .tsv"
+    yield file("a.csv", good), ["--id-column", "person"], "there is no column 'person'; there are a, b, c"
+    yield file("b.csv", good), ["--columns", "a,d"], "there is no column 'd'"
+    yield file("c.csv", good + "2,1,1\n"), [], "column 'a' holds 3 values (0, 1, 2)"
+    yield file("d.csv", good + ",1,\n"), [], "Give --missing drop to use complete rows only, or --missing pairwise"
+    yield file("e.csv", good + "1,1\n"), [], "line 82 has 2 cells where the first has 3"
+    yield file("f.csv", ""), [], "it is empty"
+    yield file("g.csv", "a,b,c\n"), [], "names of columns but no rows"
+    yield file("h.csv", np.random.default_rng(0).bytes(5000)), [], "cannot be read as text in columns"
+    yield file("i.csv.gz", b"no gzip"), [], "cannot be read as text in columns"
+    yield file("j.parquet", b"PAR1 or not"), [], "cannot be read as Parquet"
+    yield file("k.npy", b"\x93NUMPY"), [], "cannot be read as numbers"
+    yield file("l.spins", b"ISINGPK1"), [], "is not"
+    numbered = good.splitlines()
+    people = "\n".join([f"who are you,{numbered[0]}", *(f"p{k},{row}" for k, row in enumerate(numbered[1:]))])
+    yield file("m.csv", people), [], "Leave it out with --drop 'who are you' if it is no spin"
+    yield file("n.csv", good), ["-o", str(tmp_path / "a.csv")], "a.csv"
+    yield (
+        file("o.csv", good),
+        ["-o", "/proc/nowhere/found"],
+        "no folder can be made there (No such file or directory); name another with -o: /proc/nowhere/found",
+    )
+    yield file("p.csv", "a,b\n0,1\n"), [], "at least 2"
+    yield file("q.csv", good), ["--groups", str(tmp_path / "f.csv")], "a table of groups needs"
+    yield file("r.csv", good), ["--weights", "nobody"], "there is no column 'nobody'"
+
+
+def test_every_mistake_on_the_way_gets_one_helpful_line(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for data, options, words in mistaken(tmp_path):
+        code, out, err = run(capsys, "fit", data, *options)
+        assert (code, out) == (2, ""), data
+        assert err.startswith("isingkit: "), data
+        assert err.count("\n") == 1, err
+        assert words in err, (data, err)
+    assert not list(tmp_path.glob("*-fit"))
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_file_without_names_of_columns_is_read_with_numbers(capsys, tmp_path):
+    path = tmp_path / "bare.csv"
+    path.write_text("0,1,1\n1,0,1\n1,1,0\n0,0,0\n" * 20)
+    code, out, _ = run(capsys, "fit", str(path), "-o", str(tmp_path / "found"), "--json")
+    assert code == 0
+    facts = json.loads(out)
+    assert (facts["n_spins"], facts["n_samples"]) == (3, 80)
+    assert set(facts["mapping"]) == {"x0", "x1", "x2"}
+
+
+def test_a_table_is_piped_in(capsys, survey):
+    command = [sys.executable, "-m", "isingkit", "fit", "-", "--drop", "person,seen", "-o", "found", "--json"]
+    with open(survey, "rb") as file:
+        done = subprocess.run(command, cwd=survey.parent, stdin=file, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["n_samples"] == 300
+    assert contents_in(survey.parent / "found" / "report.html").title == "data"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "n_spins", "within"),
+    [
+        ("scotus_rehnquist2_895x9.csv", [], 9, (10, 36)),
+        ("adhd_symptoms_355x19.csv", ["--drop", "group"], 18, (20, 100)),
+        ("senate109_645x102.csv", ["--id-column", "rollcall", "--missing", "pairwise"], 102, (100, 400)),
+        ("hd_spikes_25ms_21174x15.csv.gz", [], 15, (20, 105)),
+    ],
+)
+def test_real_tables_give_a_network_and_a_report(capsys, tmp_path, shared_data, name, options, n_spins, within):
+    code, out, err = run(capsys, "fit", str(shared_data / name), *options, "-o", str(tmp_path / "found"))
+    assert code == 0, err
+    assert "report.html" in out
+    model, page = ik.IsingModel.load(tmp_path / "found" / "model.npz"), tmp_path / "found" / "report.html"
+    assert model.n_spins == n_spins
+    assert within[0] <= model.n_edges <= within[1]
+    contents = contents_in(page)
+    assert len(contents.edges) == model.n_edges
+    assert contents.check is not None
+    assert page.stat().st_size < 2_000_000

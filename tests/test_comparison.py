@@ -1,6 +1,5 @@
-"""Methods side by side, in Python and on the command line, and the files they read."""
+"""Methods side by side, in Python and on the command line."""
 
-import gzip
 import json
 
 import numpy as np
@@ -11,7 +10,6 @@ import isingkit as ik
 from isingkit import exceptions as ex
 from isingkit.cli import main
 from isingkit.comparison import known_methods
-from isingkit.tables import column_of, read_table, selected
 
 
 @pytest.fixture(scope="module")
@@ -113,24 +111,6 @@ def test_foreign_estimators_may_fail_and_ours_are_left_as_they_were(world):
     assert not hasattr(mine, "model_")
 
 
-def test_titles_are_told_from_values(tmp_path):
-    cases = {
-        "0,1,2\n1,0,1\n0,0,1\n": (("0", "1", "2"), 2),
-        "yes,no,no\nno,no,no\nno,no,yes\n": (("x0", "x1", "x2"), 3),
-        "id;a;b\n1;0;1\n2;1;1\n": (("id", "a", "b"), 2),
-        ",a,b\n1,0,1\n2,1,1\n": (("column 1", "a", "b"), 2),
-    }
-    for text, (names, n_rows) in cases.items():
-        (tmp_path / "data.csv").write_text(text)
-        table = read_table(tmp_path / "data.csv")
-        assert (table.names, len(table.columns[0])) == (names, n_rows)
-    np.save(tmp_path / "data.npy", np.eye(3))
-    assert selected(read_table(tmp_path / "data.npy"), None, ["x0"]).names == ("x1", "x2")
-    (tmp_path / "data.csv").write_text("a,b\n1,x\n0,y\n")
-    with pytest.raises(ex.TableFileError, match="column 'b' should hold numbers"):
-        column_of(read_table(tmp_path / "data.csv"), "b")
-
-
 def test_weights_count_in_a_comparison(world):
     values = np.asarray(world[1])
     methods = {"Bethe": ik.MeanFieldIsing(deflate=False)}
@@ -187,63 +167,3 @@ def test_the_command_takes_columns_weights_and_leaves_columns_out(tmp_path, caps
         code, out, err = run(capsys, "compare", tmp_path / "data.tsv.gz", *arguments)
         assert (code, out) == (2, "")
         assert says in err
-
-
-def test_tables_are_read_from_every_kind_of_file(tmp_path, rng):
-    values = rng.integers(0, 2, (20, 3))
-    frame = pd.DataFrame(values, columns=["a", "b", "c"])
-    frame.to_csv(tmp_path / "with.csv", index=False)
-    frame.to_csv(tmp_path / "without.csv", index=False, header=False)
-    frame.replace({0: "no", 1: "yes"}).to_csv(tmp_path / "words.csv", index=False, header=False)
-    frame.to_parquet(tmp_path / "table.parquet")
-    np.save(tmp_path / "array.npy", values)
-    np.savez(tmp_path / "array.npz", X=values, other=values[0])
-    ik.pack(frame).save(tmp_path / "bits.spins")
-    (tmp_path / "packed.csv.gz").write_bytes(gzip.compress((tmp_path / "with.csv").read_bytes()))
-    for name in ("with.csv", "without.csv", "words.csv", "table.parquet", "array.npy", "array.npz", "bits.spins", "packed.csv.gz"):
-        packed = ik.pack(read_table(tmp_path / name))
-        np.testing.assert_array_equal(np.asarray(packed), 2 * values - 1, err_msg=name)
-        assert packed.names == (
-            ("x0", "x1", "x2") if name in ("without.csv", "words.csv", "array.npy", "array.npz") else ("a", "b", "c")
-        )
-    for name in ("with.csv", "table.parquet", "bits.spins"):
-        chosen = selected(read_table(tmp_path / name), ["c", "a"], ())
-        np.testing.assert_array_equal(np.asarray(ik.pack(chosen)), 2 * values[:, [2, 0]] - 1)
-    for name in ("with.csv", "table.parquet"):
-        np.testing.assert_array_equal(column_of(read_table(tmp_path / name), "b"), values[:, 1])
-
-
-def test_missing_cells_of_a_file_are_missing_values(tmp_path):
-    (tmp_path / "data.csv").write_text("a,b\n0,1\n,1\n1,NA\n1,0\n")
-    with pytest.raises(ex.MissingValuesError, match="2 in 2 column"):
-        ik.as_spins(read_table(tmp_path / "data.csv"))
-    assert ik.as_spins(read_table(tmp_path / "data.csv"), missing="drop").n_samples == 2
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "says"),
-    [
-        ("data.xlsx", b"", "its name ends in none of .csv"),
-        ("data.csv", b"a,b\n\n0,1\n1\n", "line 4 has 1 cells where the first has 2"),
-        ("data.parquet", b"nothing", "cannot be read as Parquet"),
-        ("data.csv.gz", b"nothing packed", "cannot be read as text in columns"),
-        ("data.csv", b"\xff\xfe\x00", "cannot be read as text in columns"),
-        ("data.npy", b"nothing", "cannot be read as numbers"),
-    ],
-)
-def test_files_that_cannot_be_read_say_why(tmp_path, name, content, says):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(ex.TableFileError, match=says):
-        read_table(tmp_path / name)
-
-
-def test_an_empty_file_and_a_file_of_two_tables_say_so(tmp_path):
-    (tmp_path / "data.csv").write_text("")
-    with pytest.raises(ex.TableFileError, match="it is empty"):
-        read_table(tmp_path / "data.csv")
-    (tmp_path / "data.csv").write_text("a,b\n")
-    with pytest.raises(ex.TableFileError, match="no rows"):
-        read_table(tmp_path / "data.csv")
-    np.savez(tmp_path / "two.npz", a=np.zeros((2, 2)), b=np.zeros((2, 2)))
-    with pytest.raises(ex.TableFileError, match="it holds 2 tables where one was expected"):
-        read_table(tmp_path / "two.npz")

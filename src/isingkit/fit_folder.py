@@ -115,10 +115,16 @@ def _take_place(new: Path, folder: Path) -> None:
 
 
 def require_free(folder: Path, force: bool) -> None:
-    """Refuse a folder that holds anything, but a fit that may be replaced."""
+    """Refuse a folder that holds anything, but a fit that may be replaced, and one that could not be made."""
     is_fit = (folder / "fit.json").is_file()
     if folder.exists() and any(folder.iterdir()) and not (force and is_fit):
         raise FolderExistsError(folder=folder, is_fit=is_fit)
+    above = next(place for place in folder.absolute().parents if place.exists())
+    try:
+        tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=above).cleanup()
+    except OSError as error:  # as writing would fail, but before hours of work
+        told = f"no folder can be made there ({error.strerror}); name another with -o"
+        raise OSError(error.errno, told, str(folder)) from None
 
 
 def edge_rows(model: IsingModel, judged_edges: Any = ()) -> list[dict[str, Any]]:

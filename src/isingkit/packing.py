@@ -13,7 +13,7 @@ The file format (`save`, `load`, `map`), version 1, little-endian:
 import json
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from isingkit.spins import Coding, Spins, as_spins
 
 MAGIC = b"ISINGPK1"
 Words = NDArray[np.uint64]
+_CHUNK = 1 << 22  # values unpacked in one go
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,15 +178,33 @@ def as_asked(packed: PackedSpins, missing: str) -> tuple[PackedSpins, NDArray[np
     """What `missing` asks of spins that lack some values, and which samples are left; None when all are."""
     if packed.present is None or missing == "pairwise":
         return packed, None
-    values = np.asarray(packed)
     if missing == "error":
-        counts = (values == 0).sum(axis=0)
-        named = {name: int(count) for name, count in zip(packed.names, counts, strict=True) if count}
-        raise MissingValuesError(counts=named, n_samples=packed.n_samples)
-    rows = np.asarray(values.all(axis=1))
+        raise MissingValuesError(counts=_missing_counts(packed), n_samples=packed.n_samples)
+    complete = np.bitwise_and.reduce(packed.present, axis=0)
+    rows = unpacked(complete[np.newaxis], packed.n_samples, np.int8)[0] > 0
     if not rows.any():
         raise EmptyTableError(n_samples=0, n_spins=packed.n_spins, dropped=packed.n_samples)
-    return _packed(values[rows], packed.names, packed.mapping, has_missing=False), rows
+    parts = []
+    for here in _spans(packed):
+        kept = rows[64 * here.start : 64 * here.stop]
+        values = unpacked(np.ascontiguousarray(packed.words[:, here]), len(kept), np.int8).T
+        parts.append(_packed(values[kept], packed.names, packed.mapping, has_missing=False))
+    return PackedSpins.concatenate(parts), rows
+
+
+def _missing_counts(packed: PackedSpins) -> dict[str, int]:
+    counts = np.full(packed.n_spins, packed.n_samples)
+    for here in _spans(packed):
+        present = np.ascontiguousarray(packed.present[:, here])  # type: ignore[index]
+        counts -= np.unpackbits(present.view(np.uint8), axis=1).sum(axis=1, dtype=np.int64)
+    return {name: int(count) for name, count in zip(packed.names, counts, strict=True) if count}
+
+
+def _spans(packed: PackedSpins) -> Iterator[slice]:
+    """Ranges of words with a few million values each, so that no unpacked copy of all is made."""
+    step = max(1, _CHUNK // (64 * packed.n_spins))
+    for start in range(0, packed.words.shape[1], step):
+        yield slice(start, start + step)
 
 
 def unpacked(words: Words, n_samples: int, dtype: Any) -> NDArray[Any]:
@@ -196,12 +215,13 @@ def unpacked(words: Words, n_samples: int, dtype: Any) -> NDArray[Any]:
 
 
 def _packed(values: NDArray[np.int8], names: tuple[str, ...], mapping: tuple[Coding, ...] | None, has_missing: bool) -> PackedSpins:
-    words = _bits(values)
-    present = _bits((values != 0).view(np.int8)) if has_missing else None
+    words = bits(values)
+    present = bits((values != 0).view(np.int8)) if has_missing else None
     return PackedSpins(words, len(values), names, present, mapping)
 
 
-def _bits(values: NDArray[np.int8]) -> Words:
+def bits(values: NDArray[np.int8]) -> Words:
+    """Words of values (n_samples, n_spins), a bit 1 where one is positive: (n_spins, n_words)."""
     n_samples, n_spins = values.shape
     words: Words = np.empty((n_spins, -(-n_samples // 64)), dtype=np.uint64)
     spread(pack_words, words.shape[1], np.ascontiguousarray(values), words, chunk=max(1, (1 << 14) // max(1, n_spins)))

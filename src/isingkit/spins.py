@@ -1,7 +1,7 @@
 """Spins: any table of two-valued columns as int8 -1/+1. The only place that validates data."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ NEGATIVE_WORDS = frozenset(
     {"no", "n", "false", "f", "absent", "off", "nay", "negative", "never", "low", "down", "dead", "inactive", "disagree", "fail"}
     | {"incorrect", "wrong", "unchecked", "control", "nein", "non", "nej", "0", "-1"}
 )
-MISSING_WORDS = frozenset(["", "na", "n/a", "nan", "null", "none"])
+MISSING_WORDS = frozenset(["", "na", "n/a", "nan", "-nan", "+nan", "null", "none"])
 _CHUNK = 1 << 22  # values looked at in one go, so that no temporary copy of a large table is made
 
 
@@ -63,10 +63,10 @@ class Spins:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """Columns with names, as a file has them."""
+    """Columns of one kind with names."""
 
     names: tuple[str, ...]
-    columns: tuple[NDArray[Any], ...]
+    array: NDArray[Any]  # (n_samples, n_columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class _Block:
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class Column:
     """What is known of one column before it is turned into spins."""
 
     name: str
@@ -125,15 +125,12 @@ def as_spins(
            [ 1,  1],
            [ 1, -1]], dtype=int8)
     """
-    if missing not in ("error", "drop", "pairwise"):
-        raise SettingError(setting="missing", value=missing, expected="'error', 'drop' or 'pairwise'")
-    if binarize is not None:
-        require_number("binarize", binarize)
+    require_settings(binarize, missing)
     names, n_samples, blocks = _blocks(table)
     columns = [column for block in blocks for column in _survey(block, binarize)]
-    _check_missing(columns, missing, n_samples, to_learn=mapping is None)
+    check_missing(columns, missing, n_samples, to_learn=mapping is None)
     if mapping is None:
-        codings = _codings(columns, binarize)
+        codings = codings_of(columns, binarize)
     elif len(mapping) != len(names):
         raise SettingError(setting="mapping", value=mapping, expected=f"{len(names)} pairs of values, one for each column")
     else:
@@ -153,10 +150,32 @@ def as_spins(
             raise EmptyTableError(n_samples=0, n_spins=len(names), dropped=n_samples)
     if mapping is None:  # a table that is read like an earlier one is not there to learn from
         constant = constant_columns(values) if rows is not None or binarize is not None else [c.low == c.high for c in columns]
-        if any(constant):
-            never_changing = [name for name, never_changes in zip(names, constant, strict=True) if never_changes]
-            warn(ConstantColumnWarning(columns=never_changing))
+        warn_of_constants(names, constant)
     return Spins(values, names, tuple(codings), rows, has_missing)
+
+
+def require_settings(binarize: float | None, missing: str) -> None:
+    """Refuse what `as_spins` does not take."""
+    if missing not in ("error", "drop", "pairwise"):
+        raise SettingError(setting="missing", value=missing, expected="'error', 'drop' or 'pairwise'")
+    if binarize is not None:
+        require_number("binarize", binarize)
+
+
+def require_table(names: Sequence[str], n_samples: int) -> None:
+    """Refuse tables without rows or columns, and columns of one name."""
+    if n_samples == 0 or len(names) == 0:
+        raise EmptyTableError(n_samples=n_samples, n_spins=len(names))
+    if len(set(names)) < len(names):
+        raise ColumnNamesError(names=names, n_spins=len(names))
+
+
+def require_matrix(shape: tuple[int, ...], kind: str) -> None:
+    """Refuse what has not two dimensions."""
+    if len(shape) == 0:
+        raise NotATableError(kind=kind)
+    if len(shape) != 2:
+        raise TableShapeError(shape=shape)
 
 
 def require_network(n_samples: float, n_spins: int) -> None:
@@ -197,31 +216,24 @@ def _blocks(table: Any) -> tuple[tuple[str, ...], int, list[_Block]]:
         n_samples = len(columns[0]) if columns else 0
         blocks = [_Block((name,), _plain(column, name).reshape(-1, 1)) for name, column in zip(names, columns, strict=True)]
     else:
+        own_names, table = (table.names, table.array) if isinstance(table, Table) else (None, table)
         if isinstance(table, np.ma.MaskedArray):
             table = np.ma.filled(table.astype(np.float64), np.nan)
         array = table.tocsr() if scipy.sparse.issparse(table) else np.asarray(table)
-        if array.ndim == 0:
-            raise NotATableError(kind=type(table).__name__)
-        if array.ndim != 2:
-            raise TableShapeError(shape=array.shape)
-        names, n_samples = tuple(f"x{j}" for j in range(array.shape[1])), array.shape[0]
+        require_matrix(array.shape, type(table).__name__)
+        names, n_samples = own_names or tuple(f"x{j}" for j in range(array.shape[1])), array.shape[0]
         if array.dtype.kind in "biuf":
             blocks = [_Block(names, array)]
         else:
             blocks = [_Block((name,), _plain(array[:, j], name).reshape(-1, 1)) for j, name in enumerate(names)]
-    if n_samples == 0 or len(names) == 0:
-        raise EmptyTableError(n_samples=n_samples, n_spins=len(names))
-    if len(set(names)) < len(names):
-        raise ColumnNamesError(names=names, n_spins=len(names))
+    require_table(names, n_samples)
     return names, n_samples, blocks
 
 
 def _named_columns(table: Any) -> tuple[tuple[str, ...], list[NDArray[Any]]] | None:
-    """Names and columns of a table of our own, or of a pandas, polars or pyarrow one, none of which we import."""
-    if isinstance(table, Table):
-        return table.names, list(table.columns)
+    """Names and columns of a pandas, polars or pyarrow table, none of which we import."""
     if hasattr(table, "column_names") and hasattr(table, "itercolumns"):  # pyarrow
-        return tuple(table.column_names), [_arrow_values(column) for column in table.itercolumns()]
+        return tuple(table.column_names), [arrow_values(column) for column in table.itercolumns()]
     if hasattr(table, "iloc") and hasattr(table, "columns"):  # pandas
         return tuple(str(name) for name in table.columns), [table.iloc[:, j].to_numpy() for j in range(table.shape[1])]
     if hasattr(table, "get_columns"):  # polars
@@ -229,7 +241,8 @@ def _named_columns(table: Any) -> tuple[tuple[str, ...], list[NDArray[Any]]] | N
     return None
 
 
-def _arrow_values(column: Any) -> NDArray[Any]:
+def arrow_values(column: Any) -> NDArray[Any]:
+    """A column of pyarrow as numpy has it."""
     if hasattr(column.type, "index_type"):  # of a dictionary column to_numpy would forget which values are missing
         column = column.cast(column.type.value_type)
     return np.asarray(column.to_numpy(zero_copy_only=False))
@@ -264,7 +277,38 @@ def _is_missing(value: object) -> bool:
 # What each column holds
 
 
-def _survey(block: _Block, binarize: float | None) -> list[_Column]:
+def survey(table: Any, binarize: float | None) -> list[Column]:
+    """What each column of a table holds; the surveys of its parts can be `merged`."""
+    return [column for block in _blocks(table)[2] for column in _survey(block, binarize)]
+
+
+def merged(left: Sequence[Column], right: Sequence[Column]) -> list[Column]:
+    """What each column holds in either of two parts of one table."""
+    return [_both(one, other) for one, other in zip(left, right, strict=True)]
+
+
+def _both(left: Column, right: Column) -> Column:
+    values = {value for side in (left, right) for value in (side.low, side.high, *(side.distinct or ()))}
+    values = {value for value in values if isinstance(value, str) or (value is not None and np.isfinite(value))}
+    both = column_of(left.name, values, left.n_missing + right.n_missing)
+    is_crowded = left.distinct is not None or right.distinct is not None
+    return replace(both, distinct=()) if is_crowded and both.distinct is None else both
+
+
+def column_of(name: str, values: Iterable[Any], n_missing: int) -> Column:
+    """A column that holds these values, all numbers or all texts."""
+    distinct = sorted(values)
+    if not distinct:
+        return Column(name, None, None, n_missing, None)
+    if isinstance(distinct[0], str):
+        negative_first = sorted(distinct, key=lambda text: text.strip().casefold() not in NEGATIVE_WORDS)
+        low, high = negative_first[0], negative_first[-1]
+    else:
+        low, high = _python(distinct[0]), _python(distinct[-1])
+    return Column(name, low, high, n_missing, tuple(distinct[:20]) if len(distinct) > 2 else None)
+
+
+def _survey(block: _Block, binarize: float | None) -> list[Column]:
     if block.array.dtype.kind == "O":
         return [_survey_texts(block)]
     n_samples, n_columns = block.array.shape
@@ -273,7 +317,7 @@ def _survey(block: _Block, binarize: float | None) -> list[_Column]:
         if (seen < kernels.MINUS | kernels.ZERO | kernels.PLUS).all():  # at most two of -1, 0, +1: nothing more to learn
             low = np.select([seen & kernels.MINUS > 0, seen & kernels.ZERO > 0], [-1, 0], 1)
             high = np.select([seen & kernels.PLUS > 0, seen & kernels.ZERO > 0], [1, 0], -1)
-            return [_Column(name, int(low[j]), int(high[j]), 0, None) for j, name in enumerate(block.names)]
+            return [Column(name, int(low[j]), int(high[j]), 0, None) for j, name in enumerate(block.names)]
     low, high = np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
     n_missing = np.zeros(n_columns, dtype=np.int64)
     for _, chunk in block.chunks():
@@ -288,7 +332,7 @@ def _survey(block: _Block, binarize: float | None) -> list[_Column]:
     distinct: list[tuple[Any, ...] | None] = [() if is_crowded else None for is_crowded in crowded]
     if crowded.any():  # one column's values are enough for the message
         distinct[int(crowded.argmax())] = _distinct(block, int(crowded.argmax()))
-    return [_Column(name, _python(low[j]), _python(high[j]), int(n_missing[j]), distinct[j]) for j, name in enumerate(block.names)]
+    return [Column(name, _python(low[j]), _python(high[j]), int(n_missing[j]), distinct[j]) for j, name in enumerate(block.names)]
 
 
 def _python(number: float) -> float:
@@ -311,16 +355,13 @@ def _distinct(block: _Block, column: int) -> tuple[Any, ...]:
     return tuple(values[~np.isnan(values)][:20].tolist())
 
 
-def _survey_texts(block: _Block) -> _Column:
+def _survey_texts(block: _Block) -> Column:
     texts = block.array[:, 0]
-    distinct = sorted({text for text in texts if text is not None})
-    n_missing = sum(text is None for text in texts)
-    negative_first = sorted(distinct, key=lambda text: text.strip().casefold() not in NEGATIVE_WORDS)
-    low, high = (negative_first[0], negative_first[-1]) if distinct else (None, None)
-    return _Column(block.names[0], low, high, n_missing, tuple(distinct[:20]) if len(distinct) > 2 else None)
+    return column_of(block.names[0], {text for text in texts if text is not None}, sum(text is None for text in texts))
 
 
-def _check_missing(columns: Sequence[_Column], missing: str, n_samples: int, to_learn: bool) -> None:
+def check_missing(columns: Sequence[Column], missing: str, n_samples: int, to_learn: bool) -> None:
+    """Refuse columns without any value, and missing values where they are an error."""
     counts = {column.name: column.n_missing for column in columns if column.n_missing}
     empty = [name for name, count in counts.items() if count == n_samples]
     if empty and to_learn:
@@ -332,7 +373,7 @@ def _check_missing(columns: Sequence[_Column], missing: str, n_samples: int, to_
 # From values to -1 and +1
 
 
-def _codings(columns: Sequence[_Column], binarize: float | None) -> list[Coding]:
+def codings_of(columns: Sequence[Column], binarize: float | None) -> list[Coding]:
     """For each column the values that become -1 and +1. A constant column follows the columns that change."""
     wrong = [column for column in columns if not _is_numeric(column) or binarize is None]
     wrong = [column for column in wrong if column.distinct is not None or not _is_coded(column)]
@@ -350,11 +391,11 @@ def _codings(columns: Sequence[_Column], binarize: float | None) -> list[Coding]
     ]
 
 
-def _is_numeric(column: _Column) -> bool:
+def _is_numeric(column: Column) -> bool:
     return not isinstance(column.low, str)
 
 
-def _filled(coding: Coding, column: _Column) -> Coding:
+def _filled(coding: Coding, column: Column) -> Coding:
     """A coding of texts of which one was never seen ("") learns it from a column that has it."""
     low, high = coding
     found = {column.low, column.high} - {low, high, None}
@@ -363,7 +404,7 @@ def _filled(coding: Coding, column: _Column) -> Coding:
     return coding
 
 
-def _is_coded(column: _Column) -> bool:
+def _is_coded(column: Column) -> bool:
     return not _is_numeric(column) or column.low == column.high or (column.low, column.high) in NUMERIC_CODINGS
 
 
@@ -376,8 +417,13 @@ def _constant_coding(value: Any, changing: set[Coding]) -> Coding:
     return next((coding for coding in NUMERIC_CODINGS if value in coding), (value - 1, value))
 
 
+def encoded(table: Any, codings: Sequence[Coding], binarize: float | None) -> NDArray[np.int8]:
+    """-1 for the low value of each column, +1 for the high one, 0 where missing: int8 (n_samples, n_columns)."""
+    _, n_samples, blocks = _blocks(table)
+    return _encoded(blocks, codings, binarize, n_samples)
+
+
 def _encoded(blocks: Sequence[_Block], codings: Sequence[Coding], binarize: float | None, n_samples: int) -> NDArray[np.int8]:
-    """-1 for the low value of each column, +1 for the high one, 0 where missing."""
     values = np.empty((n_samples, len(codings)), dtype=np.int8)
     first = 0
     for block in blocks:
@@ -396,9 +442,12 @@ def _encode_pairs(chunk: NDArray[Any], codings: Sequence[Coding], names: Sequenc
     low, high = np.array(codings, dtype=object).T
     if chunk.dtype.kind != "O":
         texts = [j for j, coding in enumerate(codings) if any(isinstance(value, str) for value in coding)]
-        if texts:
-            expected = " or ".join(str(value) for value in codings[texts[0]])
-            raise SpinValueError(column=names[texts[0]], values=(chunk[0, texts[0]],), expected=expected)
+        for j in texts:
+            numbers = chunk[:, j][~np.isnan(chunk[:, j])]
+            if len(numbers):
+                expected = " or ".join(str(value) for value in codings[j])
+                raise SpinValueError(column=names[j], values=(numbers[0],), expected=expected)
+            low[j] = high[j] = 0  # all are missing, which looks like numbers
         exact = chunk.dtype.kind == "i" and set(low) | set(high) <= {-1, 0, 1, 2}
         low, high = (side.astype(chunk.dtype if exact else np.float64) for side in (low, high))
     is_low, is_high = chunk == low, chunk == high
@@ -414,3 +463,10 @@ def _encode_pairs(chunk: NDArray[Any], codings: Sequence[Coding], names: Sequenc
 def constant_columns(values: NDArray[np.int8]) -> NDArray[np.bool_]:
     """Which columns of spins never change (zeros, which are missing values, set aside)."""
     return np.asarray((values >= 0).all(axis=0) | (values <= 0).all(axis=0))
+
+
+def warn_of_constants(names: Sequence[str], constant: Iterable[bool]) -> None:
+    """Warn of columns that never change, where there are any."""
+    columns = [name for name, never_changes in zip(names, constant, strict=True) if never_changes]
+    if columns:
+        warn(ConstantColumnWarning(columns=columns))

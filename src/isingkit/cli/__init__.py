@@ -1,6 +1,8 @@
 """The command line: parse, call, print. Commands are imported when they are called, so that --help is instant."""
 
 import errno
+import re
+import shlex
 import sys
 import warnings
 from importlib import import_module
@@ -73,7 +75,7 @@ def main(arguments: list[str] | None = None) -> None:
     except click.ClickException as error:
         _stop(error.format_message())
     except IsingkitError as error:
-        _stop(str(error))
+        _stop(_as_options(error))
     except MemoryError as error:
         _stop(f"not enough memory: {error}; ask for less.")
     except BrokenPipeError:  # whoever read our output has enough of it
@@ -87,6 +89,13 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(130)
     else:
         sys.exit(status or 0)
+
+
+def _as_options(error: IsingkitError) -> str:
+    """The advice of an error in options of the command line instead of Python's arguments."""
+    text = re.sub(r"\b(missing|binarize)='?([\w.]+)'?", r"--\1 \2", str(error).replace("the estimator or as_spins ", ""))
+    column = getattr(error, "column", None)
+    return text if column is None else text.replace("Leave it out if", f"Leave it out with --drop {shlex.quote(column)} if")
 
 
 def _stop(message: str) -> None:

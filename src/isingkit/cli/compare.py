@@ -10,7 +10,7 @@ from isingkit import __version__
 
 
 @click.command("compare")
-@click.argument("data", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("data", type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True))
 @click.option(
     "--truth", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="A saved model, .npz, to score against."
 )
@@ -31,22 +31,23 @@ def command(
 ) -> None:  # fmt: skip
     """Compare methods on a file of data: time, edges, held-out score, agreement, and precision and recall with a truth.
 
-    DATA is a CSV, TSV (also .gz), Parquet, NPY, NPZ or .spins file, one row a sample and one column a spin.
+    DATA is a CSV, TSV (also .gz), Parquet, NPY, NPZ or .spins file, one row a sample and one column a spin; - reads CSV from
+    standard input.
     """
     if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise click.UsageError(f"pictures are .png, .svg or .pdf, not '{plot.name}'", click.get_current_context())
 
     import isingkit as ik
     from isingkit.atomic import replacing
-    from isingkit.tables import column_of, listed, read_table, selected
+    from isingkit.tables import listed, read_spins
 
-    table = read_table(data)
-    sample_weight = column_of(table, weights) if weights else None
-    spins = selected(table, listed(columns), listed(drop) + ([weights] if weights else []))
+    reading = read_spins(
+        data, columns=listed(columns), drop=listed(drop), weights=weights, binarize=binarize, missing=missing, progress=True
+    )
     model = ik.IsingModel.load(truth) if truth else None
     found = ik.compare(
-        spins, model, listed(methods) or None, sample_weight=sample_weight, held_out=held_out, binarize=binarize, missing=missing,
-        random_state=seed, progress=True,
+        reading.packed, model, listed(methods) or None, sample_weight=reading.weights, held_out=held_out, random_state=seed,
+        progress=True,
     )  # fmt: skip
     best = found.best()
     if plot is not None:

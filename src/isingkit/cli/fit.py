@@ -18,7 +18,7 @@ def _methods(start: str) -> list[str]:
 
 
 @click.command("fit")
-@click.argument("data", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("data", type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True))
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder to write; by default named after DATA."
 )
@@ -48,20 +48,20 @@ def command(
 ) -> None:  # fmt: skip
     """Learn the network behind a file of data, and write it into a folder: report.html, edges.csv, model.npz, fit.json.
 
-    DATA is a CSV, TSV (also .gz), Parquet, NPY, NPZ or .spins file, one row a sample and one column a spin.
+    DATA is a CSV, TSV (also .gz), Parquet, NPY, NPZ or .spins file, one row a sample and one column a spin; - reads CSV from
+    standard input.
     """
     from tqdm import tqdm
 
     from isingkit.fit_check import fit_check
     from isingkit.fit_folder import fit_of, require_free, write_fit
-    from isingkit.packing import PackedSpins, as_asked, pack
     from isingkit.report.contents import contents_of, with_groups
     from isingkit.report.groups import read_groups
     from isingkit.report.page import html_page
-    from isingkit.spins import as_spins, as_weights
-    from isingkit.tables import column_of, listed, read_table, selected
+    from isingkit.tables import listed, read_spins
 
-    folder = output or Path(data.name.split(".")[0] + "-fit")
+    title = "data" if data == Path("-") else data.name.split(".")[0]
+    folder = output or Path(f"{title}-fit")
     require_free(folder, force)
     asked = dict(_setting(text) for text in settings) | {
         k: v for k, v in {"level": level, "control": control}.items() if v is not None
@@ -69,29 +69,24 @@ def command(
     given = {"missing": missing, "binarize": binarize, "n_jobs": threads, "random_state": seed}
     method = method.lower().replace(" ", "-")
     _estimator(method, 2, 100, asked, given)  # mistakes are told before a long wait
-    table = read_table(data)
-    sample_weight = column_of(table, weights) if weights else None
-    chosen = selected(table, listed(columns), [name for name in (*listed(drop), id_column, weights) if name])
-    bar = tqdm(total=4, desc="reading", bar_format="{desc} {bar} {elapsed}", leave=False, delay=0.5)
-    with bar, warnings.catch_warnings(record=True) as caught:
+    left_out = [name for name in (*listed(drop), id_column) if name]
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        if isinstance(chosen, PackedSpins):
-            packed, rows = as_asked(chosen, missing)
-        else:
-            spins = as_spins(chosen, binarize=binarize, missing=missing)
-            packed, rows = pack(spins), spins.rows
-        shares = None if sample_weight is None else as_weights(sample_weight, packed.n_samples, rows)
+        reading = read_spins(
+            data, columns=listed(columns), drop=left_out, weights=weights, binarize=binarize, missing=missing, progress=True
+        )
+        packed = reading.packed
         labels = read_groups(groups, packed.names, group_by) if groups else {}
-        _next(bar, "learning the network")
-        estimator = _estimator(method, packed.n_spins, packed.n_samples, asked, given)
-        estimator.fit(packed, sample_weight=shares)
-        said = list(dict.fromkeys(str(one.message) for one in caught))
-        fit = fit_of(estimator, packed, method, seed, said)
-        _next(bar, "comparing data and model")
-        check = fit_check(fit.model, packed, sample_weight=shares)
-        _next(bar, "writing the report")
-        contents = with_groups(contents_of(fit, check, data.name.split(".")[0]), labels)
-        write_fit(fit, html_page(contents), folder, force=force)
+        with tqdm(total=3, desc="learning the network", bar_format="{desc} {bar} {elapsed}", leave=False, delay=0.5) as bar:
+            estimator = _estimator(method, packed.n_spins, packed.n_samples, asked, given)
+            estimator.fit(packed, sample_weight=reading.weights)
+            said = list(dict.fromkeys(str(one.message) for one in caught))
+            fit = fit_of(estimator, packed, method, seed, said)
+            _next(bar, "comparing data and model")
+            check = fit_check(fit.model, packed, sample_weight=reading.weights)
+            _next(bar, "writing the report")
+            contents = with_groups(contents_of(fit, check, title), labels)
+            write_fit(fit, html_page(contents), folder, force=force)
     for words in said:
         click.echo(f"isingkit: warning: {words}", err=True)
     if as_json:

@@ -1,0 +1,129 @@
+"""Rows of spins as a file yields them, packed into bits as they come."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from isingkit.exceptions import EmptyTableError, TableFileError
+from isingkit.packing import PackedSpins, Words, bits
+from isingkit.spins import (
+    Coding,
+    as_weights,
+    require_table,
+    warn_of_constants,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """What a file held."""
+
+    packed: PackedSpins  # with the mapping of its columns
+    weights: NDArray[np.float64] | None  # (n_samples,), where a column of weights was asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the caller wants of a file."""
+
+    path: Path
+    columns: tuple[str, ...]
+    drop: tuple[str, ...]
+    weights: str | None
+    binarize: float | None
+    missing: str
+    progress: bool
+
+    def chosen(self, names: Sequence[str]) -> list[int]:
+        """Places of the columns that become spins."""
+        places = {name: place for place, name in reversed(list(enumerate(names)))}  # the first of equal names
+        unknown = [name for name in (self.weights, *self.columns, *self.drop) if name is not None and name not in places]
+        if unknown:
+            there_are = ", ".join(names[:20]) or "no names"
+            raise TableFileError(path=None, problem=f"there is no column '{unknown[0]}'; there are {there_are}")
+        left_out = {*self.drop, self.weights}
+        if self.columns:
+            chosen = [places[name] for name in self.columns if name not in left_out]
+        else:
+            chosen = [place for place, name in enumerate(names) if name not in left_out]
+        require_table([names[place] for place in chosen], len(chosen))
+        return chosen
+
+
+class Rows:
+    """Rows of spins as they come, packed 64 at a time; incomplete ones are left out where that is asked for."""
+
+    def __init__(self, names: Sequence[str], missing: str) -> None:
+        self.names, self.missing = tuple(names), missing
+        self.n_rows = self.n_kept = 0
+        self.n_missing = np.zeros(len(names), dtype=np.int64)
+        self._words: list[Words] = []
+        self._present: list[Words | None] = []  # beside _words; None where nothing is missing
+        self._weights: list[NDArray[np.float64]] = []
+        self._rest: NDArray[np.int8] = np.empty((0, len(names)), dtype=np.int8)  # rows that fill no word yet
+
+    def add(self, codes: NDArray[np.int8], weights: NDArray[Any] | None) -> None:
+        """More rows: -1, +1 and 0 where missing, (n_rows, n_spins)."""
+        self.n_rows += len(codes)
+        is_missing = codes == 0
+        if is_missing.any():
+            self.n_missing += is_missing.sum(axis=0)
+            if self.missing == "drop":
+                kept = ~is_missing.any(axis=1)
+                codes, weights = codes[kept], None if weights is None else weights[kept]
+        self.n_kept += len(codes)
+        if weights is not None:
+            self._weights.append(np.array(weights, dtype=np.float64))
+        if len(self._rest):
+            codes = np.concatenate([self._rest, codes])
+        n_whole = len(codes) // 64 * 64
+        self._pack(codes[:n_whole])
+        self._rest = codes[n_whole:].copy()
+
+    def packed(self, codings: Sequence[Coding], flipped: Sequence[bool] = ()) -> PackedSpins:
+        """All rows; codes of flipped columns stand for the opposite spin."""
+        if self.n_kept == 0:
+            raise EmptyTableError(n_samples=0, n_spins=len(self.names), dropped=self.n_rows)
+        self._pack(self._rest)
+        every_row: Words = np.full(-(-self.n_kept // 64), 2**64 - 1, dtype=np.uint64)
+        every_row[-1] >>= np.uint64(-self.n_kept % 64)
+        present = None
+        if any(piece is not None for piece in self._present):
+            present = _side_by_side(self._present, [piece.shape[1] for piece in self._words], len(self.names)) & every_row
+        words = _side_by_side(self._words, [piece.shape[1] for piece in self._words], len(self.names))
+        for j in np.flatnonzero(flipped):
+            words[j] ^= every_row if present is None else present[j]
+        is_constant = ~words.any(axis=1) | (words == (every_row if present is None else present)).all(axis=1)
+        warn_of_constants(self.names, is_constant)
+        return PackedSpins(words, self.n_kept, self.names, present, tuple(codings))
+
+    def weights(self) -> NDArray[np.float64] | None:
+        """Weights of the rows that were kept, where there are any."""
+        return as_weights(np.concatenate(self._weights), self.n_kept) if self._weights else None
+
+    def _pack(self, codes: NDArray[np.int8]) -> None:
+        if not len(codes):
+            return
+        self._words.append(bits(codes))
+        has_gaps = self.missing == "pairwise" and not codes.all()
+        self._present.append(bits((codes != 0).view(np.int8)) if has_gaps else None)
+
+
+def _side_by_side(pieces: list[Any], widths: Sequence[int], n_spins: int) -> Words:
+    """One array of pieces of words, which are let go one by one as it fills: (n_spins, sum of widths); None is all ones."""
+    words: Words = np.empty((n_spins, sum(widths)), dtype=np.uint64)
+    start = 0
+    for width in widths:
+        piece = pieces.pop(0)
+        words[:, start : start + width] = 2**64 - 1 if piece is None else piece
+        start += width
+    return words
+
+
+def progress_bar(asked: Asked, **options: Any) -> Any:
+    return tqdm(desc="reading", unit_scale=True, leave=False, delay=1, disable=not asked.progress, **options)

@@ -1,0 +1,339 @@
+"""Text in columns, read in chunks: a kernel walks over the bytes and asks about each cell that it has not met."""
+
+import csv
+import gzip
+import io
+import math
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isingkit._kernels import tables as kernels
+from isingkit.exceptions import InfiniteValueError, TableFileError
+from isingkit.spins import (
+    MISSING_WORDS,
+    Coding,
+    check_missing,
+    codings_of,
+    column_of,
+)
+from isingkit.tables.rows import Asked, Reading, Rows, progress_bar
+
+_CHUNK = 1 << 22  # bytes of text, and codes of spins, in memory at a time
+_HEAD = 1 << 16  # bytes looked at to tell names of columns from values
+_LONGEST = 1 << 17  # bytes of a cell, as for the csv module: what is longer is a quote that was never closed
+_MOST_VALUES = 20  # of a column that turns out to be no spin: enough for the message
+_BROKEN = (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError, csv.Error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """What the first rows of a text tell."""
+
+    separator: str
+    names: tuple[str, ...]
+    has_titles: bool
+    start: int  # bytes before the first row of values
+    n_lines: int  # lines before it
+
+
+def read_text(asked: Asked, separator: str) -> Reading:
+    try:
+        with _opened(asked) as read:
+            head, is_all = _head(read)
+            layout = _layout(head, is_all, separator, asked.path)
+            cells = _Cells(layout, asked)
+            for fresh in _chunks(head[layout.start :], read):
+                cells.read(fresh)
+    except _BROKEN as error:
+        raise TableFileError(path=asked.path, problem=f"it cannot be read as text in columns ({error})") from None
+    return cells.reading()
+
+
+@contextmanager
+def _opened(asked: Asked) -> Iterator[Callable[[int], bytes]]:
+    """A way to the next bytes of a text, which moves the progress bar on."""
+    with ExitStack() as stack:
+        is_piped = str(asked.path) == "-"
+        raw: IO[bytes] = sys.stdin.buffer if is_piped else stack.enter_context(open(asked.path, "rb"))
+        is_gzip = asked.path.suffix.lower() == ".gz"
+        stream: Any = stack.enter_context(gzip.GzipFile(fileobj=raw)) if is_gzip else raw
+        size = None if is_piped else asked.path.stat().st_size or None
+        bar = stack.enter_context(progress_bar(asked, total=size, unit="B"))
+
+        def read(n_bytes: int) -> bytes:
+            fresh: bytes = stream.read(n_bytes)
+            bar.update(raw.tell() - bar.n if is_gzip else len(fresh))
+            return fresh
+
+        yield read
+
+
+def _head(read: Callable[[int], bytes]) -> tuple[bytes, bool]:
+    """The first bytes of a text, a few rows at least, and whether they are all."""
+    head = b""
+    while len(head) < _HEAD or head.count(b"\n") + head.count(b"\r") < 3:
+        fresh = read(_HEAD)
+        if not fresh:
+            return head, True
+        head += fresh
+    return head, False
+
+
+def _chunks(head: bytes, read: Callable[[int], bytes]) -> Iterator[bytes]:
+    """All bytes, a chunk at a time, and an end of the last line."""
+    for start in range(0, len(head), _CHUNK):
+        yield head[start : start + _CHUNK]
+    while fresh := read(_CHUNK):
+        yield fresh
+    yield b"\n"
+
+
+def _layout(head: bytes, is_all: bool, separator: str, path: Path) -> _Layout:
+    mark = b"\xef\xbb\xbf" if head.startswith(b"\xef\xbb\xbf") else b""
+    whole = len(head) if is_all else max(head.rfind(b"\n"), head.rfind(b"\r")) + 1
+    lines = list(io.StringIO(head[len(mark) : whole].decode(), newline=""))
+    if separator == "," and lines and "," not in lines[0]:
+        separator = next((other for other in ";\t" if other in lines[0]), separator)
+    rows, n_lines = [], 0
+    reader = csv.reader(lines, delimiter=separator)
+    for row in reader:
+        if row:
+            n_lines = n_lines or reader.line_num
+            rows.append(row)
+    if not rows:
+        raise TableFileError(path=path, problem="it is empty")
+    if len(rows) > 2 and not is_all:  # the last may go on
+        rows.pop()
+    n_columns = len(rows[0])
+    texts = list(zip(*(row for row in rows if len(row) == n_columns), strict=True))
+    if not _has_titles(texts):
+        return _Layout(separator, tuple(f"x{k}" for k in range(n_columns)), False, len(mark), 0)
+    names = tuple(column[0].strip() or f"column {k + 1}" for k, column in enumerate(texts))
+    return _Layout(separator, names, True, len(mark) + len("".join(lines[:n_lines]).encode()), n_lines)
+
+
+def _has_titles(columns: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row holds names: texts that are no values, or the numbers of the columns."""
+    first = [column[0].strip() for column in columns]
+    numbered = [[str(k + start) for k in range(len(first))] for start in (0, 1)]
+    if len(first) > 2 and first in numbered:
+        return True
+    return any(first) and all(not text or _is_title(column) for text, column in zip(first, columns, strict=True))
+
+
+def _is_title(column: Sequence[str]) -> bool:
+    """Whether the first text is no number and is not found below: a name, then, and no value."""
+    first = column[0].strip()
+    return _number(first) is None and first.casefold() not in MISSING_WORDS and first not in {text.strip() for text in column[1:]}
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+class _Values:
+    """The values of one column as they turn up, and the codes they get: -1 the first and +1 the second, or by a threshold."""
+
+    def __init__(self, threshold: float | None) -> None:
+        self.threshold = threshold
+        self.texts: dict[str, int] = {}
+        self.numbers: dict[float, int] = {}
+        self.is_infinite = False
+        self.is_text = False  # as soon as one is no number: then "1" and "1.0" are two
+
+    def code(self, text: str) -> int:
+        """The code of a text, which may be new."""
+        number = _number(text)
+        self.is_text |= number is None
+        code = self.texts.get(text) or (None if number is None else self.numbers.get(number))
+        if code is None:
+            code = self._new_code(number)
+        self.texts[text] = code
+        if number is not None:
+            self.numbers[number] = code
+        return code
+
+    def number_code(self, number: float) -> int:
+        """The code of a number among many."""
+        self.is_infinite |= math.isinf(number)
+        return 1 if number > self.threshold else -1  # type: ignore[operator]
+
+    def _new_code(self, number: float | None) -> int:
+        if self.threshold is not None and number is not None and not self.is_text:
+            return self.number_code(number)
+        self.is_infinite |= number is not None and math.isinf(number)
+        return -next(iter(self.texts.values()), 1)
+
+    @property
+    def distinct(self) -> dict[Any, int]:
+        """Codes by value."""
+        return self.texts if self.is_text else self.numbers
+
+    @property
+    def kind(self) -> int:
+        """What cells of this column are to the kernel from now on."""
+        by_threshold = self.threshold is not None and not self.is_text
+        if by_threshold and len(self.texts) > 1:  # a text that turns up later would be a third
+            return kernels.NUMBER
+        return kernels.CROWDED if len(self.distinct) >= _MOST_VALUES else kernels.SPIN
+
+    @property
+    def has_infinity(self) -> bool:
+        """Whether one of the numbers is infinite; what is crowded is refused for that, and may hold texts not looked at."""
+        return self.is_infinite and not self.is_text and self.kind != kernels.CROWDED
+
+    def is_flipped(self, coding: Coding) -> bool:
+        """Whether codes are the opposite of what the coding says."""
+        low, high = coding
+        return self.distinct.get(low) == 1 or self.distinct.get(high) == -1
+
+
+@dataclass(slots=True)
+class _Tokens:
+    """Cells of more than one byte that were explained: a hash table for the kernel."""
+
+    slots: NDArray[np.int64] = field(default_factory=lambda: np.zeros(64, dtype=np.int64))
+    entries: NDArray[np.int64] = field(default_factory=lambda: np.zeros((32, 4), dtype=np.int64))
+    arena: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(1024, dtype=np.uint8))
+    n_entries: int = 0
+    n_bytes: int = 0
+
+    def add(self, column: int, token: bytes, code: int) -> None:
+        """Remember what a token means in a column."""
+        if self.n_bytes + len(token) > len(self.arena):
+            self.arena = np.concatenate([self.arena, np.zeros(len(self.arena) + len(token), dtype=np.uint8)])
+        if self.n_entries == len(self.entries):
+            self.entries = np.concatenate([self.entries, np.zeros_like(self.entries)])
+            self.slots = np.zeros(2 * len(self.slots), dtype=np.int64)
+            for entry in range(self.n_entries):
+                kernels.insert(self.slots, self.entries, self.arena, entry)
+        self.arena[self.n_bytes : self.n_bytes + len(token)] = np.frombuffer(token, dtype=np.uint8)
+        self.entries[self.n_entries] = column, self.n_bytes, len(token), code
+        kernels.insert(self.slots, self.entries, self.arena, self.n_entries)
+        self.n_entries, self.n_bytes = self.n_entries + 1, self.n_bytes + len(token)
+
+
+class _Cells:
+    """Rows of a text as they come. The kernel asks about each token that it has not met in a column."""
+
+    def __init__(self, layout: _Layout, asked: Asked) -> None:
+        chosen = asked.chosen(layout.names)
+        self.layout, self.asked, self.chosen = layout, asked, chosen
+        self.rows = Rows([layout.names[place] for place in chosen], asked.missing)
+        self.values = {place: _Values(asked.binarize) for place in chosen}
+        self.kinds = np.full(len(layout.names), kernels.SKIPPED)
+        self.kinds[chosen] = kernels.SPIN
+        if asked.weights is not None:
+            self.kinds[layout.names.index(asked.weights)] = kernels.WEIGHT
+        self.places = np.zeros(len(layout.names), dtype=np.int64)
+        self.places[chosen] = np.arange(len(chosen))
+        self.known = np.full((len(layout.names), 256), kernels.UNKNOWN, dtype=np.int8)
+        self.tokens = _Tokens()
+        for word in MISSING_WORDS:
+            self.tokens.add(kernels.EVERYWHERE, word.encode(), kernels.MISSING)
+        self.state = np.zeros(6, dtype=np.int64)
+        self.state[kernels.LINE] = layout.n_lines
+        self.answer = np.zeros(2)
+        self.codes = np.zeros((max(1, _CHUNK // len(chosen) // 64) * 64, len(chosen)), dtype=np.int8)
+        self.weights = np.zeros(len(self.codes))
+        self.rest = b""  # a cell that has not ended
+
+    def read(self, fresh: bytes) -> None:
+        """The next bytes of the text."""
+        text = self.rest + fresh
+        separator, state = ord(self.layout.separator), self.state
+        threshold = np.nan if self.asked.binarize is None else float(self.asked.binarize)
+        state[kernels.POSITION] = 0
+        view = np.frombuffer(text, dtype=np.uint8)
+        while True:
+            tokens = self.tokens
+            status = kernels.read_cells(
+                view, separator, state, self.kinds, self.places, self.known, tokens.slots, tokens.entries, tokens.arena, threshold,
+                self.answer, self.codes, self.weights,
+            )  # fmt: skip
+            if status == kernels.MORE:
+                break
+            if status == kernels.ASK:
+                self._explain(text[state[kernels.POSITION] : state[kernels.END]])
+            elif status == kernels.FULL:
+                self._flush()
+            else:
+                problem = f"line {state[kernels.LINE]} has {state[kernels.COLUMN]} cells where the first has {len(self.kinds)}"
+                raise TableFileError(path=self.asked.path, problem=problem)
+        self.rest = text[state[kernels.POSITION] :]
+        if len(self.rest) > _LONGEST:
+            self._refuse_open_cell()
+
+    def reading(self) -> Reading:
+        """What all the text held."""
+        if self.rest:
+            self._refuse_open_cell()
+        self._flush()
+        rows, binarize = self.rows, self.asked.binarize
+        if rows.n_rows == 0:
+            raise TableFileError(path=self.asked.path, problem="it has names of columns but no rows")
+        values = [self.values[place] for place in self.chosen]
+        infinite = [name for name, one in zip(rows.names, values, strict=True) if one.has_infinity]
+        if infinite:
+            raise InfiniteValueError(columns=infinite)
+        counts = rows.n_missing.tolist()
+        columns = [column_of(name, one.distinct, count) for name, one, count in zip(rows.names, values, counts, strict=True)]
+        check_missing(columns, self.asked.missing, rows.n_rows, to_learn=True)
+        codings = codings_of(columns, binarize)
+        packed = rows.packed(codings, [one.is_flipped(coding) for one, coding in zip(values, codings, strict=True)])
+        return Reading(packed, rows.weights())
+
+    def _flush(self) -> None:
+        n_rows = self.state[kernels.ROW]
+        self.rows.add(self.codes[:n_rows], None if self.asked.weights is None else self.weights[:n_rows])
+        self.state[kernels.ROW] = 0
+
+    def _explain(self, token: bytes) -> None:
+        """Tell the kernel what a cell means, once (numbers) or for good (all else)."""
+        column = int(self.state[kernels.COLUMN])
+        text = self._text(token)
+        if self.kinds[column] == kernels.WEIGHT:
+            self.answer[:] = 1, self._weight(text)
+            return
+        values, number = self.values[column], _number(text)
+        if text.casefold() in MISSING_WORDS:
+            code = kernels.MISSING
+        elif self.kinds[column] == kernels.NUMBER and number is not None:
+            self.answer[:] = 1, values.number_code(number)
+            return
+        else:
+            code = values.code(text)
+            self.kinds[column] = values.kind
+        if len(token) == 1:
+            self.known[column, token[0]] = code
+        else:
+            self.tokens.add(column, token, code)
+
+    def _weight(self, text: str) -> float:
+        number = np.nan if text.casefold() in MISSING_WORDS else _number(text)
+        if number is None:
+            raise TableFileError(
+                path=None, problem=f"column '{self.asked.weights}' should hold numbers, but holds texts such as '{text}'"
+            )
+        return number
+
+    def _text(self, token: bytes) -> str:
+        text = token.decode()
+        if text.startswith('"'):
+            text = next(csv.reader([text], delimiter=self.layout.separator))[0]
+        return text.strip()
+
+    def _refuse_open_cell(self) -> None:
+        problem = f"a cell that starts in line {self.state[kernels.LINE] + 1} does not end: is a quote never closed?"
+        raise TableFileError(path=self.asked.path, problem=problem)
