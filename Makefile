@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench figures clean
+.PHONY: demo test check bench figures docs clean
 
 demo: .venv/installed
 	$(BIN)/isingkit demo
@@ -19,11 +19,17 @@ check: .venv/tested
 figures: .venv/tested
 	$(BIN)/isingkit reproduce all --workers 2
 
+# Pages are made anew from nothing, so that none is left of what is gone. A warning is an error; nothing is fetched.
+docs: .venv/documented
+	rm -rf docs/_build docs/gallery docs/reference/generated
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo "written: docs/_build/html/index.html"
+
 bench: .venv/benched
 	$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf .venv isingkit-demo
+	rm -rf .venv isingkit-demo docs/_build docs/gallery docs/reference/generated
 
 # One venv, installed anew only when pyproject.toml changes. Editable, so that the code of the checkout is what runs.
 .venv/bin/python:
@@ -37,6 +43,11 @@ clean:
 .venv/tested: pyproject.toml | .venv/bin/python
 	@echo "installing isingkit and what its tests need into .venv (about a minute)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+	touch $@ .venv/installed
+
+.venv/documented: pyproject.toml | .venv/bin/python
+	@echo "installing isingkit and what its pages need into .venv (about a minute)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
 	touch $@ .venv/installed
 
 .venv/benched: pyproject.toml | .venv/bin/python
