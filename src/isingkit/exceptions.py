@@ -353,6 +353,28 @@ class NotEnoughMemoryError(IsingkitError):
         )
 
 
+class SchedulerUnreachableError(IsingkitError):
+    """No Dask scheduler answers at an address."""
+
+    def __init__(self, *, address: str, seconds: float) -> None:
+        self.address, self.seconds = address, seconds
+        super().__init__(
+            f"no Dask scheduler with workers answered at '{address}' within {seconds:g} seconds: "
+            "look whether 'dask scheduler' and 'dask worker' run and whether the address is theirs."
+        )
+
+
+class WorkersLostError(IsingkitError):
+    """Workers of a cluster were lost with work or data that only they had."""
+
+    def __init__(self, *, problem: str) -> None:
+        self.problem = problem
+        super().__init__(
+            f"the workers of the cluster were lost ({problem}): see their logs, where lack of memory is the likeliest cause, and "
+            "start again; with a checkpoint, what is finished is not done again."
+        )
+
+
 class ModelError(IsingkitError):
     """Couplings, fields or names do not make an Ising model."""
 

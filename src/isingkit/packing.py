@@ -103,8 +103,7 @@ class PackedSpins:
         lengths = [part.n_samples for part in parts]
         present = None
         if any(part.present is not None for part in parts):
-            masks = [_full(part) if part.present is None else part.present for part in parts]
-            present = _joined(masks, lengths)
+            present = _joined([_presence(part) for part in parts], lengths)
         words = _joined([part.words for part in parts], lengths)
         return PackedSpins(words, sum(lengths), first.names, present, first.mapping)
 
@@ -182,6 +181,27 @@ def require_same_coding(names: Sequence[str], left: tuple[Coding, ...] | None, r
     for name, mine, its in zip(names, left or (), right or (), strict=False):
         if mine != its:
             raise CodingMismatchError(column=name, left=mine, right=its)
+
+
+def values_seen(packed: PackedSpins) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which spins are -1 in some sample, and which are +1."""
+    return np.asarray((_presence(packed) & ~packed.words).any(axis=1)), np.asarray(packed.words.any(axis=1))
+
+
+def recoded(packed: PackedSpins, mapping: Sequence[Coding]) -> PackedSpins:
+    """The same samples read with another coding; refused where that lacks a value that occurs."""
+    flipped = np.zeros(packed.n_spins, dtype=bool)
+    for j, (is_low, is_high) in enumerate(zip(*values_seen(packed), strict=True)):
+        own, wanted = (packed.mapping or mapping)[j], mapping[j]
+        seen = [(value, spin) for value, spin, there in ((own[0], -1, is_low), (own[1], 1, is_high)) if there]
+        becomes = {wanted[0]: -1, wanted[1]: 1}
+        signs = {becomes.get(value, 0) * spin for value, spin in seen}
+        if not signs <= {1} and signs != {-1}:
+            raise CodingMismatchError(column=packed.names[j], left=tuple(wanted), right=own)
+        flipped[j] = signs == {-1}
+    words = np.array(packed.words)
+    words[flipped] ^= _presence(packed)[flipped]
+    return PackedSpins(words, packed.n_samples, packed.names, packed.present, tuple(mapping))
 
 
 def as_asked(packed: PackedSpins, missing: str) -> tuple[PackedSpins, NDArray[np.bool_] | None]:
@@ -270,7 +290,10 @@ def _joined(pieces: Sequence[Words], lengths: Sequence[int]) -> Words:
     return words
 
 
-def _full(part: PackedSpins) -> Words:
+def _presence(part: PackedSpins) -> Words:
+    """Which values are not missing, also where none are."""
+    if part.present is not None:
+        return part.present
     everything: Words = np.full_like(np.asarray(part.words), 2**64 - 1)
     return _cut(everything, 0, part.n_samples)
 

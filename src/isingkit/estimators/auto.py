@@ -180,10 +180,11 @@ class AutoIsing(IsingEstimator):
         packed, weights = self._read_only(X, sample_weight)
         require_network(packed.n_samples, packed.n_spins)
         weights = counts(weights)
+        plain, fit_fields = clone(self).set_params(n_jobs=1), self.fit_fields  # what a worker is sent: nothing fitted
 
         def find(some: PackedSpins, shares: Matrix | None) -> Network:
-            normal = normal_equations(gram(some, sample_weight=shares), self.fit_fields)
-            return clone(self).set_params(n_jobs=1)._find(some, shares, normal)[0]  # type: ignore[no-any-return]
+            normal = normal_equations(gram(some, sample_weight=shares), fit_fields)
+            return clone(plain)._find(some, shares, normal)[0]  # type: ignore[no-any-return]
 
         return stability_of(packed, weights, find, n_resamples, generator(random_state), self.n_jobs, progress)
 

@@ -12,6 +12,7 @@ from tqdm import tqdm
 from isingkit._kernels.threads import one_blas_thread, spread
 from isingkit.estimators.network import Network
 from isingkit.estimators.normal import Matrix
+from isingkit.estimators.tasks import asked
 from isingkit.exceptions import IsingkitError
 from isingkit.packing import PackedSpins
 
@@ -35,28 +36,56 @@ def stability_of(
     packed: PackedSpins, weights: Matrix | None, find: Find, n_resamples: int, rng: np.random.Generator, n_jobs: int | None,
     progress: bool,
 ) -> Stability:  # fmt: skip
-    """`find` on all rows and on halves; the same for any number of threads."""
-    halves = [_half(packed, weights, one) for one in rng.spawn(n_resamples)]
+    """`find` on all rows and on halves; the same for any number of threads, and on a cluster."""
+    seeds, run = rng.spawn(n_resamples), asked()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # halves may lack what all rows have; the fit itself warns
         whole = find(packed, weights)
-        counts: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)] * n_resamples
-        couplings = np.empty((n_resamples, len(whole.pairs)))
+        shared = _Shared(packed, weights, find, whole.pairs)
+        found: list[Any] = [None] * n_resamples
         with tqdm(total=n_resamples, desc="halves", unit="half", disable=not progress) as bar, one_blas_thread():
 
-            def refit_half(start: int, stop: int) -> None:
+            def refit_halves(start: int, stop: int) -> None:
                 for number in range(start, stop):
-                    try:
-                        network = find(*halves[number])
-                        counts[number] = network.keys(network.pairs)
-                        network.connect(whole.pairs)
-                        couplings[number] = network.undirected()[0]
-                    except IsingkitError:
-                        couplings[number] = np.nan  # nothing can be said from this half
+                    found[number] = _refit(shared, seeds[number])
                     bar.update()
 
-            spread(refit_half, n_resamples, n_jobs=n_jobs)
-    return Stability(_table(whole, np.concatenate(counts), couplings, packed.names), n_resamples)
+            if run is None:
+                spread(refit_halves, n_resamples, n_jobs=n_jobs)
+            else:
+                for number, keys_and_couplings in run(_refit_quietly, shared, seeds):
+                    found[number] = keys_and_couplings
+                    bar.update()
+    keys, couplings = zip(*found, strict=True)
+    return Stability(_table(whole, np.concatenate(keys), np.array(couplings), packed.names), n_resamples)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shared:
+    """What every half is drawn from and asked for."""
+
+    packed: PackedSpins
+    weights: Matrix | None
+    find: Find
+    pairs: NDArray[np.int64]  # (n_pairs, 2): found in all rows
+
+
+def _refit(shared: _Shared, rng: np.random.Generator) -> tuple[NDArray[np.int64], Matrix]:
+    """Keys of the pairs that one half finds, and its couplings of the pairs that all rows find."""
+    keys = np.empty(0, dtype=np.int64)
+    try:
+        network = shared.find(*_half(shared.packed, shared.weights, rng))
+        keys = network.keys(network.pairs)
+        network.connect(shared.pairs)
+        return keys, network.undirected()[0]
+    except IsingkitError:  # nothing can be said from this half
+        return keys, np.full(len(shared.pairs), np.nan)
+
+
+def _refit_quietly(shared: _Shared, rng: np.random.Generator) -> tuple[NDArray[np.int64], Matrix]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _refit(shared, rng)
 
 
 def _half(packed: PackedSpins, weights: Matrix | None, rng: np.random.Generator) -> tuple[PackedSpins, Matrix | None]:

@@ -5,7 +5,7 @@ recorded on disk, resumed, and sent to a worker of a cluster.
 """
 
 import json
-from collections.abc import Callable, Iterator
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,26 +20,31 @@ from isingkit import __version__
 from isingkit._kernels import gram as gram_kernels
 from isingkit._kernels import nibbles
 from isingkit._kernels import tiles as kernels
-from isingkit._kernels.threads import n_threads, spread
+from isingkit._kernels.threads import n_threads, one_blas_thread, spread
 from isingkit.atomic import replacing
 from isingkit.estimators.normal import Matrix
+from isingkit.estimators.tasks import Run
 from isingkit.exceptions import CheckpointError, NotEnoughMemoryError, SettingError, StageTwoError
 from isingkit.packing import PackedSpins, fingerprint, unpacked
 
 _BAND = 1024  # spins in a band
 _TILE = 4096  # columns of a tile of products
 _TRIFLE = 1e-4  # by which the quick test is more generous than the exact one, relatively; single precision errs by less
+_PREPARING = threading.Lock()
 _MOST_NIBBLES = 4 << 30  # bytes; beyond it pairs are counted by popcount, which needs the bits only
 
 
 class Screen(Protocol):
     """A way to find the pairs of a band that pass."""
 
+    spins: "Spins"
+
     @property
     def n_bands(self) -> int: ...
     @property
     def n_bytes(self) -> int: ...
     def settings(self) -> dict[str, Any]: ...
+    def prepare(self, n_jobs: int | None = None) -> None: ...
     def band(self, number: int, n_jobs: int | None = None) -> "Kept": ...
 
 
@@ -96,6 +101,11 @@ class CorrelationScreen:
         """What the result depends on, beside the data."""
         return {"screen": "correlations", "prune": self.prune, "centred": bool(self.spins.sums.any())}
 
+    def prepare(self, n_jobs: int | None = None) -> None:
+        """Make what all bands need, where it is not there yet."""
+        if self._by_lookup():
+            self._split(n_jobs)
+
     def band(self, number: int, n_jobs: int | None = None) -> Kept:
         """Pairs of the spins of one band with all later ones."""
         packed, level = self.spins.packed, self.prune * (1 - _TRIFLE)
@@ -137,6 +147,7 @@ class CorrelationScreen:
         n_words = self.spins.packed.words.shape[1]
         n_steps = nibbles.steps_of(n_words)
         if self._nibbles is None:
+            require_memory(self)
             n_blocks = -(-self.spins.packed.n_spins // nibbles.COLUMNS)
             room = nibbles.strips(n_blocks, n_words)
             words = np.ascontiguousarray(self.spins.packed.words)
@@ -177,7 +188,7 @@ class DualScreen:
 
     def band(self, number: int, n_jobs: int | None = None) -> Kept:
         """Pairs of the spins of one band with all later ones."""
-        self._prepare()
+        self.prepare()
         n_spins, n_samples = self.spins.packed.n_spins, self.spins.packed.n_samples
         rows = slice(number * _BAND, min((number + 1) * _BAND, n_spins))
         lengths = np.sqrt(1 - self._left)
@@ -203,17 +214,19 @@ class DualScreen:
             values[start : start + len(i)] = products[:, None] / np.column_stack([self._left[i], self._left[j]])
         return _passing(pairs, values, self.prune)
 
-    def _prepare(self) -> None:
-        """L, Z and what it leaves of each spin, in double precision, a tile of spins at a time."""
+    def prepare(self, n_jobs: int | None = None) -> None:
+        """L, Z and what it leaves of each spin, in double precision, a tile of spins at a time; BLAS has its own threads."""
         if self._z is not None:
             return
+        require_memory(self)
         packed = self.spins.packed
         small: Matrix = np.zeros((packed.n_samples, packed.n_samples), order="F")
         for first in range(0, packed.n_spins, _TILE):
             blas.dsyrk(1.0, self._design(slice(first, first + _TILE)), beta=1.0, c=small, lower=1, overwrite_c=1)
         np.einsum("ii->i", small)[:] += self.ridge * packed.n_spins
         before = np.diagonal(small).copy()
-        self._factor, trouble = lapack.dpotrf(small, lower=1, overwrite_a=1, clean=0)
+        with one_blas_thread():  # of the products here it is the one whose rounding depends on their number
+            self._factor, trouble = lapack.dpotrf(small, lower=1, overwrite_a=1, clean=0)
         if trouble > 0 or (np.diagonal(self._factor) ** 2 / before).min() < 1e-13:
             raise SettingError(setting="ridge", value=self.ridge, expected="large enough for these data to be told from 0")
         z, left = np.empty((packed.n_spins, packed.n_samples), np.float32), np.empty(packed.n_spins)
@@ -241,9 +254,9 @@ def _passing(pairs: NDArray[np.int64], values: Matrix, prune: float) -> Kept:
     return Kept(pairs[passes], values[passes])
 
 
-def require_memory(screen: Screen, packed: PackedSpins) -> None:
+def require_memory(screen: Screen) -> None:
     """Refuse a screen that needs more memory than there is, before it starts."""
-    there = _memory_there()
+    there, packed = _memory_there(), screen.spins.packed
     if there is not None and screen.n_bytes > there:
         raise NotEnoughMemoryError(needed=screen.n_bytes, there=there, n_spins=packed.n_spins, n_samples=packed.n_samples)
 
@@ -258,26 +271,24 @@ def _memory_there() -> int | None:
         return None
 
 
-Run = Callable[[Screen, list[int]], Iterator[tuple[int, Kept]]]
-
-
 def screened(
     screen: Screen, packed: PackedSpins, *, checkpoint: Path | None = None, n_jobs: int | None = None, progress: bool = False,
     run: Run | None = None,
 ) -> Kept:  # fmt: skip
     """All pairs that pass. With a checkpoint, finished bands are recorded there, and those recorded earlier are not done again.
 
-    `run` gives bands as they are done, in any order; by default one after the other, here.
+    `run` does bands elsewhere, in any order; by default they are done one after the other, here.
     """
     bands: dict[int, Kept] = {}
     if checkpoint is not None:
         bands = _resumed(checkpoint, screen, packed)
     left = [number for number in range(screen.n_bands) if number not in bands]
-    done = ((number, screen.band(number, n_jobs)) for number in left) if run is None else run(screen, left)
+    done = enumerate(screen.band(number, n_jobs) for number in left) if run is None else run(_one_band, screen, left)
     sizes = [packed.n_spins - number * _BAND for number in range(screen.n_bands)]  # a band's work
     with tqdm(total=sum(sizes), desc="screening pairs", unit=" spins", unit_scale=True, disable=not progress, delay=1) as bar:
         bar.initial = bar.n = sum(sizes[number] for number in bands)
-        for number, kept in done:
+        for place, kept in done:
+            number = left[place]
             bands[number] = kept
             bar.update(sizes[number])
             if checkpoint is not None:
@@ -285,6 +296,13 @@ def screened(
                     np.savez(file, pairs=kept.pairs, values=kept.values)
     ordered = [bands[number] for number in range(screen.n_bands)]
     return Kept(np.concatenate([kept.pairs for kept in ordered]), np.concatenate([kept.values for kept in ordered]))
+
+
+def _one_band(screen: Screen, number: int) -> Kept:
+    """What a thread of a worker does. One thread makes what all bands need, while those beside it wait."""
+    with _PREPARING:
+        screen.prepare(1)
+    return screen.band(number, 1)
 
 
 def _record(checkpoint: Path, number: int) -> Path:

@@ -14,12 +14,12 @@ from isingkit.estimators.base import LinearEstimator
 from isingkit.estimators.normal import Matrix, NormalEquations, refuse_duplicates
 from isingkit.estimators.ridge import ridge_estimates
 from isingkit.estimators.screen import best_ridge, noise_at
+from isingkit.estimators.tasks import asked
 from isingkit.estimators.tiles import (
     CorrelationScreen,
     DualScreen,
     as_candidates,
     regressions_on_candidates,
-    require_memory,
     screened,
     spins_of,
 )
@@ -152,9 +152,8 @@ class TwoStageIsing(LinearEstimator):
         if constant.any() and not warned:
             warn(ConstantColumnWarning(columns=[packed.names[j] for j in np.flatnonzero(constant)]))
         screen = CorrelationScreen(spins, self.prune_) if np.isinf(self.ridge_) else DualScreen(spins, self.ridge_, self.prune_)
-        require_memory(screen, packed)
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
-        kept = screened(screen, packed, checkpoint=checkpoint, n_jobs=self.n_jobs, progress=self.progress)
+        kept = screened(screen, packed, checkpoint=checkpoint, n_jobs=self.n_jobs, progress=self.progress, run=asked())
         del screen  # and what it has taken of memory
         self.stage_one_estimates_ = as_candidates(kept, packed.n_spins, self.prune_)
         self.support_sizes_ = np.diff(self.stage_one_estimates_.indptr).astype(np.int64)

@@ -1,0 +1,400 @@
+"""Dask: Grams of data in many parts, and work in many tasks, on the workers of a cluster. The only file that imports dask.
+
+Retries, scheduling, spilling and dashboards are Dask's. Workers need this package, in the same version.
+"""
+
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+try:
+    import dask
+    from distributed import Client, KilledWorker, LocalCluster, as_completed, default_client
+    from distributed.scheduler import NoWorkerError
+except ImportError as error:
+    raise ImportError("isingkit.dask needs dask and distributed: pip install 'isingkit[dask]'") from error
+
+from isingkit.estimators.tasks import Work, asking
+from isingkit.exceptions import (
+    ConstantColumnWarning,
+    EmptyTableError,
+    SchedulerUnreachableError,
+    SettingError,
+    WorkersLostError,
+    require_number,
+)
+from isingkit.gram import Gram
+from isingkit.gram import gram as _gram
+from isingkit.model import IsingModel
+from isingkit.packing import PackedSpins, values_seen
+from isingkit.packing import pack as _pack
+from isingkit.spins import Coding, Column, as_spins, check_missing, codings_of, merged, require_matrix, survey, warn_of_constants
+from isingkit.tables.many import Seen, common_mapping, read_coded, seen_in
+from isingkit.tables.rows import Reading
+from isingkit.worlds.graphs import Seed, generator
+from isingkit.worlds.sampling import default_warm_up
+from isingkit.worlds.sampling import sample as _sample
+
+__all__ = ["connected", "executor", "gram", "pack", "sample", "using"]
+
+_FAN = 4  # results that one task of a reduction combines
+_WAIT = 10.0  # seconds for a scheduler to answer
+
+
+# A cluster
+
+
+@contextmanager
+def connected(scheduler: str | None = None, *, workers: int | None = None, timeout: float = _WAIT) -> Iterator[Client]:
+    """A Client of the scheduler at an address, or of as many processes of this machine as `workers` says, one thread each.
+
+    Processes that were started are ended on leaving; whoever else's scheduler and workers stay.
+
+    Parameters
+    ----------
+    scheduler
+        Its address, as in "tcp://10.0.0.1:8786".
+    workers
+        Processes to start on this machine, where no scheduler is named.
+    timeout
+        Seconds to wait for the scheduler and its first worker.
+    """
+    if (scheduler is None) == (workers is None):
+        raise SettingError(setting="scheduler", value=scheduler, expected="an address, or None where workers is a number")
+    if scheduler is not None:
+        with _client_of(scheduler, timeout) as client:
+            yield client
+        return
+    require_number("workers", workers, at_least=1, whole=True)
+    local = LocalCluster(
+        n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
+        env={"NUMBA_NUM_THREADS": "1"},  # as Dask has it for BLAS: processes share the processors
+    )  # fmt: skip
+    with local, Client(local) as client:
+        yield client
+
+
+@contextmanager
+def _client_of(address: str, timeout: float) -> Iterator[Client]:
+    try:
+        client = Client(address, timeout=timeout)
+    except (OSError, ValueError):  # refused, silent, no such host; no address at all
+        raise SchedulerUnreachableError(address=address, seconds=timeout) from None
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=timeout)
+        except TimeoutError:
+            raise SchedulerUnreachableError(address=address, seconds=timeout) from None
+        yield client
+
+
+@contextmanager
+def using(client: Client) -> Iterator[None]:
+    """Within, TwoStageIsing of more than 5000 spins screens pairs, and AutoIsing.stability fits halves, on the cluster.
+
+    Results are those of one machine. Bits of the data go to every worker once, then one small task for each band of spins, or each
+    half. Finished bands are recorded here, in `checkpoint`, where one is given.
+
+    Parameters
+    ----------
+    client
+        The cluster's Client.
+    """
+
+    def run(work: Work, shared: Any, items: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        with _losses_told():
+            yield from _spread(client, work, shared, items)
+
+    with asking(run):
+        yield
+
+
+def executor(client: Client) -> Any:
+    """An executor as concurrent.futures has it, for `isingkit.experiments.runner.run`, whose work is done by the cluster.
+
+    Parameters
+    ----------
+    client
+        The cluster's Client.
+    """
+    return client.get_executor(pure=False)
+
+
+def _spread(client: Client, work: Work, shared: Any, items: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    """Place in items and work(shared, item), as they are done; `shared` stays on the workers meanwhile."""
+    if not items:
+        return
+    there = client.scatter(shared, broadcast=True, hash=False)
+    places = {client.submit(work, there, item, pure=False): place for place, item in enumerate(items)}
+    try:
+        for future in as_completed(list(places)):
+            yield places[future], future.result()
+    finally:  # what nobody waits for any more
+        client.cancel([future for future in places if not future.done()])
+
+
+@contextmanager
+def _losses_told() -> Iterator[None]:
+    """What Dask raises where workers are gone for good, as one sentence."""
+    try:
+        yield
+    except KilledWorker as error:
+        raise WorkersLostError(problem=f"a task of theirs was tried {error.allowed_failures + 1} times") from error
+    except NoWorkerError as error:
+        raise WorkersLostError(problem="none came back") from error
+    except CancelledError as error:
+        raise WorkersLostError(problem="and with them the data they held") from error
+
+
+# Data in many parts
+
+
+def gram(
+    source: Any,
+    client: Client | None = None,
+    *,
+    mapping: Sequence[Coding] | None = None,
+    binarize: float | None = None,
+    missing: str = "error",
+    columns: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    weights: str | None = None,
+) -> Gram:
+    """Gram of data in many parts, each counted where a worker reads it, then added up: to the last bit that of the whole.
+
+    Without `mapping` parts are looked at first to learn what columns hold, and read again to be counted.
+
+    Parameters
+    ----------
+    source
+        A dask array, one row a sample; a dask DataFrame; or a list of files as `isingkit fit` reads them, which workers must see
+        under these paths.
+    client
+        The cluster's Client; by default the current one or, without any, threads of this process.
+    mapping
+        For each column the pair of values that become -1 and +1; by default it is found from all parts.
+    binarize
+        As for `as_spins`.
+    missing
+        As for `as_spins`.
+    columns
+        Of files: columns to use; by default all.
+    drop
+        Of files: columns to leave out.
+    weights
+        Of files: the column that says how often a row was seen.
+    """
+    options = {"columns": columns, "drop": drop, "weights": weights}
+    parts = _readings(source, _given(client), mapping, binarize, missing, options)
+    total: Gram
+    (total,) = _computed([_folded([dask.delayed(_gram_of)(part) for part in parts], _sum)], _given(client))
+    if total.n_rows == 0:
+        raise EmptyTableError(n_samples=0, n_spins=total.n_spins)
+    if mapping is None:  # else the data are not there to learn from
+        counts = total.n_samples if total.joint is None else np.diagonal(total.joint.counts)
+        warn_of_constants(total.names, np.abs(total.spin_sums) == counts)
+    return total
+
+
+def pack(
+    source: Any,
+    client: Client | None = None,
+    *,
+    mapping: Sequence[Coding] | None = None,
+    binarize: float | None = None,
+    missing: str = "error",
+    columns: Sequence[str] = (),
+    drop: Sequence[str] = (),
+) -> PackedSpins:
+    """PackedSpins of data in many parts, read by workers; the bits come here. For estimators that look at samples.
+
+    Parameters
+    ----------
+    source
+        As for `gram`.
+    client
+        As for `gram`.
+    mapping
+        As for `gram`.
+    binarize
+        As for `as_spins`.
+    missing
+        As for `as_spins`.
+    columns
+        Of files: columns to use; by default all.
+    drop
+        Of files: columns to leave out.
+    """
+    parts = _readings(source, _given(client), mapping, binarize, missing, {"columns": columns, "drop": drop})
+    packed = PackedSpins.concatenate([reading.packed for reading in _computed(parts, _given(client))])
+    if packed.n_samples == 0:
+        raise EmptyTableError(n_samples=0, n_spins=packed.n_spins)
+    if mapping is None:
+        is_low, is_high = values_seen(packed)
+        warn_of_constants(packed.names, ~(is_low & is_high))
+    return packed
+
+
+def _readings(
+    source: Any, client: Client, mapping: Sequence[Coding] | None, binarize: float | None, missing: str, options: dict[str, Any]
+) -> list[Any]:
+    """A delayed Reading of each part, all with one mapping."""
+    if not hasattr(source, "to_delayed"):
+        paths, asked = _paths(source), _constant(options | {"binarize": binarize, "missing": missing})
+        if mapping is None:
+            mapping = common_mapping(_computed([dask.delayed(_seen_in)(path, asked) for path in paths], client), binarize)
+        coding = _constant(mapping)
+        return [dask.delayed(_read_file)(path, coding, asked) for path in paths]
+    for name, value in options.items():
+        if value:
+            raise SettingError(setting=name, value=value, expected="left out, for the source is no list of files")
+    chunks = _chunks(source)
+    if mapping is None:
+        ((known, n_rows),) = _computed([_folded([dask.delayed(_surveyed)(one, binarize) for one in chunks], _merged)], client)
+        check_missing(known, missing, n_rows, to_learn=True)
+        mapping = codings_of(known, binarize)
+    coding = _constant(mapping)
+    return [dask.delayed(_read_chunk)(one, coding, binarize, missing) for one in chunks]
+
+
+def _constant(value: Any) -> Any:
+    """A value that is sent as it is, once, however many tasks take it."""
+    return dask.delayed(value, traverse=False)
+
+
+def _paths(source: Any) -> list[Path]:
+    if isinstance(source, str | os.PathLike):
+        source = [source]
+    if not isinstance(source, Sequence) or not source or not all(isinstance(path, str | os.PathLike) for path in source):
+        raise SettingError(setting="source", value=type(source), expected="a dask array, a dask DataFrame or a list of files")
+    return [Path(path).absolute() for path in source]
+
+
+def _chunks(source: Any) -> list[Any]:
+    """Ranges of rows, delayed; the columns of an array are brought together."""
+    require_matrix((0,) * source.ndim, "dask array")
+    if source.shape[1] == 0 or source.shape[0] == 0:
+        raise EmptyTableError(n_samples=0, n_spins=0)
+    return list(np.ravel(source.rechunk({1: -1}).to_delayed() if hasattr(source, "rechunk") else source.to_delayed()))
+
+
+def _given(client: Client | None) -> Client:
+    try:
+        return default_client(client)
+    except ValueError:
+        raise SettingError(setting="client", value=None, expected="a distributed.Client, for none is there") from None
+
+
+def _computed(parts: Sequence[Any], client: Client) -> list[Any]:
+    """Results of delayed parts, in order."""
+    with _losses_told():
+        return list(client.gather(client.compute(list(parts))))
+
+
+def _folded(parts: Sequence[Any], combine: Callable[[list[Any]], Any]) -> Any:
+    """A tree of tasks that combine a few results each."""
+    while len(parts) > 1:
+        parts = [dask.delayed(combine)(list(parts[start : start + _FAN])) for start in range(0, len(parts), _FAN)]
+    return parts[0]
+
+
+# Samples
+
+
+def sample(
+    model: IsingModel, n_samples: int, client: Client | None = None, *, chunk: int = 8192, warm_up: int | None = None,
+    update: str = "heat-bath", order: str = "sequential", check: bool = True, random_state: Seed = None,
+) -> PackedSpins:  # fmt: skip
+    """Independent samples, one a chain, as `isingkit.sample` draws them, `chunk` of them to a task with a seed of its own.
+
+    The same seed and chunk give the same samples on any cluster; another chunk gives others.
+
+    Parameters
+    ----------
+    model
+        The Ising model to sample.
+    n_samples
+        How many.
+    client
+        The cluster's Client; by default the current one.
+    chunk
+        Chains in one task; multiples of 512 are quickest.
+    warm_up
+        As for `isingkit.sample`.
+    update
+        As for `isingkit.sample`.
+    order
+        As for `isingkit.sample`.
+    check
+        Whether to refuse samples of chains that have not forgotten their start; each task looks at its own.
+    random_state
+        Seed or numpy Generator.
+    """
+    require_number("n_samples", n_samples, at_least=1, whole=True)
+    require_number("chunk", chunk, at_least=1, whole=True)
+    sizes = [min(chunk, n_samples - start) for start in range(0, n_samples, chunk)]
+    warm_up = default_warm_up(model) if warm_up is None else warm_up
+    options = {"warm_up": warm_up, "update": update, "order": order, "check": check}
+    tasks = list(zip(sizes, generator(random_state).spawn(len(sizes)), strict=True))
+    with _losses_told():
+        parts = dict(_spread(_given(client), _sampled, (model, options), tasks))
+    return PackedSpins.concatenate([parts[place] for place in range(len(sizes))])
+
+
+# What workers do
+
+
+def _sampled(shared: tuple[IsingModel, dict[str, Any]], task: tuple[int, np.random.Generator]) -> PackedSpins:
+    (model, options), (n_samples, rng) = shared, task
+    return _sample(model, n_samples, random_state=rng, n_jobs=1, **options)
+
+
+def _gram_of(reading: Reading) -> Gram:
+    return _gram(reading.packed, sample_weight=reading.weights, n_jobs=1)
+
+
+def _sum(grams: list[Gram]) -> Gram:
+    total = grams[0]
+    for one in grams[1:]:
+        total = total + one
+    return total
+
+
+def _surveyed(part: Any, binarize: float | None) -> tuple[list[Column] | None, int]:
+    """What the columns of a part hold, None where it is empty, and its number of rows."""
+    return (survey(part, binarize), len(part)) if len(part) else (None, 0)
+
+
+def _merged(surveys: list[tuple[list[Column] | None, int]]) -> tuple[list[Column] | None, int]:
+    known: list[Column] | None = None
+    for found, _ in surveys:
+        known = found if known is None else known if found is None else merged(known, found)
+    return known, sum(n_rows for _, n_rows in surveys)
+
+
+def _read_chunk(part: Any, mapping: Sequence[Coding], binarize: float | None, missing: str) -> Reading:
+    try:
+        return Reading(_pack(as_spins(part, mapping=mapping, binarize=binarize, missing=missing)), None)
+    except EmptyTableError:  # no row, or no complete one, which is no mistake of the whole
+        names = (
+            tuple(str(name) for name in part.columns) if hasattr(part, "columns") else tuple(f"x{j}" for j in range(len(mapping)))
+        )
+        return Reading(PackedSpins(np.empty((len(mapping), 0), np.uint64), 0, names, None, tuple(mapping)), None)
+
+
+def _seen_in(path: Path, options: dict[str, Any]) -> Seen:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantColumnWarning)  # the whole is what counts
+        return seen_in(path, **options)
+
+
+def _read_file(path: Path, mapping: Sequence[Coding] | None, options: dict[str, Any]) -> Reading:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantColumnWarning)
+        return read_coded(path, mapping, **options)

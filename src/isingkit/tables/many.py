@@ -1,0 +1,63 @@
+"""Many files that are parts of one table: what each holds, and one coding for all."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from isingkit.exceptions import CodingMismatchError, ModelMismatchError, SettingError
+from isingkit.packing import recoded, values_seen
+from isingkit.spins import Coding, Column, codings_of, column_of
+from isingkit.tables import read_spins
+from isingkit.tables.rows import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the columns of one file hold."""
+
+    names: tuple[str, ...]
+    mapping: tuple[Coding, ...] | None  # that the file would be read with by itself; None where it holds bare spins
+    values: tuple[tuple[Any, ...], ...]  # of each column those that occur
+
+
+def seen_in(path: str | os.PathLike[str], **options: Any) -> Seen:
+    """What a file holds, read with the options of `read_spins`."""
+    packed = read_spins(path, **options).packed
+    values = [
+        tuple(value for value, occurs in zip(coding, there, strict=True) if occurs)
+        for coding, *there in zip(packed.mapping or (), *values_seen(packed), strict=False)
+    ]
+    return Seen(packed.names, packed.mapping, tuple(values))
+
+
+def common_mapping(files: Sequence[Seen], binarize: float | None) -> list[Coding] | None:
+    """The coding that the whole table would be read with; None where all files hold bare spins."""
+    names = files[0].names
+    for file in files:
+        if file.names != names:
+            raise ModelMismatchError(left=names, right=file.names, what="all files")
+    coded = [file for file in files if file.mapping is not None]
+    return codings_of([_column(coded, j, binarize) for j in range(len(names))], binarize) if coded else None
+
+
+def _column(files: Sequence[Seen], place: int, binarize: float | None) -> Column:
+    codings = [file.mapping[place] for file in files if file.mapping is not None]
+    other = next((coding for coding in codings if coding != codings[0]), codings[0])
+    if binarize is not None and codings[0] == other == (f"<= {binarize:g}", f"> {binarize:g}"):
+        return Column(files[0].names[place], 0, 1, 0, None)  # numbers, whichever
+    values = {value for file in files for value in file.values[place]}
+    if len(values) > 2 or len({isinstance(value, str) for value in values}) > 1:
+        raise CodingMismatchError(column=files[0].names[place], left=codings[0], right=other)
+    return column_of(files[0].names[place], values, 0)
+
+
+def read_coded(path: str | os.PathLike[str], mapping: Sequence[Coding] | None, **options: Any) -> Reading:
+    """The file as `read_spins` reads it, but with a given coding."""
+    reading = read_spins(path, **options)
+    if mapping is None or reading.packed.mapping is None:
+        return reading
+    if len(mapping) != reading.packed.n_spins:
+        expected = f"{reading.packed.n_spins} pairs of values, one for each column"
+        raise SettingError(setting="mapping", value=mapping, expected=expected)
+    return Reading(recoded(reading.packed, mapping), reading.weights)
