@@ -73,7 +73,8 @@ def connected(scheduler: str | None = None, *, workers: int | None = None, timeo
         return
     require_number("workers", workers, at_least=1, whole=True)
     local = LocalCluster(
-        n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
+        n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1",
+        dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0",  # any port that is free
         env={"NUMBA_NUM_THREADS": "1"},  # as Dask has it for BLAS: processes share the processors
     )  # fmt: skip
     with local, Client(local) as client:
@@ -108,7 +109,7 @@ def using(client: Client) -> Iterator[None]:
     """
 
     def run(work: Work, shared: Any, items: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        with _losses_told():
+        with losses_told():
             yield from _spread(client, work, shared, items)
 
     with asking(run):
@@ -140,7 +141,7 @@ def _spread(client: Client, work: Work, shared: Any, items: Sequence[Any]) -> It
 
 
 @contextmanager
-def _losses_told() -> Iterator[None]:
+def losses_told() -> Iterator[None]:
     """What Dask raises where workers are gone for good, as one sentence."""
     try:
         yield
@@ -257,6 +258,8 @@ def _readings(
     chunks = _chunks(source)
     if mapping is None:
         ((known, n_rows),) = _computed([_folded([dask.delayed(_surveyed)(one, binarize) for one in chunks], _merged)], client)
+        if known is None:
+            raise EmptyTableError(n_samples=0, n_spins=int(source.shape[1]))
         check_missing(known, missing, n_rows, to_learn=True)
         mapping = codings_of(known, binarize)
     coding = _constant(mapping)
@@ -279,8 +282,8 @@ def _paths(source: Any) -> list[Path]:
 def _chunks(source: Any) -> list[Any]:
     """Ranges of rows, delayed; the columns of an array are brought together."""
     require_matrix((0,) * source.ndim, "dask array")
-    if source.shape[1] == 0 or source.shape[0] == 0:
-        raise EmptyTableError(n_samples=0, n_spins=0)
+    if source.shape[1] == 0:
+        raise EmptyTableError(n_samples=1, n_spins=0)
     return list(np.ravel(source.rechunk({1: -1}).to_delayed() if hasattr(source, "rechunk") else source.to_delayed()))
 
 
@@ -293,7 +296,7 @@ def _given(client: Client | None) -> Client:
 
 def _computed(parts: Sequence[Any], client: Client) -> list[Any]:
     """Results of delayed parts, in order."""
-    with _losses_told():
+    with losses_told():
         return list(client.gather(client.compute(list(parts))))
 
 
@@ -342,7 +345,7 @@ def sample(
     warm_up = default_warm_up(model) if warm_up is None else warm_up
     options = {"warm_up": warm_up, "update": update, "order": order, "check": check}
     tasks = list(zip(sizes, generator(random_state).spawn(len(sizes)), strict=True))
-    with _losses_told():
+    with losses_told():
         parts = dict(_spread(_given(client), _sampled, (model, options), tasks))
     return PackedSpins.concatenate([parts[place] for place in range(len(sizes))])
 

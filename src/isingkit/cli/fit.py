@@ -2,12 +2,15 @@
 
 import json
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
+from isingkit.cli.cluster import cluster, scheduler_option
 from isingkit.report.methods import WORDS
 
 METHODS = tuple(WORDS)
@@ -40,11 +43,14 @@ def _methods(start: str) -> list[str]:
 @click.option("--group-by", help="Its column of groups; by default the first that looks like one.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of methods that draw random numbers.")
 @click.option("--threads", type=click.IntRange(min=1), help="By default all.")
+@scheduler_option("Of method two-stage with more than 5000 columns: look at pairs")
+@click.option("--workers", type=click.IntRange(min=1), help="The same, by as many processes of this machine.")
 @click.option("--json", "as_json", is_flag=True, help="Print fit.json instead of a summary.")
 def command(
     data: Path, output: Path | None, force: bool, method: str, settings: tuple[str, ...], level: float | None, control: str | None,
     columns: str | None, drop: str, id_column: str | None, weights: str | None, binarize: float | None, missing: str,
-    groups: Path | None, group_by: str | None, seed: int | None, threads: int | None, as_json: bool,
+    groups: Path | None, group_by: str | None, seed: int | None, threads: int | None, scheduler: str | None, workers: int | None,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Learn the network behind a file of data, and write it into a folder: report.html, edges.csv, model.npz, fit.json.
 
@@ -69,8 +75,10 @@ def command(
     given = {"missing": missing, "binarize": binarize, "n_jobs": threads, "random_state": seed}
     method = method.lower().replace(" ", "-")
     _estimator(method, 2, 100, asked, given)  # mistakes are told before a long wait
+    if (scheduler or workers) and method != "two-stage":
+        raise click.UsageError("--scheduler and --workers are for --method two-stage", click.get_current_context())
     left_out = [name for name in (*listed(drop), id_column) if name]
-    with warnings.catch_warnings(record=True) as caught:
+    with _learning_on(scheduler, workers), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         reading = read_spins(
             data, columns=listed(columns), drop=left_out, weights=weights, binarize=binarize, missing=missing, progress=True
@@ -93,6 +101,19 @@ def command(
         click.echo(json.dumps(asdict(fit.facts)))
     else:
         click.echo(_summary(fit, folder))
+
+
+@contextmanager
+def _learning_on(scheduler: str | None, workers: int | None) -> Iterator[None]:
+    """Within, estimators that can use the cluster do, where one is asked for."""
+    if scheduler is None and workers is None:
+        yield
+        return
+    with cluster(scheduler, workers) as client:
+        from isingkit import dask
+
+        with dask.using(client):
+            yield
 
 
 def _next(bar: Any, what: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
 from tqdm import tqdm
 
 from isingkit import __version__
@@ -29,6 +29,7 @@ from isingkit.packing import PackedSpins, fingerprint, unpacked
 
 _BAND = 1024  # spins in a band
 _TILE = 4096  # columns of a tile of products
+_PORTION = 512  # spins, samples or pairs of a product in double precision
 _TRIFLE = 1e-4  # by which the quick test is more generous than the exact one, relatively; single precision errs by less
 _PREPARING = threading.Lock()
 _MOST_NIBBLES = 4 << 30  # bytes; beyond it pairs are counted by popcount, which needs the bits only
@@ -162,14 +163,15 @@ class DualScreen:
     r"""Pairs of large ridge estimate, from an M x M matrix: \lambda N P = I - Z'Z, Z = L^{-1} S, L L' = S S' + \lambda N I.
 
     Products are formed tile by tile in single precision, whose error is at most (M + 4) 2^{-24} |z_i| |z_j|; what could pass within
-    that is computed again in double precision.
+    that is computed again in double precision. There BLAS keeps to one thread, in portions of one size, for how it rounds depends
+    on how it splits; threads of our own take portions.
     """
 
     spins: Spins
     ridge: float
     prune: float
     _z: Any = field(init=False, default=None)  # (n_spins, n_samples) float32
-    _factor: Any = field(init=False, default=None)  # (n_samples, n_samples): L
+    _inverse: Any = field(init=False, default=None)  # (n_samples, n_samples): of L
     _left: Any = field(init=False, default=None)  # (n_spins,): 1 - |z_i|^2 = \lambda N P_ii
 
     @property
@@ -178,7 +180,7 @@ class DualScreen:
 
     @property
     def n_bytes(self) -> int:
-        """Memory beyond the bits themselves: Z in single precision, L, and tiles."""
+        """Memory beyond the bits themselves: Z in single precision, the inverse of L, and tiles."""
         n_samples = self.spins.packed.n_samples
         return 4 * self.spins.packed.n_spins * n_samples + 24 * n_samples**2 + 4 * _BAND * _TILE + 16 * _TILE * n_samples
 
@@ -188,7 +190,7 @@ class DualScreen:
 
     def band(self, number: int, n_jobs: int | None = None) -> Kept:
         """Pairs of the spins of one band with all later ones."""
-        self.prepare()
+        self.prepare(n_jobs)
         n_spins, n_samples = self.spins.packed.n_spins, self.spins.packed.n_samples
         rows = slice(number * _BAND, min((number + 1) * _BAND, n_spins))
         lengths = np.sqrt(1 - self._left)
@@ -201,44 +203,60 @@ class DualScreen:
             fixed = (products, first, limits[rows], limits[columns], rows.start)
             found += spread(kernels.large_products, len(products), *fixed, chunk=128, n_jobs=n_jobs)
         pairs = np.concatenate(found)
-        return self._checked(pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))])
+        return self._checked(pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))], n_jobs)
 
-    def _checked(self, pairs: NDArray[np.int64]) -> Kept:
+    def _checked(self, pairs: NDArray[np.int64], n_jobs: int | None) -> Kept:
         """Estimates of these pairs in double precision, and the exact test."""
         values = np.empty((len(pairs), 2))
-        for start in range(0, len(pairs), _TILE):
-            i, j = pairs[start : start + _TILE].T
+
+        def fill(start: int, stop: int) -> None:
+            i, j = pairs[start:stop].T
             some, place = np.unique(np.concatenate([i, j]), return_inverse=True)
             z = self._columns(some)
             products = np.einsum("ij,ij->j", z[:, place[: len(i)]], z[:, place[len(i) :]])
-            values[start : start + len(i)] = products[:, None] / np.column_stack([self._left[i], self._left[j]])
+            values[start:stop] = products[:, None] / np.column_stack([self._left[i], self._left[j]])
+
+        with one_blas_thread():
+            spread(fill, len(pairs), chunk=_PORTION, n_jobs=n_jobs)
         return _passing(pairs, values, self.prune)
 
     def prepare(self, n_jobs: int | None = None) -> None:
-        """L, Z and what it leaves of each spin, in double precision, a tile of spins at a time; BLAS has its own threads."""
+        """The inverse of L, Z and what it leaves of each spin, in double precision, a tile of spins at a time."""
         if self._z is not None:
             return
         require_memory(self)
         packed = self.spins.packed
-        small: Matrix = np.zeros((packed.n_samples, packed.n_samples), order="F")
+        z, left = np.empty((packed.n_spins, packed.n_samples), np.float32), np.empty(packed.n_spins)
+
+        def fill(start: int, stop: int) -> None:
+            columns = self._columns(slice(start, stop))
+            z[start:stop], left[start:stop] = columns.T, 1 - np.einsum("ij,ij->j", columns, columns)
+
+        with one_blas_thread():
+            self._inverse = self._inverse_factor(n_jobs)
+            spread(fill, packed.n_spins, chunk=_PORTION, n_jobs=n_jobs)
+        self._z, self._left = z, left
+
+    def _inverse_factor(self, n_jobs: int | None) -> Matrix:
+        packed = self.spins.packed
+        small: Matrix = np.zeros((packed.n_samples, packed.n_samples))
         for first in range(0, packed.n_spins, _TILE):
-            blas.dsyrk(1.0, self._design(slice(first, first + _TILE)), beta=1.0, c=small, lower=1, overwrite_c=1)
+            design = self._design(slice(first, first + _TILE))
+
+            def add(start: int, stop: int, design: Matrix = design) -> None:
+                small[start:stop, :stop] += design[start:stop] @ design[:stop].T  # the triangle below is all that is looked at
+
+            spread(add, packed.n_samples, chunk=_PORTION, n_jobs=n_jobs)
         np.einsum("ii->i", small)[:] += self.ridge * packed.n_spins
         before = np.diagonal(small).copy()
-        with one_blas_thread():  # of the products here it is the one whose rounding depends on their number
-            self._factor, trouble = lapack.dpotrf(small, lower=1, overwrite_a=1, clean=0)
-        if trouble > 0 or (np.diagonal(self._factor) ** 2 / before).min() < 1e-13:
+        factor, trouble = lapack.dpotrf(small, lower=1)
+        if trouble > 0 or (np.diagonal(factor) ** 2 / before).min() < 1e-13:
             raise SettingError(setting="ridge", value=self.ridge, expected="large enough for these data to be told from 0")
-        z, left = np.empty((packed.n_spins, packed.n_samples), np.float32), np.empty(packed.n_spins)
-        for first in range(0, packed.n_spins, _TILE):
-            here = slice(first, min(first + _TILE, packed.n_spins))
-            columns = self._columns(here)
-            z[here], left[here] = columns.T, 1 - np.einsum("ij,ij->j", columns, columns)
-        self._z, self._left = z, left
+        return np.asarray(lapack.dtrtri(factor, lower=1)[0])
 
     def _columns(self, some: Any) -> Matrix:
         """Columns of Z in double precision, (n_samples, n_some)."""
-        return np.asarray(blas.dtrsm(1.0, self._factor, self._design(some), lower=1, overwrite_b=1))
+        return np.asarray(self._inverse @ self._design(some))
 
     def _design(self, some: Any) -> Matrix:
         """Centred spins, Fortran order (n_samples, n_some); those that never change are zero."""

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from importlib import import_module
 from multiprocessing import get_context
@@ -61,7 +61,8 @@ def run(
 ) -> Table:
     """The figure's table, measured where records are missing; written with its picture and its settings into the folder.
 
-    workers: processes; 1 works in this one     executor: anything with submit() instead     done: called with (finished, all) units
+    workers: processes; 1 works in this one     executor: anything with submit() instead, whose workers need not see the folder
+    done: called with (finished, all) units
     """
     module = figure(name)
     records = folder / "records" / fingerprint(name, config)
@@ -81,14 +82,17 @@ def run(
 
     tasks = [(name, config, point, paths[point_name(point)]) for point in todo]
     if executor is not None:
-        _wait([executor.submit(work, *task) for task in tasks], report)
+        for place, record in _finished([executor.submit(measured, *task[:3]) for task in tasks]):
+            write_record(record, tasks[place][3])
+            report()
     elif workers == 1 or len(tasks) <= 1:
         for task in tasks:
             work(*task)
             report()
     else:
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_one_thread) as pool:
-            _wait([pool.submit(work, *task) for task in tasks], report)
+            for _ in _finished([pool.submit(work, *task) for task in tasks]):
+                report()
     found = [json.loads(path.read_text()) for path in paths.values()]
     table: Table = [{"figure": name, "version": __version__, "seed": config.seed} | row for row in module.tabulate(config, found)]
     write(name, table, config, folder)
@@ -96,8 +100,16 @@ def run(
 
 
 def work(name: str, config: Any, point: Row, path: Path) -> None:
-    """Measure one unit and record it; what a worker does."""
-    record = {"point": point, "result": figure(name).measure(config, point)}
+    """Measure one unit and record it; what a process of this machine does."""
+    write_record(measured(name, config, point), path)
+
+
+def measured(name: str, config: Any, point: Row) -> Row:
+    """The record of one unit; what a worker elsewhere does."""
+    return {"point": point, "result": figure(name).measure(config, point)}
+
+
+def write_record(record: Row, path: Path) -> None:
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(record))
 
@@ -163,15 +175,13 @@ def _number(text: str) -> Any:
     return text
 
 
-def _wait(futures: list[Future[None]], report: Callable[[], None]) -> None:
-    """Until all are done, whoever's futures they are; the first failure is raised."""
-    pending = futures
+def _finished(futures: list[Future[Any]]) -> Iterator[tuple[int, Any]]:
+    """Place and result as they are done, whoever's futures they are; the first failure is raised."""
+    pending = dict(enumerate(futures))
     while pending:
-        ready = [future for future in pending if future.done()]
-        pending = [future for future in pending if not future.done() and future not in ready]
-        for future in ready:
-            future.result()
-            report()
+        ready = [place for place, future in pending.items() if future.done()]
+        for place in ready:
+            yield place, pending.pop(place).result()
         if not ready:
             time.sleep(0.05)
 

@@ -1,0 +1,417 @@
+"""A cluster gives the answers of one machine, to the last bit, whatever happens to its workers. All of it on 127.0.0.1."""
+
+import os
+import signal
+import socket
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed", reason="distributed is not installed: pip install 'isingkit[dask]'")
+
+import dask.array as da
+import distributed
+
+import isingkit as ik
+import isingkit.dask
+from isingkit import exceptions as ex
+from isingkit.cli import main
+from isingkit.experiments import runner
+from isingkit.experiments.fig7_candidates import Config
+
+HERE = {"dashboard_address": "127.0.0.1:0", "worker_dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"}
+LONG = 120  # seconds that a test waits for what must come
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two processes, one thread each; a nanny starts anew what is killed."""
+    options = {"processes": True, "n_workers": 2, "threads_per_worker": 1}
+    with distributed.LocalCluster(**options, **HERE, silence_logs="CRITICAL") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with distributed.Client(cluster, timeout=LONG) as client:
+        client.wait_for_workers(2, timeout=LONG)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def samples():
+    truth = ik.random_regular(n_spins=6000, degree=3, coupling=0.4, random_state=0)
+    return ik.sample(truth, n_samples=300, random_state=1)
+
+
+def same_gram(left, right):
+    np.testing.assert_array_equal(left.sums, right.sums)
+    np.testing.assert_array_equal(left.spin_sums, right.spin_sums)
+    assert left.sums.dtype == right.sums.dtype
+    assert (left.n_samples, left.n_rows, left.names, left.mapping) == (right.n_samples, right.n_rows, right.names, right.mapping)
+    assert (left.joint is None) == (right.joint is None)
+    if left.joint is not None:
+        np.testing.assert_array_equal(left.joint.counts, right.joint.counts)
+        np.testing.assert_array_equal(left.joint.spin_sums, right.joint.spin_sums)
+
+
+def same_fit(left, right):
+    for name in ("stage_one_estimates_", "estimates_"):
+        one, other = getattr(left, name), getattr(right, name)
+        for part in ("data", "indices", "indptr"):
+            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+    np.testing.assert_array_equal(left.model_.couplings.toarray(), right.model_.couplings.toarray())
+    np.testing.assert_array_equal(left.model_.fields, right.model_.fields)
+
+
+def pids(client):
+    return list(client.run(os.getpid).values())
+
+
+def killer(wanted, which):
+    """A thread that kills processes as soon as `wanted` says so."""
+
+    def wait_and_kill():
+        deadline = time.monotonic() + LONG
+        while not wanted() and time.monotonic() < deadline:
+            time.sleep(0.005)
+        for pid in which:
+            os.kill(pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=wait_and_kill)
+    thread.start()
+    return thread
+
+
+# Grams
+
+
+@pytest.mark.parametrize("codes", [(-1, 1), (0, 1), (1, 2), (False, True)])
+@pytest.mark.parametrize("chunks", [(70, 5), (1, 12), (1000, 12)])
+def test_gram_of_a_dask_array_is_that_of_the_array(client, spins, codes, chunks):
+    table = np.where(spins > 0, codes[1], codes[0])[: 20 if chunks[0] == 1 else None]
+    same_gram(isingkit.dask.gram(da.from_array(table, chunks=chunks), client), ik.gram(table))
+
+
+def test_the_current_client_is_the_default(client, spins):
+    same_gram(isingkit.dask.gram(da.from_array(spins, chunks=100)), ik.gram(spins))
+
+
+@pytest.mark.parametrize("missing", ["drop", "pairwise"])
+def test_missing_values_are_those_of_the_whole(client, spins, rng, missing):
+    """Also where a chunk has no complete row, or a column no value in a chunk."""
+    table = np.where(rng.random(spins.shape) < 0.02, np.nan, spins)
+    table[:50, 3] = np.nan
+    found = isingkit.dask.gram(da.from_array(table, chunks=(50, 12)), client, missing=missing)
+    same_gram(found, ik.gram(ik.as_spins(table, missing=missing)))
+    with pytest.raises(ex.MissingValuesError) as caught:
+        isingkit.dask.gram(da.from_array(table, chunks=(50, 12)), client)
+    assert caught.value.counts["x3"] == np.isnan(table[:, 3]).sum()
+
+
+def test_a_chunk_in_which_a_column_never_changes_is_read_like_the_rest(client, spins):
+    """Columns of 1 and 2: a chunk with 1 only would by itself be read as 0/1."""
+    table = np.where(spins > 0, 2, 1)
+    table[:100, 0], table[100:200, 1] = 1, 2
+    same_gram(isingkit.dask.gram(da.from_array(table, chunks=100), client), ik.gram(table))
+    table[:, 0] = 2
+    with pytest.warns(ex.ConstantColumnWarning, match="'x0'"):
+        found = isingkit.dask.gram(da.from_array(table, chunks=100), client)
+    with pytest.warns(ex.ConstantColumnWarning):
+        same_gram(found, ik.gram(table))
+
+
+def test_real_values_are_binarised_and_three_values_refused(client, spins, rng):
+    table = spins + 0.1 * rng.normal(size=spins.shape)
+    found = isingkit.dask.gram(da.from_array(table, chunks=64), client, binarize=0.2)
+    same_gram(found, ik.gram(ik.as_spins(table, binarize=0.2)))
+    with pytest.raises(ex.SpinValueError, match="x0"):
+        isingkit.dask.gram(da.from_array(table, chunks=64), client)
+
+
+def test_a_dask_data_frame_keeps_its_names(client, spins):
+    pandas, frames = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    table = pandas.DataFrame(np.where(spins > 0, "yes", "no"), columns=list("abcdefghijkl"))
+    same_gram(isingkit.dask.gram(frames.from_pandas(table, npartitions=3), client), ik.gram(table))
+
+
+def test_what_is_no_data_is_refused(client, spins):
+    for wrong in (spins, [], [spins], 3):
+        with pytest.raises(ex.SettingError, match="a dask array, a dask DataFrame or a list of files"):
+            isingkit.dask.gram(wrong, client)
+    with pytest.raises(ex.TableShapeError):
+        isingkit.dask.gram(da.zeros(10), client)
+    with pytest.raises(ex.EmptyTableError):
+        isingkit.dask.gram(da.zeros((0, 4)), client)
+    with pytest.raises(ex.EmptyTableError):
+        isingkit.dask.gram(da.zeros((4, 0)), client)
+    with pytest.raises(ex.SettingError, match="drop must be left out"):
+        isingkit.dask.gram(da.from_array(spins), client, drop=["x0"])
+
+
+def test_without_any_client_one_is_asked_for(spins):
+    with pytest.raises(ex.SettingError, match="client must be a distributed.Client"):
+        isingkit.dask.gram(da.from_array(spins))
+
+
+# Files
+
+
+def write_csv(path, table, names="abcdefghijkl"):
+    lines = [",".join(names[: table.shape[1]]), *(",".join(str(value) for value in row) for row in table)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_gram_and_bits_of_many_files_are_those_of_one(client, spins, tmp_path):
+    table = np.where(spins > 0, "yes", "no")
+    table[:100, 2], table[100:, 2] = "no", "yes"  # in each file constant
+    paths = [write_csv(tmp_path / f"{start}.csv", table[start : start + 100]) for start in (0, 100, 200)]
+    whole = write_csv(tmp_path / "whole.csv", table)
+    packed = ik.as_spins(table)
+    same_gram(isingkit.dask.gram(paths, client, drop=["l"]), isingkit.dask.gram([whole], client, drop=["l"]))
+    found = isingkit.dask.pack(paths, client)
+    np.testing.assert_array_equal(found.words, ik.pack(packed).words)
+    assert found.mapping == packed.mapping
+    given = isingkit.dask.gram(paths, client, mapping=[("yes", "no")] * 12)
+    np.testing.assert_array_equal(given.spin_sums, -ik.gram(packed).spin_sums)
+
+
+def test_weights_of_files_count_rows(client, spins, rng, tmp_path):
+    counts = rng.integers(1, 5, len(spins))
+    table = np.column_stack([spins, counts])
+    paths = [write_csv(tmp_path / f"{start}.csv", table[start : start + 150], "abcdefghijklm") for start in (0, 150)]
+    found = isingkit.dask.gram(paths, client, weights="m")
+    np.testing.assert_array_equal(found.sums, ik.gram(spins, sample_weight=counts).sums)
+    assert found.n_samples == counts.sum()
+
+
+def test_files_of_bare_and_of_binarised_spins(client, spins, rng, tmp_path):
+    real = spins + 0.1 * rng.normal(size=spins.shape)
+    real[:150, 4] = 5.0
+    for start in (0, 150):
+        ik.PackedSpins(ik.pack(spins).words, 300, tuple("abcdefghijkl"))[start : start + 150].save(tmp_path / f"{start}.spins")
+        np.save(tmp_path / f"{start}.npy", real[start : start + 150])
+    bare = isingkit.dask.gram(sorted(tmp_path.glob("*.spins")), client)
+    np.testing.assert_array_equal(bare.sums, ik.gram(spins).sums)
+    found = isingkit.dask.gram(sorted(tmp_path.glob("*.npy")), client, binarize=0.0)
+    same_gram(found, ik.gram(ik.as_spins(real, binarize=0.0)))
+
+
+def test_files_that_cannot_be_one_table_are_refused(client, spins, tmp_path):
+    low = write_csv(tmp_path / "low.csv", np.where(spins > 0, 1, 0))
+    high = write_csv(tmp_path / "high.csv", np.where(spins > 0, 2, 1))
+    with pytest.raises(ex.CodingMismatchError, match="column 'a' was read as") as caught:
+        isingkit.dask.gram([low, high], client)
+    assert {caught.value.left, caught.value.right} == {(0, 1), (1, 2)}
+    with pytest.raises(ex.CodingMismatchError):
+        isingkit.dask.gram([low, high], client, mapping=[(0, 1)] * 12)
+    with pytest.raises(ex.CodingMismatchError):
+        isingkit.dask.gram([low, write_csv(tmp_path / "words.csv", np.where(spins > 0, "yes", "no"))], client)
+    with pytest.raises(ex.SettingError, match="12 pairs of values"):
+        isingkit.dask.gram([low], client, mapping=[(0, 1)])
+    with pytest.raises(ex.ModelMismatchError, match="all files"):
+        isingkit.dask.gram([low, write_csv(tmp_path / "other.csv", np.where(spins > 0, 1, 0), "abcdefghijkz")], client)
+    with pytest.raises(FileNotFoundError):
+        isingkit.dask.gram([tmp_path / "nothing.csv"], client)
+
+
+# The screen
+
+
+@pytest.mark.parametrize(("ridge", "prune"), [(np.inf, 0.25), (1.0, 0.008)])
+@pytest.mark.parametrize("fit_fields", [True, False])
+def test_a_screen_on_workers_finds_what_one_machine_finds(client, samples, ridge, prune, fit_fields):
+    """Six bands. Cholesky factors have other last bits with other numbers of BLAS threads, unless they are kept to one."""
+    estimator = ik.TwoStageIsing(ridge=ridge, prune=prune, fit_fields=fit_fields)
+    with isingkit.dask.using(client):
+        there = ik.TwoStageIsing(**estimator.get_params()).fit(samples)
+    same_fit(there, estimator.fit(samples))
+    assert there.model_.n_edges > 5000
+
+
+def test_what_bands_share_is_made_once_a_process(client, samples):
+    """The screen that a worker holds is the one its tasks work on: no task leaves it as it was sent."""
+    from isingkit.estimators import tiles
+
+    def made(screen, number):
+        tiles._one_band(screen, number)
+        return os.getpid(), id(screen._z)
+
+    screen = tiles.DualScreen(tiles.spins_of(samples, True), 1.0, 0.008)
+    found = {result for _, result in isingkit.dask._spread(client, made, screen, [0, 1, 2, 3, 4, 5, 5, 5])}
+    assert len(found) == len({pid for pid, _ in found})
+    assert screen._z is None  # nothing was made here
+
+
+@pytest.fixture(scope="module")
+def many(samples):
+    """20,000 spins in 20 bands, which take a worker long enough to be killed among them."""
+    truth = ik.random_regular(n_spins=20_000, degree=3, coupling=0.4, random_state=0)
+    packed = ik.sample(truth, n_samples=1500, random_state=1, warm_up=20, check=False)
+    estimator = ik.TwoStageIsing(ridge=np.inf, prune=0.15)
+    return packed, estimator.fit(packed)
+
+
+def test_a_worker_killed_in_the_middle_of_a_screen_is_made_up_for(client, many, tmp_path):
+    packed, whole = many
+    counted = []
+
+    def some_done():
+        counted[:] = [len(list(tmp_path.glob("band-*.npz")))]
+        return counted[0] >= 2
+
+    thread = killer(some_done, pids(client)[:1])
+    with isingkit.dask.using(client):
+        there = ik.TwoStageIsing(ridge=np.inf, prune=0.15, checkpoint=tmp_path).fit(packed)
+    thread.join(LONG)
+    assert 2 <= counted[0] < 20
+    same_fit(there, whole)
+
+
+def test_all_workers_lost_is_told_and_the_fit_goes_on_without_them(client, many, tmp_path):
+    packed, whole = many
+    thread = killer(lambda: len(list(tmp_path.glob("band-*.npz"))) >= 2, pids(client))
+    estimator = ik.TwoStageIsing(ridge=np.inf, prune=0.15, checkpoint=tmp_path)
+    with pytest.raises(ex.WorkersLostError, match="start again; with a checkpoint") as caught, isingkit.dask.using(client):
+        estimator.fit(packed)
+    thread.join(LONG)
+    assert str(caught.value).count(". ") == 0
+    recorded = {path: path.stat().st_mtime_ns for path in tmp_path.glob("band-*.npz")}
+    assert 2 <= len(recorded) < 20
+    same_fit(estimator.fit(packed), whole)
+    assert all(path.stat().st_mtime_ns == when for path, when in recorded.items())  # not done again
+
+
+def test_a_worker_killed_in_the_middle_of_a_gram_is_made_up_for(client, spins, tmp_path):
+    folder = str(tmp_path)
+
+    def slow(block, block_info=None):
+        number = block_info[0]["chunk-location"][0]
+        (Path(folder) / f"{number}-{time.monotonic_ns()}").touch()
+        time.sleep(0.1)
+        return block
+
+    table = da.from_array(spins, chunks=(10, 12)).map_blocks(slow, dtype=spins.dtype, meta=np.empty((0, 0), spins.dtype))
+    thread = killer(lambda: len(list(tmp_path.iterdir())) >= 4, pids(client)[:1])
+    found = isingkit.dask.gram(table, client, mapping=[(-1, 1)] * 12)
+    thread.join(LONG)
+    same_gram(found, ik.gram(spins))
+    assert len(list(tmp_path.iterdir())) > 30  # something was done again
+
+
+def test_an_error_of_a_task_comes_as_it_is(client, samples):
+    twice = ik.PackedSpins.concatenate([samples[:50], samples[:50]])
+    with isingkit.dask.using(client), pytest.raises(ex.SettingError, match="ridge must be large enough"):
+        ik.TwoStageIsing(ridge=1e-30, prune=0.1, fit_fields=False).fit(twice)
+
+
+# Stability, samples, figures
+
+
+def test_stability_on_a_cluster_is_that_of_one_machine(client, spins):
+    here = ik.AutoIsing().stability(spins, n_resamples=10, random_state=3)
+    with isingkit.dask.using(client):
+        there = ik.AutoIsing().stability(spins, n_resamples=10, random_state=3)
+    for name in here.edges.dtype.names:
+        np.testing.assert_array_equal(here.edges[name], there.edges[name])
+
+
+def test_samples_depend_on_the_seed_and_not_on_the_workers(client, cluster):
+    model = ik.random_regular(n_spins=50, degree=3, coupling=0.3, random_state=0)
+    found = isingkit.dask.sample(model, 1300, client, chunk=512, random_state=7)
+    assert found.shape == (1300, 50)
+    here = [
+        ik.sample(model, n, random_state=rng) for n, rng in zip((512, 512, 276), np.random.default_rng(7).spawn(3), strict=True)
+    ]
+    np.testing.assert_array_equal(found.words, ik.PackedSpins.concatenate(here).words)
+    with pytest.raises(ex.SettingError, match="chunk"):
+        isingkit.dask.sample(model, 10, client, chunk=0)
+
+
+def test_figures_are_measured_on_a_cluster_and_recorded_here(client, tmp_path):
+    config = Config.quick()
+    there = runner.run("fig7", config, tmp_path / "there", executor=isingkit.dask.executor(client))
+    assert there == runner.run("fig7", config, tmp_path / "here")
+    assert len(list((tmp_path / "there" / "records").glob("*/*.json"))) > 0
+
+
+# The command line, and how a cluster is reached
+
+
+@pytest.fixture
+def closed_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as caught, warnings.catch_warnings():
+        main([str(argument) for argument in arguments])
+    return caught.value.code, capsys.readouterr()
+
+
+def test_a_scheduler_that_does_not_answer_is_told_in_one_sentence(capsys, closed_port, spins, tmp_path):
+    address = f"tcp://127.0.0.1:{closed_port}"
+    for wrong in (address, "nonsense://"):
+        with (
+            pytest.raises(ex.SchedulerUnreachableError, match="look whether 'dask scheduler'"),
+            isingkit.dask.connected(wrong, timeout=1),
+        ):
+            pass
+    write_csv(tmp_path / "data.csv", spins)
+    for command in (
+        ("fit", tmp_path / "data.csv", "-o", tmp_path / "fit", "--method", "two-stage", "--scheduler", address),
+        ("reproduce", "fig7", "--quick", "-o", tmp_path / "figures", "--scheduler", address),
+    ):
+        status, said = run(capsys, *command)
+        assert status == 2
+        assert said.out == ""
+        assert said.err.startswith(f"isingkit: no Dask scheduler with workers answered at '{address}' within 10 seconds")
+        assert said.err.count("\n") == 1
+    assert not (tmp_path / "fit").exists()
+
+
+def test_a_scheduler_without_workers_is_told_as_well():
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, **HERE) as empty,
+        pytest.raises(ex.SchedulerUnreachableError),
+        isingkit.dask.connected(empty.scheduler_address, timeout=0.5),
+    ):
+        pass
+
+
+def test_only_one_way_to_a_cluster_is_taken(capsys, spins, tmp_path):
+    for wrong in ({}, {"scheduler": "tcp://127.0.0.1:1", "workers": 2}):
+        with pytest.raises(ex.SettingError, match="scheduler must be an address"), isingkit.dask.connected(**wrong):
+            pass
+    path = write_csv(tmp_path / "data.csv", spins)
+    assert run(capsys, "fit", path, "--method", "ridge", "--workers", 2)[0] == 2
+    status, said = run(capsys, "fit", path, "--method", "two-stage", "--workers", 2, "--scheduler", "tcp://127.0.0.1:1")
+    assert (status, "not both" in said.err) == (2, True)
+
+
+@pytest.mark.parametrize("way", ["--scheduler", "--workers"])
+def test_fit_on_a_cluster_writes_the_model_of_one_machine(capsys, client, cluster, samples, tmp_path, way):
+    samples.save(tmp_path / "data.spins")
+    knobs = ("--method", "two-stage", "--set", "ridge=inf", "--set", "prune=0.25")
+    where = cluster.scheduler_address if way == "--scheduler" else 2
+    for folder, extra in (("there", (way, where, "--set", f"checkpoint={tmp_path / 'records'}")), ("here", ())):
+        status, said = run(capsys, "fit", tmp_path / "data.spins", "-o", tmp_path / folder, *knobs, *extra)
+        assert status == 0, said.err
+    assert len(list((tmp_path / "records").glob("band-*.npz"))) == 6
+    with np.load(tmp_path / "there" / "model.npz") as there, np.load(tmp_path / "here" / "model.npz") as here:
+        for name in here.files:
+            np.testing.assert_array_equal(there[name], here[name])
+
+
+def test_reproduce_on_a_cluster_writes_the_table_of_one_machine(capsys, client, cluster, tmp_path):
+    for folder, extra in (("there", ("--scheduler", cluster.scheduler_address)), ("here", ())):
+        status, said = run(capsys, "reproduce", "fig7", "--quick", "-o", tmp_path / folder, *extra)
+        assert status == 0, said.err
+    assert (tmp_path / "there" / "fig7.csv").read_text() == (tmp_path / "here" / "fig7.csv").read_text()
