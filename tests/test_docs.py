@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 
 import isingkit as ik
+import isingkit.dask
 from isingkit import exceptions as ex
 from isingkit.cli import COMMANDS
 
@@ -236,6 +237,8 @@ def test_every_public_name_and_command_is_in_the_reference():
     names, theory, commands = ((DOCS / "reference" / f"{page}.md").read_text() for page in ("index", "theory", "command_line"))
     for text, public in ((names, set(ik.__all__) - {"exceptions", "theory"}), (theory, set(ik.theory.__all__))):
         assert set(re.findall(r"^   (\w+)$", text, re.M)) == public
+    on_clusters = (DOCS / "reference" / "dask.md").read_text()
+    assert set(re.findall(r"^   (\w+)$", on_clusters, re.M)) == set(isingkit.dask.__all__)
     assert re.findall(r"command-help\} (\w+)", commands) == ["isingkit", *COMMANDS]
 
 

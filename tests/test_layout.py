@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import isingkit as ik
+import isingkit.dask
 
 SOURCE = Path(ik.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -20,7 +21,7 @@ RANKS = [
     {"cli", "__main__"},
 ]  # fmt: skip
 PUBLIC = [name for name in ik.__all__ if name not in ("exceptions", "theory")]
-THEORY = [f"theory.{name}" for name in ik.theory.__all__]
+PARTS = [f"theory.{name}" for name in ik.theory.__all__] + [f"dask.{name}" for name in isingkit.dask.__all__]
 
 
 def rank(part):
@@ -72,7 +73,7 @@ def documented(docstring):
 
 
 def callables():
-    for name in PUBLIC + THEORY:
+    for name in PUBLIC + PARTS:
         thing = operator.attrgetter(name)(ik)
         yield name, thing
         if inspect.isclass(thing):
@@ -87,7 +88,7 @@ def test_documented_arguments_are_the_accepted_ones(name, thing):
     assert documented(thing.__doc__) == accepted
 
 
-@pytest.mark.parametrize("name", PUBLIC + THEORY)
+@pytest.mark.parametrize("name", PUBLIC + PARTS)
 def test_every_public_name_has_a_docstring_and_a_test(name):
     assert inspect.getdoc(operator.attrgetter(name)(ik))
     tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py") if path.name != "test_layout.py")
