@@ -23,7 +23,7 @@ from isingkit._kernels import tiles as kernels
 from isingkit._kernels.threads import n_threads, spread
 from isingkit.atomic import replacing
 from isingkit.estimators.normal import Matrix
-from isingkit.exceptions import CheckpointError, NotEnoughMemoryError, SettingError, StageTwoError
+from isingkit.exceptions import CheckpointError, SettingError, StageTwoError
 from isingkit.packing import PackedSpins, fingerprint, unpacked
 
 _BAND = 1024  # spins in a band
@@ -239,23 +239,6 @@ class DualScreen:
 def _passing(pairs: NDArray[np.int64], values: Matrix, prune: float) -> Kept:
     passes = (np.abs(values) > prune).any(axis=1)
     return Kept(pairs[passes], values[passes])
-
-
-def require_memory(screen: Screen, packed: PackedSpins) -> None:
-    """Refuse a screen that needs more memory than there is, before it starts."""
-    there = _memory_there()
-    if there is not None and screen.n_bytes > there:
-        raise NotEnoughMemoryError(needed=screen.n_bytes, there=there, n_spins=packed.n_spins, n_samples=packed.n_samples)
-
-
-def _memory_there() -> int | None:
-    """Bytes that can be had without swapping, where the system tells."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            found = dict(line.split(":", 1) for line in file)
-        return 1024 * int(found["MemAvailable"].split()[0])
-    except (OSError, KeyError, ValueError):
-        return None
 
 
 Run = Callable[[Screen, list[int]], Iterator[tuple[int, Kept]]]

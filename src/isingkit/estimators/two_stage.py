@@ -19,12 +19,12 @@ from isingkit.estimators.tiles import (
     DualScreen,
     as_candidates,
     regressions_on_candidates,
-    require_memory,
     screened,
     spins_of,
 )
 from isingkit.exceptions import ConstantColumnWarning, SettingError, StageTwoError, require_number, warn
 from isingkit.gram import Gram
+from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins
 
 _MOST_DENSE = 5000  # spins whose pairs fit into memory at ease
@@ -152,7 +152,7 @@ class TwoStageIsing(LinearEstimator):
         if constant.any() and not warned:
             warn(ConstantColumnWarning(columns=[packed.names[j] for j in np.flatnonzero(constant)]))
         screen = CorrelationScreen(spins, self.prune_) if np.isinf(self.ridge_) else DualScreen(spins, self.ridge_, self.prune_)
-        require_memory(screen, packed)
+        require_memory(screen.n_bytes, n_spins=packed.n_spins, n_samples=packed.n_samples)
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
         kept = screened(screen, packed, checkpoint=checkpoint, n_jobs=self.n_jobs, progress=self.progress)
         del screen  # and what it has taken of memory
