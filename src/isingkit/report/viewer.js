@@ -187,7 +187,7 @@
     const { words, matches, best, exact } = found();
     dots.forEach((dot) => dot.classList.remove("match"));
     for (const k of matches) dots[k].classList.add("match");
-    at("matches").textContent = words ? `${matches.length} name${matches.length === 1 ? "" : "s"} match.` : "";
+    at("matches").textContent = words ? `${matches.length} name${matches.length === 1 ? " matches" : "s match"}.` : "";
     if (exact || matches.length === 1) choose(best);
   });
   at("search").addEventListener("keydown", (event) => {
