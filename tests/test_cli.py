@@ -248,6 +248,7 @@ def test_fit_writes_a_folder_that_says_all(capsys, survey, spins, monkeypatch):
     assert strengths == sorted(strengths, reverse=True)
     assert "300 rows of 12 spins, method auto" in out
     assert "no is -1, yes is +1 (12 columns)" in out
+    assert "how sure: some 5% of the edges, 1 or so, may be false" in out
     assert not list(survey.parent.glob(".*"))  # nothing half-written is left
 
 

@@ -179,6 +179,16 @@ def _estimator(method: str, n_spins: int, n_samples: int, asked: dict[str, Any],
     return estimator.set_params(**asked, **{name: value for name, value in given.items() if name in known and value is not None})
 
 
+def _how_sure(facts: Any) -> str:
+    level = facts.settings.get("level")
+    if level is None:
+        return f"how sure: method {facts.method} does not say; method auto does"
+    if facts.settings["control"] == "fwer":
+        return f"how sure: with a probability of {1 - level:g} none of them is false"
+    share = f"some {level:.0%} of the edges, {max(1, round(level * facts.n_edges))} or so"
+    return f"how sure: {share}, may be false; those with a small q-value hardly"
+
+
 def _summary(fit: Any, folder: Path) -> str:
     facts = fit.facts
     codings: dict[str, int] = {}
@@ -200,4 +210,5 @@ def _summary(fit: Any, folder: Path) -> str:
             lines.append(
                 f"{edge['source']:<{width}}  {edge['target']:<{width}}  {edge['coupling']:+8.3f}  {error:<6}  {share}".rstrip()
             )
+        lines += ["", _how_sure(facts)]
     return "\n".join([*lines, "", f"look at {folder / 'report.html'}; beside it are edges.csv, model.npz and fit.json"])
