@@ -248,6 +248,7 @@ def test_fit_writes_a_folder_that_says_all(capsys, survey, spins, monkeypatch):
     assert strengths == sorted(strengths, reverse=True)
     assert "300 rows of 12 spins, method auto" in out
     assert "no is -1, yes is +1 (12 columns)" in out
+    assert "how sure: some 5% of the edges, 1 or so, may be false" in out
     assert not list(survey.parent.glob(".*"))  # nothing half-written is left
 
 
@@ -528,3 +529,117 @@ def test_real_tables_give_a_network_and_a_report(capsys, tmp_path, shared_data, 
     assert len(contents.edges) == model.n_edges
     assert contents.check is not None
     assert page.stat().st_size < 2_000_000
+
+
+def test_a_fit_of_many_spins_is_resumed(capsys, tmp_path, monkeypatch):
+    from isingkit.estimators import tiles
+
+    samples = ik.sample(ik.random_regular(n_spins=5200, degree=3, coupling=0.4, random_state=0), n_samples=300, random_state=1)
+    samples.save(tmp_path / "many.spins")
+    arguments = ["fit", str(tmp_path / "many.spins"), "-o", str(tmp_path / "found"), "--method", "two-stage"]
+    arguments += ["--set", "ridge=inf", "--set", "prune=0.25"]
+    real, counted = tiles.CorrelationScreen.band, []
+
+    def stopping(self, number, n_jobs=None):
+        counted.append(number)
+        if len(counted) == 3:
+            raise KeyboardInterrupt
+        return real(self, number, n_jobs)
+
+    monkeypatch.setattr(tiles.CorrelationScreen, "band", stopping)
+    assert run(capsys, *arguments)[0] == 130
+    assert len(list((tmp_path / "found.partial").glob("band-*.npz"))) == 2
+    code, _, err = run(capsys, *arguments)
+    assert code == 2
+    assert "go on with --resume, or delete it" in err
+    assert run(capsys, *arguments, "--resume")[0] == 0
+    assert counted == [0, 1, 2, 2, 3, 4, 5]
+    assert not (tmp_path / "found.partial").exists()
+    whole = ik.TwoStageIsing(ridge=np.inf, prune=0.25).fit(samples).model_
+    assert (ik.IsingModel.load(tmp_path / "found" / "model.npz").couplings != whole.couplings).nnz == 0
+    facts = json.loads((tmp_path / "found" / "fit.json").read_text())
+    assert facts["settings"]["ridge"] == "inf"
+    assert "checkpoint" not in facts["settings"]
+    assert "more than 2000 spins" in (tmp_path / "found" / "report.html").read_text(encoding="utf-8")
+
+
+def test_bench_scale_plants_and_finds_networks(capsys):
+    code, out, _ = run(capsys, "bench", "scale", "--spins", "6000", "--samples", "1024", "--json")
+    assert code == 0
+    facts = json.loads(out)
+    assert facts["rows"][0]["n_spins"] == 6000
+    assert facts["rows"][0]["wrong_edges"] <= 2
+    assert min(facts["rates"][name] for name in ("screen", "dual", "product")) > 0
+    assert "wrong edges" in run(capsys, "bench", "scale", "--spins", "6000", "--samples", "1024")[1]
+
+
+def test_weights_are_counted_when_knobs_are_chosen(capsys, tmp_path, rng):
+    """A histogram gives the edges that its rows, written out, give."""
+    values = np.asarray(ik.exact(ik.IsingModel([[0, 0.3, 0], [0.3, 0, 0.2], [0, 0.2, 0]])).sample(n_samples=5000, random_state=0))
+    patterns, counts = np.unique(values, axis=0, return_counts=True)
+    for name, rows in (("full", values.tolist()), ("hist", [[*p, n] for p, n in zip(patterns.tolist(), counts, strict=True)])):
+        head = "a,b,c" + (",n" if name == "hist" else "")
+        (tmp_path / f"{name}.csv").write_text("\n".join([head, *(",".join(map(str, row)) for row in rows)]) + "\n")
+    for method in ("linear", "lasso", "pseudolikelihood", "bethe"):
+        found = []
+        for name, options in (("full", []), ("hist", ["--weights", "n"])):
+            folder = tmp_path / f"{name}-{method}"
+            assert run(capsys, "fit", str(tmp_path / f"{name}.csv"), *options, "--method", method, "-o", str(folder))[0] == 0
+            found.append(ik.IsingModel.load(folder / "model.npz").couplings.toarray())
+        np.testing.assert_allclose(found[0], found[1], atol=1e-6)
+        assert np.count_nonzero(found[0]) == 4, method
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--set", "missing=drop"], "missing is set by --missing, not by --set"),
+        (["--set", "binarize=0.5"], "binarize is set by --binarize"),
+        (["--method", "ridge", "--set", "ridge=abc"], "ridge must be"),
+        (["--group-by", "party"], "there are no --groups"),
+        (["--drop", "a,b,c"], "no column is left"),
+        (["--columns", "a"], "at least 2"),
+        (["--method", "elasso", "--missing", "pairwise"], "missing must be"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_refused(capsys, tmp_path, options, words):
+    path = tmp_path / "data.csv"
+    path.write_text("a,b,c\n" + "0,1,1\n1,0,1\n1,1,0\n0,0,0\n" * 20)
+    code, out, err = run(capsys, "fit", str(path), "-o", str(tmp_path / "found"), *options)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+
+
+def test_pairwise_is_advised_only_where_it_helps(capsys, tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("a,b,c\n" + "0,1,1\n1,0,1\n1,1,0\n0,0,0\n" * 20 + ",1,1\n")
+    for arguments, advised in (
+        (["fit", str(path), "-o", str(tmp_path / "x")], True),
+        (["fit", str(path), "-o", str(tmp_path / "x"), "--method", "elasso"], False),
+        (["compare", str(path)], False),
+    ):
+        err = run(capsys, *arguments)[2]
+        assert "--missing drop" in err
+        assert ("pairwise" in err) == advised
+
+
+@pytest.mark.parametrize("kind", ["here", "empty", "link"])
+def test_an_empty_folder_that_is_there_is_filled(capsys, survey, monkeypatch, kind):
+    folder = survey.parent / "mine"
+    folder.mkdir()
+    asked = {"here": ".", "empty": str(folder), "link": str(survey.parent / "link")}[kind]
+    if kind == "link":
+        (survey.parent / "link").symlink_to(folder)
+    monkeypatch.chdir(folder)
+    assert run(capsys, "fit", str(survey), "--drop", "person,seen", "-o", asked)[0] == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["edges.csv", "fit.json", "model.npz", "report.html"]
+    left = {path.name for path in survey.parent.iterdir()}
+    assert left == {"survey.csv", "mine"} | ({"link"} if kind == "link" else set())
+
+
+@pytest.mark.parametrize(("name", "folder"), [(".hidden.csv", "hidden-fit"), ("a.v1.csv", "a.v1-fit"), ("b.CSV", "b-fit")])
+def test_folders_are_named_after_the_file(capsys, tmp_path, monkeypatch, name, folder):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text("a,b,c\n" + "0,1,1\n1,0,1\n1,1,0\n0,0,0\n" * 20)
+    assert run(capsys, "fit", name)[0] == 0
+    assert (tmp_path / folder / "report.html").is_file()

@@ -536,3 +536,31 @@ def test_clone_pickle_threads_processes_and_grid_search_work(estimator, spins):
 def test_errors_cross_process_borders(rng):
     with pytest.raises(ex.UnderdeterminedError, match="underdetermined"):
         Parallel(n_jobs=2)(delayed(ik.LinearIsing().fit)(rng.choice([-1, 1], (5, 8))) for _ in range(2))
+
+
+@pytest.mark.parametrize(
+    "estimator", [ik.LinearIsing(), ik.RidgeIsing(), ik.TwoStageIsing(), ik.MeanFieldIsing()], ids=lambda e: type(e).__name__
+)
+def test_parts_one_after_the_other_are_the_whole(spins, estimator):
+    whole = clone(estimator).fit(spins)
+    parts = clone(estimator)
+    for start in range(0, 300, 100):
+        parts.partial_fit(spins[start : start + 100])
+    np.testing.assert_allclose(parts.estimates_, whole.estimates_, atol=1e-12)
+    np.testing.assert_allclose(parts.model_.couplings.toarray(), whole.model_.couplings.toarray(), atol=1e-12)
+    assert parts.n_samples_ == 300
+    np.testing.assert_allclose(parts.fit(spins[:200]).estimates_, clone(estimator).fit(spins[:200]).estimates_)  # fit forgets parts
+    fresh = parts.partial_fit(spins[:150])
+    assert fresh.n_samples_ == 150
+
+
+def test_parts_must_have_the_same_columns_and_coding(spins):
+    import pandas as pd
+
+    table = pd.DataFrame(np.where(spins > 0, "yes", "no"), columns=[f"q{k}" for k in range(12)])
+    fit = ik.RidgeIsing().partial_fit(table[:100])
+    with pytest.raises(ValueError, match="feature names"):
+        fit.partial_fit(table[100:200].rename(columns={"q0": "z"}))
+    with pytest.raises(ex.SpinValueError, match="no or yes was expected"):
+        fit.partial_fit(table[100:200].replace("yes", "maybe"))
+    assert fit.partial_fit(table[100:], sample_weight=np.ones(200)).n_samples_ == 300

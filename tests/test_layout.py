@@ -16,9 +16,9 @@ import isingkit.dask
 SOURCE = Path(ik.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 RANKS = [
-    {"_kernels", "exceptions", "atomic", "drawing"}, {"spins"}, {"packing"}, {"gram", "tables"}, {"model", "theory"}, {"worlds"},
-    {"estimators"}, {"metrics", "dask"}, {"comparison", "fit_check", "fit_folder"}, {"plots"}, {"report"}, {"experiments"},
-    {"cli", "__main__"},
+    {"_kernels", "exceptions", "atomic", "memory", "drawing"}, {"spins"}, {"packing"}, {"gram", "tables"}, {"model", "theory"},
+    {"worlds"}, {"estimators"}, {"metrics", "dask"}, {"comparison", "fit_check", "fit_folder"}, {"plots"}, {"report"},
+    {"experiments"}, {"cli", "__main__"},
 ]  # fmt: skip
 PUBLIC = [name for name in ik.__all__ if name not in ("exceptions", "theory")]
 PARTS = [f"theory.{name}" for name in ik.theory.__all__] + [f"dask.{name}" for name in isingkit.dask.__all__]

@@ -203,3 +203,10 @@ def test_the_matrix_of_couplings_is_written_as_csv_and_npz(tmp_path):
     np.testing.assert_array_equal(scipy.sparse.load_npz(tmp_path / "a.npz").toarray(), model.couplings.toarray())
     with pytest.raises(ex.SettingError, match=".csv or .npz"):
         model.to_adjacency(tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize("kind", ["graphml", "gexf"])
+def test_names_that_xml_cannot_hold_are_refused(tmp_path, kind):
+    with pytest.raises(ex.SettingError, match="without control characters"):
+        getattr(ik.IsingModel(np.zeros((2, 2)), names=["a\x0bb", "c"]), f"to_{kind}")(tmp_path / "x")
+    assert not list(tmp_path.iterdir())

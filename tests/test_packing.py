@@ -120,3 +120,11 @@ def test_saving_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkey
         packed[:10].save(tmp_path / "data.spins")
     assert [path.name for path in tmp_path.iterdir()] == ["data.spins"]
     assert (tmp_path / "data.spins").read_bytes() == before
+
+
+def test_a_file_of_a_newer_version_is_refused_kindly(tmp_path):
+    path = tmp_path / "data.spins"
+    ik.pack([[0, 1], [1, 0]]).save(path)
+    path.write_bytes(b"ISINGPK2" + path.read_bytes()[8:])
+    with pytest.raises(ex.FileFormatError, match="version 2 of the format, which a newer isingkit has written; update isingkit"):
+        ik.PackedSpins.load(path)

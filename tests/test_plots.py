@@ -156,3 +156,23 @@ def test_large_networks_are_checked_on_some_pairs_and_huge_ones_on_none():
     assert edges <= {tuple(pair) for pair in check.pairs.tolist()}
     huge = ik.IsingModel(np.zeros((2001, 2001)))
     assert "2000 spins" in ik.fit_check(huge, ik.pack(np.ones((4, 2001), dtype=np.int8) * [[1], [-1], [1], [-1]])).problem
+
+
+def test_the_fit_check_matches_spins_by_name(rng):
+    import pandas as pd
+
+    table = pd.DataFrame(rng.random((300, 3)) < [0.2, 0.5, 0.9], columns=["a", "b", "c"]).astype(int)
+    model = ik.AutoIsing().fit(table).model_
+    check, turned = ik.fit_check(model, table), ik.fit_check(model, table[["c", "a", "b"]])
+    np.testing.assert_array_equal(check.data_means, turned.data_means)
+    np.testing.assert_array_equal(check.data_correlations, turned.data_correlations)
+    np.testing.assert_array_equal(ik.fit_check(model, table.to_numpy()).data_means, check.data_means)
+    with pytest.raises(ex.ModelMismatchError):
+        ik.fit_check(model, table.rename(columns={"a": "z"}))
+
+
+def test_constant_data_are_compared_in_the_means_only():
+    with pytest.warns(ex.ConstantColumnWarning):
+        constant = ik.pack(np.ones((5, 2)))
+    check = ik.fit_check(ik.IsingModel(np.zeros((2, 2))), constant)
+    assert "no pair of spins changes" in check.words()

@@ -111,11 +111,11 @@ def test_a_huge_network_is_shown_in_part_and_says_so():
     found = contents_of_model(ik.IsingModel(matrix), "huge")
     assert len(found.spins) == MOST_SPINS
     assert max(edge["target"] for edge in found.edges) < MOST_SPINS
-    kept = {spin["name"] for spin in found.spins}
-    strengths = np.abs(matrix).sum(axis=0)
-    assert kept == {f"x{k}" for k in np.argsort(-strengths, kind="stable")[:MOST_SPINS]}
+    strongest = np.abs(matrix).max()
+    assert abs(found.edges[0]["coupling"]) == strongest
     page = html_page(found)
-    assert f"the {MOST_SPINS} spins with the most coupling" in page
+    assert f"have {MOST_SPINS} spins, those of the strongest edges" in page
+    assert "edges.csv has all" not in page  # a model by itself has no such file
     assert len(page) < 5_000_000
 
 
@@ -444,3 +444,48 @@ def test_five_hundred_spins_and_three_thousand_edges_fit_into_five_megabytes_and
     assert n_shown(page) == (1000, 1000, 1000)
     page.fill("#search", "x77")
     assert page.locator("#panel h3").inner_text() == "x77"
+
+
+@pytest.mark.parametrize(
+    ("method", "says", "keeps_silent"),
+    [
+        (
+            ("pseudolikelihood", ik.PseudolikelihoodIsing(l2=1e-4, threshold=0.1)),
+            "below the threshold of 0.1 were then set to zero",
+            "percent confidence",
+        ),
+        (("auto", ik.AutoIsing()), "95 percent confidence", "set to zero."),
+        (("auto", ik.AutoIsing(refit="linear")), "linear regressions on neighbours", "95 percent confidence"),
+        (("auto", ik.AutoIsing(refit="bethe")), "Bethe", "95 percent confidence"),
+        (("independent", ik.MeanFieldIsing(method="independent")), "no edges were looked for", "coupled strongly enough"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_the_words_are_those_of_the_method_as_it_was_set(spins, method, says, keeps_silent):
+    page = html_page(report_of(spins, method=method[0], estimator=method[1]))
+    words = page[page.index("<body>") : page.index('<script type="application/json"')]
+    assert says in words
+    assert keeps_silent not in words.replace("small couplings that were set to zero", "")
+
+
+def test_names_stay_legible_on_a_telephone(visit, contents):
+    page = visit(contents, viewport={"width": 375, "height": 700})
+    heights = "[...document.querySelectorAll('#dots .spin:not(.quiet) text')].map(one => one.getBoundingClientRect().height)"
+    assert min(page.evaluate(heights)) > 9
+    page.click("#closer")
+    assert min(page.evaluate(heights)) > 9
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 375  # only tables and charts scroll sideways
+    cells = (
+        page.locator("#edges tbody tr")
+        .first.locator("td.number")
+        .evaluate_all("all => all.map(one => one.getClientRects().length)")
+    )
+    assert set(cells) == {1}
+    assert page.locator("#edges tbody tr").first.bounding_box()["height"] < 40  # numbers do not break
+
+
+def test_twelve_groups_have_twelve_colours(visit, contents):
+    page = visit(with_groups(contents, {f"x{k}": f"group {k % 12:02d}" for k in range(30)}))
+    colours = page.locator(".legend circle").evaluate_all("all => all.map(one => getComputedStyle(one).fill)")
+    assert len(colours) == len(set(colours)) == 12

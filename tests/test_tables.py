@@ -27,7 +27,7 @@ MISSING = {"", "na", "n/a", "nan", "-nan", "+nan", "null", "none"}
 
 def number(text):
     try:
-        return float(text)
+        return None if "_" in text else float(text)
     except ValueError:
         return None
 
@@ -266,7 +266,7 @@ def test_a_repeated_or_unknown_name_is_refused(tmp_path):
     for asked in ({"columns": ["b", "z"]}, {"drop": ["z"]}, {"weights": "z"}):
         with pytest.raises(ex.TableFileError, match="there is no column 'z'; there are a, a, b"):
             read_spins(tmp_path / "data.csv", **asked)
-    with pytest.raises(ex.EmptyTableError):
+    with pytest.raises(ex.TableFileError, match="no column is left"):
         read_spins(tmp_path / "data.csv", drop=["a", "b"])
     for asked, setting in (({"missing": "maybe"}, "missing"), ({"binarize": "x"}, "binarize")):
         with pytest.raises(ex.SettingError, match=f"{setting} must be"):
@@ -429,7 +429,7 @@ def test_weights_must_be_numbers(tmp_path):
     (tmp_path / "data.csv").write_text("a,b,w\n1,0,2\n0,1,\n1,1,1e-5\n")
     with pytest.raises(ex.SampleWeightError, match="NaN"):
         read_spins(tmp_path / "data.csv", weights="w")
-    (tmp_path / "data.csv").write_text('a,b,w\n1,0,"2"\n0,,\n1,1,12345678901234567890\n0,0,1_0\n')
+    (tmp_path / "data.csv").write_text('a,b,w\n1,0,"2"\n0,,\n1,1,12345678901234567890\n0,0,1e1\n')
     assert read_spins(tmp_path / "data.csv", weights="w", missing="drop").weights.tolist() == [2, float(12345678901234567890), 10]
 
 
@@ -437,3 +437,39 @@ def test_what_is_not_used_is_not_looked_at(tmp_path):
     """Names in another encoding, say, after the first rows."""
     (tmp_path / "data.csv").write_bytes(b"name,a,b\n" + b"x,0,1\ny,1,0\n" * 10000 + b"M\xfcller,1,1\n")
     assert read_spins(tmp_path / "data.csv", drop=["name"]).packed.shape == (20001, 2)
+
+
+@pytest.mark.parametrize(
+    ("head", "names"),
+    [
+        ("none,some", ("none", "some")),
+        ("NA,b", ("NA", "b")),
+        ("1,b", ("1", "b")),
+        ("1990,1991", ("1990", "1991")),
+        ("a,", ("a", "column 2")),
+    ],
+)
+def test_odd_names_of_columns_are_names(tmp_path, head, names):
+    (tmp_path / "data.csv").write_text(head + "\n" + "0,1\n1,0\n1,1\n" * 5)
+    reading = read_spins(tmp_path / "data.csv")
+    assert reading.packed.names == names
+    assert reading.packed.n_samples == 15
+
+
+@pytest.mark.parametrize("rows", ["p1,0,1\np2,1,0\np3,1,1\n", "0,1,1\n1,0,0\n", "yes,no,no\nno,yes,yes\nyes,yes,no\n"])
+def test_rows_of_values_are_no_names(tmp_path, rows):
+    (tmp_path / "data.csv").write_text(rows)
+    assert read_spins(tmp_path / "data.csv", columns=["x1", "x2"]).packed.n_samples == rows.count("\n")
+
+
+def test_labels_of_rows_that_pandas_keeps_in_parquet_are_no_column(tmp_path, rng):
+    frame = pd.DataFrame(rng.integers(0, 2, (50, 3)), columns=list("abc")).sample(frac=0.5, random_state=0)
+    frame.to_parquet(tmp_path / "data.parquet")
+    reading = read_spins(tmp_path / "data.parquet")
+    assert reading.packed.names == ("a", "b", "c")
+    np.testing.assert_array_equal(np.asarray(reading.packed), 2 * frame.to_numpy() - 1)
+
+
+def test_an_underscore_makes_no_number(tmp_path):
+    (tmp_path / "data.csv").write_text("a,b\n0,1\n1_0,0\n0,0\n1_0,1\n")
+    assert read_spins(tmp_path / "data.csv").packed.mapping[0] == ("0", "1_0")

@@ -18,6 +18,7 @@ from isingkit import exceptions as ex
 from isingkit._kernels import nibbles
 from isingkit.estimators import tiles, two_stage
 from isingkit.estimators.symmetric import RULES, symmetric_couplings
+from isingkit.memory import memory_there
 
 
 @pytest.fixture
@@ -216,10 +217,13 @@ def test_killed_at_random_moments_and_resumed_the_file_is_the_same(tmp_path, rng
 
 
 def test_what_does_not_fit_into_memory_is_refused_before_it_starts(by_tiles, monkeypatch):
-    monkeypatch.setattr(tiles, "_memory_there", lambda: 10_000)
-    with pytest.raises(ex.NotEnoughMemoryError, match=r"ridge=inf") as caught:
-        ik.TwoStageIsing(ridge=1.0).fit(world(400, 150))
-    assert caught.value.needed > caught.value.there == 10_000
+    samples = world(400, 150)
+    monkeypatch.setattr("isingkit.memory.memory_there", lambda: 200_000)
+    for estimator in (ik.TwoStageIsing(ridge=1.0), ik.RidgeIsing(), ik.AutoIsing()):
+        with pytest.raises(ex.NotEnoughMemoryError, match=r"TwoStageIsing\(ridge=inf\) needs least") as caught:
+            estimator.fit(samples)
+        assert caught.value.needed > caught.value.there == 200_000
+    ik.TwoStageIsing(ridge=np.inf, prune=0.2).fit(samples)  # which is what the message advises
 
 
 @pytest.mark.parametrize("knob", ["ridge", "prune", "threshold"])
@@ -234,7 +238,7 @@ def test_too_many_candidates_are_told_as_ever(by_tiles):
 
 
 def test_memory_that_the_system_tells_is_plausible():
-    found = tiles._memory_there()
+    found = memory_there()
     if not Path("/proc/meminfo").is_file():
         assert found is None
     else:

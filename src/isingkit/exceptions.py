@@ -200,15 +200,19 @@ class InfiniteValueError(IsingkitError):
 class MissingValuesError(IsingkitError):
     """Values are missing and the caller has not said what to do about them."""
 
-    def __init__(self, *, counts: Mapping[str, int], n_samples: int) -> None:
+    def __init__(self, *, counts: Mapping[str, int], n_samples: int, pairwise: bool = True) -> None:
         self.counts, self.n_samples = dict(counts), n_samples
         worst = sorted(self.counts.items(), key=lambda item: -item[1])
         listed = _listed([f"'{name}': {count}" for name, count in worst])
         super().__init__(
             f"Input X contains NaN (missing values): {sum(self.counts.values())} in {len(self.counts)} column(s) of "
-            f"{n_samples} rows ({listed}). Give the estimator or as_spins missing='drop' to use complete rows only, or "
-            "missing='pairwise' to use for each pair the rows where both are present."
+            f"{n_samples} rows ({listed}). Give the estimator or as_spins missing='drop' to use complete rows only"
+            + (", or missing='pairwise' to use for each pair the rows where both are present." if pairwise else ".")
         )
+
+    def without_pairwise(self) -> "MissingValuesError":
+        """The same, for methods that need complete rows."""
+        return MissingValuesError(counts=self.counts, n_samples=self.n_samples, pairwise=False)
 
 
 class NoValuesError(IsingkitError):
@@ -349,7 +353,7 @@ class NotEnoughMemoryError(IsingkitError):
         self.needed, self.there, self.n_spins, self.n_samples = needed, there, n_spins, n_samples
         super().__init__(
             f"{n_samples} samples of {n_spins} spins need {needed / 2**30:.1f} GiB beside the data, {there / 2**30:.1f} are free. "
-            "Screen on correlations (ridge=inf), which needs least, take fewer samples, or use a larger machine."
+            "TwoStageIsing(ridge=inf) needs least; or take fewer spins or samples, or a larger machine."
         )
 
 

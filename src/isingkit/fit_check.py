@@ -21,10 +21,12 @@ _MOST_SPINS = 2000  # beyond it chains take minutes
 _MOST_PAIRS = 4000
 _MOST_UPDATES = 3 * 10**9  # of spins in all chains: seconds
 _MUCH_WEAKER = 0.8  # of the data's correlations
+_MUCH_OFF = 0.2  # in the means
 _WEAKER = (
-    " The model's correlations are weaker than the data's: the network has only the couplings that the data are sure of, and many "
-    "small ones, or a cause that is no column, may be missing from it; or the method's couplings are shrunk."
+    " The model's correlations are weaker than the data's: small couplings that were set to zero or not found, shrunk couplings, "
+    "or a cause that is no column would do that."
 )
+_OFF = " The model as a whole is far from the data: take its edges as a ranking of pairs, and not the model for how data arise."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,13 +54,16 @@ class FitCheck:
             return f"The model could not be compared with the data: {self.problem}."
         off = float(np.sqrt(np.mean((self.data_means - self.model_means) ** 2)))
         both = np.isfinite(self.data_correlations) & np.isfinite(self.model_correlations)
-        apart = self.data_correlations[both] - self.model_correlations[both]
-        wrong = float(np.sqrt(np.mean(apart**2))) if both.any() else 0.0
+        data, model = self.data_correlations[both], self.model_correlations[both]
         overlap = float(np.minimum(self.data_shares, self.model_shares).sum())
+        if not both.any():
+            return f"Samples of the model differ from the data by {off:.3f} in the means; no pair of spins changes in both."
+        wrong = float(np.sqrt(np.mean((data - model) ** 2)))
+        is_weaker = off < _MUCH_OFF and _slope(data, model) < _MUCH_WEAKER
         return (
             f"Samples of the model differ from the data by {off:.3f} in the means and by {wrong:.3f} in the correlations "
             f"(root mean squares); the distributions of the sum of all spins overlap by {overlap:.0%}."
-            + (_WEAKER if both.any() and _slope(self.data_correlations[both], self.model_correlations[both]) < _MUCH_WEAKER else "")
+            + (_WEAKER if is_weaker else _OFF if off >= _MUCH_OFF else "")
         )
 
 
@@ -78,9 +83,10 @@ def fit_check(model: IsingModel, X: Any, *, sample_weight: Any = None, random_st
     """
     require_instance("model", model, IsingModel, "an IsingModel, such as model_ of a fitted estimator")
     packed = pack(X if isinstance(X, PackedSpins | Spins) else as_spins(X, missing="pairwise"))
-    if packed.n_spins != model.n_spins:
-        raise ModelMismatchError(left=model.names, right=packed.names, what="the model and the samples")
+    packed = _matched(packed, model)
     weights = None if sample_weight is None else as_weights(sample_weight, packed.n_samples)
+    if model.n_spins > _MOST_SPINS:
+        return _nothing(model, f"it has more than {_MOST_SPINS} spins, whose sampling would take long")
     pairs = _some_pairs(model)
     drawn, problem = _drawn(model, random_state)
     of_data = _moments(gram(packed, sample_weight=weights), pairs)
@@ -94,6 +100,23 @@ def fit_check(model: IsingModel, X: Any, *, sample_weight: Any = None, random_st
     )  # fmt: skip
 
 
+def _matched(packed: PackedSpins, model: IsingModel) -> PackedSpins:
+    """The samples with spins in the model's order, by name; by position where one of the two has none but x0, x1, ..."""
+    unnamed = tuple(f"x{i}" for i in range(model.n_spins))
+    if packed.n_spins != model.n_spins or (set(packed.names) != set(model.names) and unnamed not in (packed.names, model.names)):
+        raise ModelMismatchError(left=model.names, right=packed.names, what="the model and the samples")
+    if packed.names == model.names or set(packed.names) != set(model.names):
+        return packed
+    place = {name: j for j, name in enumerate(packed.names)}
+    return packed[:, [place[name] for name in model.names]]
+
+
+def _nothing(model: IsingModel, problem: str) -> FitCheck:
+    none, unknown = np.empty(0), np.full(model.n_spins, np.nan)
+    pairs, sums = np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int64)
+    return FitCheck(model.names, unknown, unknown, pairs, none, none, sums, none, none, 0, problem)
+
+
 def _slope(data: NDArray[np.float64], model: NDArray[np.float64]) -> float:
     """How large the model's correlations are, in units of the data's."""
     return float(data @ model / max(float(data @ data), 1e-300))
@@ -104,8 +127,6 @@ def _drawn(model: IsingModel, random_state: Seed) -> tuple[PackedSpins | None, s
     rng = generator(random_state)
     if model.n_spins <= _MOST_EXACT:
         return exact(model).sample(n_samples=_N_DRAWN, random_state=rng), None
-    if model.n_spins > _MOST_SPINS:
-        return None, f"it has more than {_MOST_SPINS} spins, whose sampling would take long"
     n_drawn = min(_N_DRAWN, max(2000, 2_000_000 // model.n_spins))
     longest = _MOST_UPDATES // (n_drawn * model.n_spins)
     usual = min(default_warm_up(model), longest)

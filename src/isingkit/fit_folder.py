@@ -20,6 +20,7 @@ from isingkit.exceptions import FolderExistsError
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, fingerprint
 
+_NO_MATTER = ("checkpoint", "n_jobs", "progress")  # to the answer
 COLUMNS = ("source", "target", "coupling", "std_error", "z", "p_value", "q_value")
 
 
@@ -55,7 +56,7 @@ def fit_of(estimator: Any, packed: PackedSpins, method: str, seed: int | None, w
     model = estimator.model_
     codings = estimator.mapping_ or [(-1, 1)] * model.n_spins  # samples that were drawn as spins
     mapping = {name: [_plain(value) for value in pair] for name, pair in zip(model.names, codings, strict=True)}
-    settings = {name: _plain(value) for name, value in sorted(estimator.get_params().items())}
+    settings = {name: _plain(value) for name, value in sorted(estimator.get_params().items()) if name not in _NO_MATTER}
     facts = Facts(
         n_spins=model.n_spins, n_samples=float(estimator.n_samples_), n_edges=model.n_edges, method=method, settings=settings,
         seed=seed, version=__version__, date=datetime.date.today().isoformat(), mapping=mapping, warnings=list(warnings),
@@ -94,6 +95,10 @@ def _take_place(new: Path, folder: Path) -> None:
     old = new.with_name(new.name + ".old")
     if not folder.exists():
         new.replace(folder)
+        return
+    if not any(folder.iterdir()):  # an empty folder stays what it is: somebody may be in it
+        for name in ("model.npz", "edges.csv", "report.html", "fit.json"):  # the last makes it a fit
+            (new / name).replace(folder / name)
         return
     folder.replace(old)
     try:

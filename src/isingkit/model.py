@@ -95,6 +95,7 @@ class IsingModel:
         """Write the graph as GraphML, for Gephi, Cytoscape, igraph, yEd."""
         import networkx
 
+        self._require_names_for_xml()
         with replacing(path) as temporary:
             networkx.write_graphml(self.to_networkx(), temporary)
 
@@ -102,11 +103,17 @@ class IsingModel:
         """Write the graph as GEXF, for Gephi. Edges weigh |J|, for weights below zero are not allowed there."""
         import networkx
 
+        self._require_names_for_xml()
         graph = self.to_networkx()
         for _, _, edge in graph.edges(data=True):
             edge["weight"] = abs(edge["coupling"])
         with replacing(path) as temporary:
             networkx.write_gexf(graph, temporary)
+
+    def _require_names_for_xml(self) -> None:
+        wrong = [name for name in self.names if any(ord(mark) < 32 and mark not in "\t\n\r" for mark in name)]
+        if wrong:
+            raise SettingError(setting="names", value=wrong[0], expected="without control characters, which XML cannot hold")
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the graph as JSON: nodes with fields, edges with couplings, as networkx's `node_link_graph` and D3 read it."""

@@ -309,6 +309,9 @@ def _from_file(path: Path) -> tuple[PackedSpins, int]:
     kind = "a file of packed spins"
     with open(path, "rb") as file:
         start = file.read(16)
+        if start[:7] == MAGIC[:7] and start[7:8].isdigit() and start[7:8] > MAGIC[7:]:
+            problem = f"it is of version {start[7:8].decode()} of the format, which a newer isingkit has written; update isingkit"
+            raise FileFormatError(path=path, kind="a file for this isingkit", problem=problem)
         if len(start) < 16 or start[:8] != MAGIC:
             raise FileFormatError(path=path, kind=kind, problem=f"it does not start with {MAGIC.decode()}")
         length = int.from_bytes(start[8:], "little")

@@ -22,6 +22,7 @@ COMMANDS = {
     "compare": "Compare methods on a file of data.",
     "reproduce": "Measure, predict and draw the paper's figures.",
     "theory": "Predict errors and the samples needed, without data.",
+    "bench": "Measure this machine with large networks.",
     "completion": "Make Tab complete commands and options.",
 }
 

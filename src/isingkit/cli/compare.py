@@ -39,11 +39,15 @@ def command(
 
     import isingkit as ik
     from isingkit.atomic import replacing
+    from isingkit.exceptions import MissingValuesError
     from isingkit.tables import listed, read_spins
 
-    reading = read_spins(
-        data, columns=listed(columns), drop=listed(drop), weights=weights, binarize=binarize, missing=missing, progress=True
-    )
+    try:
+        reading = read_spins(
+            data, columns=listed(columns), drop=listed(drop), weights=weights, binarize=binarize, missing=missing, progress=True
+        )
+    except MissingValuesError as error:
+        raise error.without_pairwise() from None
     model = ik.IsingModel.load(truth) if truth else None
     found = ik.compare(
         reading.packed, model, listed(methods) or None, sample_weight=reading.weights, held_out=held_out, random_state=seed,

@@ -26,6 +26,11 @@ def command(
 
     SOURCE is a folder that 'isingkit fit' has written, or a model, .npz.
     """
+    if group_by is not None and groups is None:
+        raise click.UsageError(
+            "--group-by says which column of --groups to take, but there are no --groups", click.get_current_context()
+        )
+
     from isingkit.atomic import replacing
     from isingkit.model import IsingModel
     from isingkit.report.contents import contents_in, contents_of_model, with_groups

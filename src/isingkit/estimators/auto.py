@@ -75,7 +75,7 @@ class AutoIsing(IsingEstimator):
     estimates_
         (n_spins, n_spins) array; row i is the directed refit of J_i.
     intercepts_
-        (n_spins,) array of fields, refitted to the couplings of `model_`.
+        (n_spins,) array of fields; those of the pseudolikelihood are refitted to the couplings of `model_`.
     model_
         The IsingModel of the edges.
     n_samples_

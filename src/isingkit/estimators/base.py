@@ -152,6 +152,8 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
 class GramEstimator(IsingEstimator):
     """An estimator that needs the pair sums of the data only."""
 
+    gram_: Gram  # of `partial_fit`: the pair sums so far
+
     def fit_gram(self, stat: Gram) -> Self:
         """Learn from a Gram, for instance one added up from chunks.
 
@@ -165,9 +167,35 @@ class GramEstimator(IsingEstimator):
         require_network(stat.n_rows, stat.n_spins)
         self.n_features_in_ = stat.n_spins
         self._set_names(stat.names)
+        self.__dict__.pop("gram_", None)
         return self._solve(stat, None, None, warned=False)
 
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from more rows of the same columns: as `fit` on all rows so far, of which only the pair sums are kept.
+
+        Values are read as in the first part, which should hold both values of every column.
+
+        Parameters
+        ----------
+        X
+            Rows, as for `fit`.
+        y
+            Ignored.
+        sample_weight
+            One weight for each row.
+        """
+        self._check_settings()
+        is_first = not hasattr(self, "gram_")
+        packed, weights = self._read(X, sample_weight, reset=is_first)
+        more = gram(packed, sample_weight=weights)
+        stat = more if is_first else self.gram_ + more
+        require_network(stat.n_rows, stat.n_spins)
+        self._solve(stat, None, None, warned=True)
+        self.gram_ = stat
+        return self
+
     def _learn(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> Self:
+        self.__dict__.pop("gram_", None)  # of parts, which this forgets
         return self._solve(gram(packed, sample_weight=weights), packed, weights, warned)
 
     def _solve(self, stat: Gram, packed: PackedSpins | None, weights: Matrix | None, warned: bool) -> Self:

@@ -64,7 +64,7 @@ def _samples(e: Evidence) -> Diagnosis:
     network, changes = e.network, e.network.normal.changes
     information = np.sqrt(max(float(np.median(network.curvatures[changes].sum(axis=1))), 1.0)) if changes.any() else 1.0
     typical = float(np.median(np.abs(e.deviates))) if len(e.deviates) else _TYPICAL * information
-    power, smallest = float(norm.cdf(typical - e.needed)), (e.needed + norm.ppf(0.9)) / information
+    power, smallest = float(norm.cdf(typical - e.needed)), float((e.needed + norm.ppf(0.9)) / information)
     words = f"with {network.shares.sum():.0f} rows a coupling must be about {smallest:.2f} to be found in nine of ten cases"
     if power < _LEAST_POWER:
         words += "; weaker ones are probably there and were missed: more rows would find more edges"
@@ -180,7 +180,7 @@ def _hidden(e: Evidence) -> Diagnosis:
     left[tuple(network.pairs.T)] = left[tuple(network.pairs.T[::-1])] = 0.0
     np.fill_diagonal(left, 0.0)
     np.clip(left, -6, 6, out=left)
-    value = _largest_eigenvalue(left) / (2 * np.sqrt(max(network.n_spins, 1)))
+    value = _largest_eigenvalue(left) / float(2 * np.sqrt(max(network.n_spins, 1)))
     serious = value > _MOST_LEFTOVER and network.n_spins > 10
     words = f"outside the network, deviates have an eigenvalue {value:.1f} times that of noise"
     if serious:

@@ -24,7 +24,8 @@ from isingkit._kernels.threads import n_threads, one_blas_thread, spread
 from isingkit.atomic import replacing
 from isingkit.estimators.normal import Matrix
 from isingkit.estimators.tasks import Run
-from isingkit.exceptions import CheckpointError, NotEnoughMemoryError, SettingError, StageTwoError
+from isingkit.exceptions import CheckpointError, SettingError, StageTwoError
+from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins, fingerprint, unpacked
 
 _BAND = 1024  # spins in a band
@@ -68,6 +69,10 @@ class Spins:
     @property
     def n_bands(self) -> int:
         return -(-self.packed.n_spins // _BAND)
+
+    def require_memory(self, n_bytes: int) -> None:
+        """Refuse what needs more memory than there is, before it starts."""
+        require_memory(n_bytes, n_spins=self.packed.n_spins, n_samples=self.packed.n_samples)
 
 
 def spins_of(packed: PackedSpins, fit_fields: bool) -> Spins:
@@ -148,7 +153,7 @@ class CorrelationScreen:
         n_words = self.spins.packed.words.shape[1]
         n_steps = nibbles.steps_of(n_words)
         if self._nibbles is None:
-            require_memory(self)
+            self.spins.require_memory(self.n_bytes)
             n_blocks = -(-self.spins.packed.n_spins // nibbles.COLUMNS)
             room = nibbles.strips(n_blocks, n_words)
             words = np.ascontiguousarray(self.spins.packed.words)
@@ -224,7 +229,7 @@ class DualScreen:
         """The inverse of L, Z and what it leaves of each spin, in double precision, a tile of spins at a time."""
         if self._z is not None:
             return
-        require_memory(self)
+        self.spins.require_memory(self.n_bytes)
         packed = self.spins.packed
         z, left = np.empty((packed.n_spins, packed.n_samples), np.float32), np.empty(packed.n_spins)
 
@@ -270,23 +275,6 @@ class DualScreen:
 def _passing(pairs: NDArray[np.int64], values: Matrix, prune: float) -> Kept:
     passes = (np.abs(values) > prune).any(axis=1)
     return Kept(pairs[passes], values[passes])
-
-
-def require_memory(screen: Screen) -> None:
-    """Refuse a screen that needs more memory than there is, before it starts."""
-    there, packed = _memory_there(), screen.spins.packed
-    if there is not None and screen.n_bytes > there:
-        raise NotEnoughMemoryError(needed=screen.n_bytes, there=there, n_spins=packed.n_spins, n_samples=packed.n_samples)
-
-
-def _memory_there() -> int | None:
-    """Bytes that can be had without swapping, where the system tells."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            found = dict(line.split(":", 1) for line in file)
-        return 1024 * int(found["MemAvailable"].split()[0])
-    except (OSError, KeyError, ValueError):
-        return None
 
 
 def screened(

@@ -24,10 +24,10 @@ _BLOCK = re.compile(r'<script type="application/json" id="contents">(.*?)</scrip
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a report shows: at most MOST_SPINS spins, those with the most coupling, and MOST_EDGES edges, the strongest."""
+    """What a report shows: at most MOST_SPINS spins, those of the strongest edges first, and MOST_EDGES edges, the strongest."""
 
     title: str
-    facts: dict[str, Any]  # of fit.json; of a model by itself only n_spins and n_edges
+    facts: dict[str, Any]  # of fit.json, codings instead of the mapping; of a model by itself only n_spins and n_edges
     spins: list[dict[str, Any]]  # name, field, degree, strength, influence, betweenness, group, x, y
     edges: list[dict[str, Any]]  # source and target by place in `spins`, coupling, std_error, z, p_value, q_value
     diagnostics: list[dict[str, Any]]  # check, words, serious
@@ -45,8 +45,15 @@ class Contents:
 
 def contents_of(fit: Fit, check: FitCheck | None, title: str) -> Contents:
     """The contents of the report of a fit."""
+    facts = asdict(fit.facts)
+    facts["codings"] = _codings(facts.pop("mapping"))
+    check_shown = (
+        check
+        if check is None or check.problem is None
+        else replace(check, names=(), data_means=np.empty(0), model_means=np.empty(0))
+    )
     diagnostics = [dict(one) for one in fit.diagnostics]
-    return _contents(fit.model, fit.edges, title, asdict(fit.facts), diagnostics, None if check is None else _plain(check))
+    return _contents(fit.model, fit.edges, title, facts, diagnostics, None if check_shown is None else _plain(check_shown))
 
 
 def contents_of_model(model: IsingModel, title: str) -> Contents:
@@ -60,8 +67,8 @@ def _contents(
 ) -> Contents:  # fmt: skip
     strengths, influence = abs(model.couplings).sum(axis=0), model.couplings.sum(axis=0)
     degrees = np.diff(model.couplings.indptr)
-    shown = np.sort(np.argsort(-strengths, kind="stable")[:MOST_SPINS])
     names = model.names
+    shown = _shown(model, rows, strengths)
     place = {names[i]: k for k, i in enumerate(shown)}
     edges = [
         {**edge, "source": place[edge["source"]], "target": place[edge["target"]]}
@@ -79,6 +86,16 @@ def _contents(
         for i, (x, y) in zip(shown, places, strict=True)
     ]  # fmt: skip
     return Contents(title, facts, spins, edges, diagnostics, check)
+
+
+def _shown(model: IsingModel, rows: Sequence[dict[str, Any]], strengths: Any) -> Any:
+    """Spins to show: all, or the ends of the strongest edges and then those with the most coupling."""
+    if model.n_spins <= MOST_SPINS:
+        return np.arange(model.n_spins)
+    place = {name: i for i, name in enumerate(model.names)}
+    ends = dict.fromkeys(place[edge[end]] for edge in rows[:MOST_SPINS] for end in ("source", "target"))
+    ranked = dict.fromkeys([*ends, *np.argsort(-strengths, kind="stable")[:MOST_SPINS].tolist()])
+    return np.sort(np.array(list(ranked)[:MOST_SPINS]))
 
 
 def with_groups(contents: Contents, groups: Mapping[str, str]) -> Contents:
@@ -99,6 +116,14 @@ def contents_in(page: Path) -> Contents:
         if isinstance(error, FileFormatError):
             raise
         raise FileFormatError(path=page, kind=kind, problem="its contents cannot be read") from error
+
+
+def _codings(mapping: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Values that became -1 and +1, how many columns have them, and the first of those."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, (low, high) in mapping.items():
+        found.setdefault((str(low), str(high)), []).append(name)
+    return [{"low": low, "high": high, "n_columns": len(names), "columns": names[:8]} for (low, high), names in found.items()]
 
 
 def _betweenness(model: IsingModel) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 import io
 import re
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -83,7 +84,8 @@ def _short(name: str) -> str:
 
 
 def _svg(draw: Callable[[Any], None], size: tuple[float, float], n_axes: int = 1) -> str:
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # the page's own fonts have it
         figure = Figure(figsize=size, layout="constrained")
         figure.patch.set_alpha(0)
         axes = figure.subplots(1, n_axes, sharey=n_axes > 1)

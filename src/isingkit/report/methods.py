@@ -31,6 +31,10 @@ WORDS: dict[str, str] = {
     "maximum-likelihood": "Couplings and fields maximise the exact likelihood, summed over all states.",
     "boltzmann": "Couplings and fields maximise the likelihood, its gradient measured by Monte Carlo (Boltzmann learning).",
 }
+REFITS: dict[str, str] = {
+    "bethe": "Values of couplings are by Bethe's formula, which is exact where the network is a tree.",
+    "linear": f"Values of couplings are those of linear regressions on neighbours. {_LINEAR}",
+}
 _RAVIKUMAR = (
     "P. Ravikumar, M. Wainwright, J. Lafferty, High-dimensional Ising model selection using l1-regularized logistic regression "
     "(2010)."

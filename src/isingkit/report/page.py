@@ -17,11 +17,11 @@ from markupsafe import Markup
 
 from isingkit import __version__
 from isingkit.report import figures
-from isingkit.report.contents import MOST_EDGES, MOST_SPINS, Contents
-from isingkit.report.methods import PAPER, REFERENCES, WORDS
+from isingkit.report.contents import Contents
+from isingkit.report.methods import PAPER, REFERENCES, REFITS, WORDS
 
 WIDTH, HEIGHT, MARGIN = 1200, 800, 60
-N_COLOURS = 8
+N_COLOURS = 12
 
 
 def html_page(contents: Contents) -> str:
@@ -39,10 +39,26 @@ def html_page(contents: Contents) -> str:
         contents=asdict(contents), title=contents.title, facts=contents.facts, style=style, viewer=viewer, version=__version__,
         spins=_drawn_spins(contents, groups), edges=_drawn_edges(contents), groups=groups, n_colours=N_COLOURS, width=WIDTH,
         height=HEIGHT, heat_map=Markup(figures.heat_map(contents)), centrality=Markup(figures.centrality(contents)), checks=checks,
-        check_words=None if check is None else check.words(), method_words=WORDS.get(method), reference=REFERENCES.get(method),
-        paper=PAPER, strongest=_strongest(contents), most_spins=MOST_SPINS, most_edges=MOST_EDGES, codings=_codings(contents),
-        is_judged=any(edge["q_value"] is not None for edge in contents.edges),
+        check_words=None if check is None else check.words(), method_words=_words(contents, method),
+        reference=REFERENCES.get(method),
+        paper=PAPER, strongest=_strongest(contents), codings=contents.facts.get("codings", []),
+        is_judged=any(edge["q_value"] is not None for edge in contents.edges), cut=_cut(contents, method),
+        has_intervals=any(edge["std_error"] is not None for edge in contents.edges),
     )  # fmt: skip
+
+
+def _words(contents: Contents, method: str) -> str | None:
+    """What the method did, as it was set."""
+    refit = contents.facts.get("settings", {}).get("refit", "pseudolikelihood")
+    words = WORDS.get(method)
+    return words if words is None or refit == "pseudolikelihood" else f"{words} {REFITS[refit]}"
+
+
+def _cut(contents: Contents, method: str) -> str | None:
+    """The threshold below which couplings were set to zero, where the method's own words do not tell of it."""
+    threshold = contents.facts.get("settings", {}).get("threshold")
+    is_told = method in ("auto", "linear", "ridge", "two-stage")
+    return None if is_told or not isinstance(threshold, float | int) or threshold <= 0 else f"{threshold:.3g}"
 
 
 def _drawn_spins(contents: Contents, groups: list[str]) -> list[dict[str, Any]]:
@@ -79,11 +95,3 @@ def _strongest(contents: Contents) -> str:
     names = [spin["name"] for spin in contents.spins]
     told = ", ".join(f"{names[edge['source']]} and {names[edge['target']]} ({edge['coupling']:+.2f})" for edge in some)
     return f"The strongest: {told}." if some else "There are no edges."
-
-
-def _codings(contents: Contents) -> list[tuple[str, str, list[str]]]:
-    """Values that became -1 and +1, each with the columns that have them."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for name, (low, high) in contents.facts.get("mapping", {}).items():
-        found.setdefault((str(low), str(high)), []).append(name)
-    return [(*pair, names) for pair, names in found.items()]

@@ -51,13 +51,13 @@
   function look(next) {
     view = next;
     svg.setAttribute("viewBox", `${view.x} ${view.y} ${view.width} ${view.height}`);
-    const zoom = whole.width / view.width;
+    const zoom = (svg.clientWidth || 900) / view.width; // pixels of the screen in one of the picture
     svg.style.setProperty("--zoom", zoom);
     const taken = [];
     for (const k of rank) {
       const lift = dots[k].firstElementChild.r.baseVal.value + 4 / zoom;
-      const [x, y, half] = [places[k][0], places[k][1] - lift, (4.2 * spins[k].name.length + 2) / zoom];
-      const free = taken.every((box) => Math.abs(box.x - x) > box.half + half || Math.abs(box.y - y) > 15 / zoom);
+      const [x, y, half] = [places[k][0], places[k][1] - lift, (3.5 * spins[k].name.length + 2) / zoom];
+      const free = taken.every((box) => Math.abs(box.x - x) > box.half + half || Math.abs(box.y - y) > 13 / zoom);
       const inside = x > view.x && x < view.x + view.width && y > view.y && y < view.y + view.height;
       const named = free && inside && taken.length < 150;
       if (named) taken.push({ x, y, half });
@@ -92,7 +92,7 @@
   function show(k) {
     const near = around[k].filter((e) => visible[e]);
     near.sort((a, b) => Math.abs(edges[b].coupling) - Math.abs(edges[a].coupling));
-    dots.forEach((dot, j) => { dot.classList.toggle("chosen", j === k); dot.classList.remove("near"); });
+    dots.forEach((dot, j) => { dot.classList.toggle("chosen", j === k); dot.classList.remove("near"); dot.setAttribute("aria-pressed", j === k); });
     lines.forEach((line) => line.classList.remove("near"));
     for (const e of near) { lines[e].classList.add("near"); dots[other(edges[e], k)].classList.add("near"); }
     svg.classList.add("choosing");
@@ -107,7 +107,7 @@
     }
     const facts = `${near.length} edge${near.length === 1 ? "" : "s"} shown; strength ${strength.toFixed(3)}, field ${signed(field)}`;
     const close = element("button", "Let go", { type: "button" });
-    close.addEventListener("click", () => choose(null));
+    close.addEventListener("click", () => { choose(null); dots[k].focus(); });
     at("panel").replaceChildren(element("h3", name), element("p", (group === null ? "" : `${group}; `) + facts), list, close);
   }
   const invitation = at("panel").firstElementChild;
@@ -116,6 +116,7 @@
     if (k !== null) { tab(k); bringIn(k); return show(k); }
     svg.classList.remove("choosing");
     for (const one of [...dots, ...lines]) one.classList.remove("chosen", "near");
+    for (const dot of dots) dot.setAttribute("aria-pressed", false);
     at("panel").replaceChildren(invitation);
   }
   function tab(k) {
@@ -147,6 +148,7 @@
     });
   });
   svg.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "+" || event.key === "=") zoom(1.4);
     else if (event.key === "-") zoom(1 / 1.4);
     else if (event.key === "0") look({ ...whole });
@@ -158,7 +160,7 @@
   svg.addEventListener("pointerdown", (event) => { held = { x: event.clientX, y: event.clientY, view }; dragged = false; });
   window.addEventListener("pointermove", (event) => {
     if (held === null) return;
-    const scale = view.width / svg.clientWidth;
+    const scale = 1 / svg.getScreenCTM().a;
     const across = (event.clientX - held.x) * scale, down = (event.clientY - held.y) * scale;
     if (Math.hypot(event.clientX - held.x, event.clientY - held.y) > 4) dragged = true;
     if (dragged) look({ ...held.view, x: held.view.x - across, y: held.view.y - down });
@@ -185,7 +187,7 @@
     const { words, matches, best, exact } = found();
     dots.forEach((dot) => dot.classList.remove("match"));
     for (const k of matches) dots[k].classList.add("match");
-    at("matches").textContent = words ? `${matches.length} name${matches.length === 1 ? "" : "s"} match.` : "";
+    at("matches").textContent = words ? `${matches.length} name${matches.length === 1 ? " matches" : "s match"}.` : "";
     if (exact || matches.length === 1) choose(best);
   });
   at("search").addEventListener("keydown", (event) => {
@@ -237,6 +239,7 @@
     const dark = document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
     document.documentElement.dataset.theme = dark === "dark" ? "light" : "dark";
   });
+  window.addEventListener("resize", () => look(view));
   look(view);
   filter(); // a browser that comes back remembers where the slider was
   document.documentElement.dataset.ready = "yes";

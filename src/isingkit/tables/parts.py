@@ -1,5 +1,7 @@
 """Arrays and Parquet files: two passes over their parts, the first to learn what columns hold."""
 
+import json
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -79,7 +81,7 @@ def read_parquet(asked: Asked) -> Reading:
     except Exception as error:  # pyarrow's own kinds, which we do not name
         raise _no_parquet(asked, error) from None
     with file:
-        names = tuple(file.schema_arrow.names)
+        names = tuple(name for name in file.schema_arrow.names if name not in _index_columns(file.schema_arrow))
         used = [names[place] for place in asked.chosen(names)] + ([asked.weights] if asked.weights is not None else [])
 
         def parts() -> Iterator[Any]:
@@ -95,6 +97,12 @@ def read_parquet(asked: Asked) -> Reading:
             lambda part, place: arrow_values(part.column(names[place])),
         )  # fmt: skip
         return _read_parts(source, asked)
+
+
+def _index_columns(schema: Any) -> set[str]:
+    """Columns that pandas keeps its row labels in."""
+    about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+    return {name for name in about.get("index_columns", []) if isinstance(name, str) and re.fullmatch(r"__index_level_\d+__", name)}
 
 
 def _no_parquet(asked: Asked, error: Exception) -> TableFileError:

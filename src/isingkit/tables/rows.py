@@ -48,9 +48,11 @@ class Asked:
             raise TableFileError(path=None, problem=f"there is no column '{unknown[0]}'; there are {there_are}")
         left_out = {*self.drop, self.weights}
         if self.columns:
-            chosen = [places[name] for name in self.columns if name not in left_out]
+            chosen = [places[name] for name in dict.fromkeys(self.columns) if name not in left_out]
         else:
             chosen = [place for place, name in enumerate(names) if name not in left_out]
+        if names and not chosen:
+            raise TableFileError(path=None, problem="no column is left of it")
         require_table([names[place] for place in chosen], len(chosen))
         return chosen
 

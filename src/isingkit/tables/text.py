@@ -28,6 +28,7 @@ from isingkit.tables.rows import Asked, Reading, Rows, progress_bar
 
 _CHUNK = 1 << 22  # bytes of text, and codes of spins, in memory at a time
 _HEAD = 1 << 16  # bytes looked at to tell names of columns from values
+_FEW = 4  # rows that tell nothing of whether the first is different
 _LONGEST = 1 << 17  # bytes of a cell, as for the csv module: what is longer is a quote that was never closed
 _MOST_VALUES = 20  # of a column that turns out to be no spin: enough for the message
 _BROKEN = (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError, csv.Error)
@@ -121,23 +122,33 @@ def _layout(head: bytes, is_all: bool, separator: str, path: Path) -> _Layout:
 
 
 def _has_titles(columns: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row holds names: texts that are no values, or the numbers of the columns."""
-    first = [column[0].strip() for column in columns]
+    """Whether the first row holds names of columns.
+
+    It does where some column has a text above numbers; where all cells are texts, or whatever, not found below them; and where
+    all are different numbers above columns of two others, as years are, or the numbers of the columns.
+    """
+    first, below = [column[0].strip() for column in columns], [{text.strip() for text in column[1:]} for column in columns]
     numbered = [[str(k + start) for k in range(len(first))] for start in (0, 1)]
     if len(first) > 2 and first in numbered:
         return True
-    return any(first) and all(not text or _is_title(column) for text, column in zip(first, columns, strict=True))
+    if not any(first) or not any(below):
+        return any(first) and all(_number(text) is None for text in first)
+    if any(_is_text(text) and all(not _is_text(other) for other in rest) for text, rest in zip(first, below, strict=True)):
+        return True
+    is_new = all(not text or text not in rest for text, rest in zip(first, below, strict=True))
+    if all(_number(text) is not None for text in first):
+        enough = len(columns[0]) > _FEW and all(len(rest) <= 2 for rest in below)  # numbers to be binarised are all new, too
+        return is_new and enough and len(set(first)) == len(first) > 1
+    return is_new and all(_number(text) is None for text in first)
 
 
-def _is_title(column: Sequence[str]) -> bool:
-    """Whether the first text is no number and is not found below: a name, then, and no value."""
-    first = column[0].strip()
-    return _number(first) is None and first.casefold() not in MISSING_WORDS and first not in {text.strip() for text in column[1:]}
+def _is_text(text: str) -> bool:
+    return bool(text) and text.casefold() not in MISSING_WORDS and _number(text) is None
 
 
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        return None if "_" in text else float(text)  # Python reads 1_0 as 10
     except ValueError:
         return None
 
