@@ -390,6 +390,17 @@ def test_a_scheduler_without_workers_is_told_as_well():
         pass
 
 
+def test_a_fit_on_a_cluster_without_workers_is_told(monkeypatch, samples):
+    monkeypatch.setattr(isingkit.dask, "_WAIT", 0.5)
+    with (
+        distributed.LocalCluster(n_workers=0, **HERE) as empty,
+        distributed.Client(empty) as client,
+        isingkit.dask.using(client),
+        pytest.raises(ex.WorkersLostError, match="there is none left"),
+    ):
+        ik.TwoStageIsing(ridge=np.inf, prune=0.25).fit(samples)
+
+
 def test_only_one_way_to_a_cluster_is_taken(capsys, spins, tmp_path):
     for wrong in ({}, {"scheduler": "tcp://127.0.0.1:1", "workers": 2}):
         with pytest.raises(ex.SettingError, match="scheduler must be an address"), isingkit.dask.connected(**wrong):

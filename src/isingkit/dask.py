@@ -44,7 +44,7 @@ from isingkit.worlds.sampling import sample as _sample
 __all__ = ["connected", "executor", "gram", "pack", "sample", "using"]
 
 _FAN = 4  # results that one task of a reduction combines
-_WAIT = 10.0  # seconds for a scheduler to answer
+_WAIT = 10.0  # seconds for a scheduler to answer, and for a first worker to be there
 
 
 # A cluster
@@ -131,7 +131,7 @@ def _spread(client: Client, work: Work, shared: Any, items: Sequence[Any]) -> It
     """Place in items and work(shared, item), as they are done; `shared` stays on the workers meanwhile."""
     if not items:
         return
-    there = client.scatter(shared, broadcast=True, hash=False)
+    there = client.scatter(shared, broadcast=True, hash=False, timeout=_WAIT)
     places = {client.submit(work, there, item, pure=False): place for place, item in enumerate(items)}
     try:
         for future in as_completed(list(places)):
@@ -147,8 +147,8 @@ def losses_told() -> Iterator[None]:
         yield
     except KilledWorker as error:
         raise WorkersLostError(problem=f"a task of theirs was tried {error.allowed_failures + 1} times") from error
-    except NoWorkerError as error:
-        raise WorkersLostError(problem="none came back") from error
+    except (NoWorkerError, TimeoutError) as error:
+        raise WorkersLostError(problem="there is none left") from error
     except CancelledError as error:
         raise WorkersLostError(problem="and with them the data they held") from error
 
