@@ -563,6 +563,16 @@ def test_a_fit_of_many_spins_is_resumed(capsys, tmp_path, monkeypatch):
     assert "more than 2000 spins" in (tmp_path / "found" / "report.html").read_text(encoding="utf-8")
 
 
+def test_what_does_not_fit_into_memory_is_refused_with_an_option_that_helps(capsys, tmp_path, monkeypatch):
+    ik.sample(ik.random_tree(n_spins=300, coupling=0.4, random_state=0), n_samples=100, random_state=1).save(
+        tmp_path / "many.spins"
+    )
+    monkeypatch.setattr("isingkit.memory.memory_there", lambda: 1_000_000)
+    code, _, err = run(capsys, "fit", str(tmp_path / "many.spins"), "-o", str(tmp_path / "found"))
+    assert code == 2
+    assert "--method two-stage --set ridge=inf needs least" in err
+
+
 def test_bench_scale_plants_and_finds_networks(capsys):
     code, out, _ = run(capsys, "bench", "scale", "--spins", "6000", "--samples", "1024", "--json")
     assert code == 0

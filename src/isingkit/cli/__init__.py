@@ -95,6 +95,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _as_options(error: IsingkitError) -> str:
     """The advice of an error in options of the command line instead of Python's arguments."""
     text = re.sub(r"\b(missing|binarize)='?([\w.]+)'?", r"--\1 \2", str(error).replace("the estimator or as_spins ", ""))
+    text = text.replace("TwoStageIsing(ridge=inf) needs", "--method two-stage --set ridge=inf needs")
     column = getattr(error, "column", None)
     return text if column is None else text.replace("Leave it out if", f"Leave it out with --drop {shlex.quote(column)} if")
 

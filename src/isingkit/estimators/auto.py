@@ -19,9 +19,12 @@ from isingkit.estimators.stability import Stability, stability_of
 from isingkit.estimators.two_stage import restricted_estimates
 from isingkit.exceptions import NoMeanFieldWarning, SettingError, require_number, warn
 from isingkit.gram import gram
+from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins
 from isingkit.spins import require_network
 from isingkit.worlds.graphs import Seed, generator
+
+_PAIRS, _VALUES = 9, 4  # numbers held for each pair of spins and each value of the table, as measured
 
 
 class AutoIsing(IsingEstimator):
@@ -121,6 +124,8 @@ class AutoIsing(IsingEstimator):
 
     def _learn(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> Self:
         weights = counts(weights)
+        n_bytes = 8 * packed.n_spins * (_PAIRS * packed.n_spins + _VALUES * packed.n_samples)
+        require_memory(n_bytes, n_spins=packed.n_spins, n_samples=packed.n_samples)
         normal = normal_equations(gram(packed, sample_weight=weights), self.fit_fields)
         if not warned:
             warn_of_constants(normal)
