@@ -8,7 +8,7 @@ demo: .venv/installed
 	$(BIN)/isingkit demo
 
 test: .venv/tested
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 check: .venv/tested
 	$(BIN)/ruff check .
