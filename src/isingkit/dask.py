@@ -3,7 +3,9 @@
 Retries, scheduling, spilling and dashboards are Dask's. Workers need this package, in the same version.
 """
 
+import gc
 import os
+import socket
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -16,6 +18,7 @@ import numpy as np
 try:
     import dask
     from distributed import Client, KilledWorker, LocalCluster, as_completed, default_client
+    from distributed.comm import get_address_host_port
     from distributed.scheduler import NoWorkerError
 except ImportError as error:
     raise ImportError("isingkit.dask needs dask and distributed: pip install 'isingkit[dask]'") from error
@@ -83,16 +86,26 @@ def connected(scheduler: str | None = None, *, workers: int | None = None, timeo
 
 @contextmanager
 def _client_of(address: str, timeout: float) -> Iterator[Client]:
-    try:
-        client = Client(address, timeout=timeout)
-    except (OSError, ValueError):  # refused, silent, no such host; no address at all
-        raise SchedulerUnreachableError(address=address, seconds=timeout) from None
+    client = _opened(address, timeout)
+    if client is None:
+        gc.collect()  # a Client that failed is closed here, and not within the start of another, where both would wait forever
+        raise SchedulerUnreachableError(address=address, seconds=timeout)
     with client:
         try:
             client.wait_for_workers(1, timeout=timeout)
         except TimeoutError:
             raise SchedulerUnreachableError(address=address, seconds=timeout) from None
         yield client
+
+
+def _opened(address: str, timeout: float) -> Client | None:
+    """A Client, or None where nobody answers; a plain connection is tried first, for it fails without leaving anything behind."""
+    try:
+        host, port = get_address_host_port(address)
+        socket.create_connection((host, port), timeout=timeout).close()
+        return Client(address, timeout=timeout)
+    except (OSError, ValueError):  # refused, silent, no such host; no address at all
+        return None
 
 
 @contextmanager
