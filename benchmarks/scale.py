@@ -8,7 +8,8 @@ import sklearn
 from sklearn.linear_model import LogisticRegression
 
 import isingkit as ik
-from isingkit.estimators.tiles import CorrelationScreen, DualScreen, spins_of
+from isingkit.estimators.bits import bits_of
+from isingkit.estimators.tiles import CorrelationScreen, DualScreen, n_bands
 from side_by_side import Claim, faster, seconds, within
 
 SAMPLES = 2048
@@ -23,17 +24,18 @@ def noise(n_spins: int, n_samples: int) -> ik.PackedSpins:
 
 def whole_screen(n_spins: int, n_samples: int) -> object:
     """Run all bands, kernels and nibbles ready."""
-    screen = CorrelationScreen(spins_of(noise(n_spins, n_samples), False), 0.5)
-    screen.band(screen.n_bands - 1)
-    return lambda: [screen.band(number) for number in range(screen.n_bands)]
+    screen = CorrelationScreen(bits_of(noise(n_spins, n_samples), False), 0.5)
+    last = n_bands(screen.bits) - 1
+    screen.band(last)
+    return lambda: [screen.band(number) for number in range(last + 1)]
 
 
 def against_products() -> list[Claim]:
     """Bands of 1024 spins with 50,000 others, and a float32 product with as many multiply-adds per sample."""
     n_spins, rows = 50_000, 1024
     packed = noise(n_spins, SAMPLES)
-    spins = spins_of(packed, False)
-    by_bits, by_ridge = CorrelationScreen(spins, 0.5), DualScreen(spins, 1.0, 0.5)
+    bits = bits_of(packed, False)
+    by_bits, by_ridge = CorrelationScreen(bits, 0.5), DualScreen(bits, 1.0, 0.5)
     floats = np.random.default_rng(0).standard_normal((8192, SAMPLES), dtype=np.float32)
     left, repeats = floats[:rows], n_spins // 8192
     assert len(by_bits.band(0).pairs) == 0  # noise of 2048 samples has no correlation of 0.5

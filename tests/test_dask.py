@@ -240,16 +240,17 @@ def test_a_screen_on_workers_finds_what_one_machine_finds(client, samples, ridge
 def test_what_bands_share_is_made_once_a_process(client, samples):
     """The screen that a worker holds is the one its tasks work on: no task leaves it as it was sent."""
     from isingkit.estimators import tiles
+    from isingkit.estimators.bits import bits_of
 
     def made(screen, number):
         tiles._one_band(screen, number)
-        assert screen._z is not None
-        return os.getpid(), id(screen._z)
+        assert screen._left is not None
+        return os.getpid(), id(screen._left)
 
-    screen = tiles.DualScreen(tiles.spins_of(samples, True), 1.0, 0.008)
+    screen = tiles.DualScreen(bits_of(samples, True), 1.0, 0.008)
     found = {result for _, result in isingkit.dask._spread(client, made, screen, [0, 1, 2, 3, 4, 5, 5, 5])}
     assert len(found) == len({pid for pid, _ in found})
-    assert screen._z is None  # nothing was made here
+    assert screen._left is None  # nothing was made here
 
 
 @pytest.fixture(scope="module")

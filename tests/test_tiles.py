@@ -16,7 +16,8 @@ from sklearn.base import clone
 import isingkit as ik
 from isingkit import exceptions as ex
 from isingkit._kernels import nibbles
-from isingkit.estimators import tiles, two_stage
+from isingkit.estimators import bits, tiles, two_stage
+from isingkit.estimators.bits import bits_of
 from isingkit.estimators.symmetric import RULES, symmetric_couplings
 from isingkit.memory import memory_there
 
@@ -25,8 +26,8 @@ from isingkit.memory import memory_there
 def by_tiles(monkeypatch):
     """Few spins count as many, and bands are small."""
     monkeypatch.setattr(two_stage, "_MOST_DENSE", 10)
-    monkeypatch.setattr(tiles, "_BAND", 192)
-    monkeypatch.setattr(tiles, "_TILE", 100)
+    monkeypatch.setattr(tiles, "BAND", 192)
+    monkeypatch.setattr(bits, "TILE", 128)
 
 
 def world(n_spins, n_samples, fields=0.0):
@@ -104,7 +105,7 @@ def test_both_ways_of_counting_find_the_pairs_of_the_gram(monkeypatch, rng, n_sa
     values[:, 40] = values[:, 3]
     values[rng.random(n_samples) < 0.3, 40] *= -1
     packed = ik.pack(ik.as_spins(values, mapping=[(-1, 1)] * 150))
-    spins = tiles.spins_of(packed, True)
+    spins = bits_of(packed, True)
     sums = ik.gram(packed).sums
     level = 3 / np.sqrt(n_samples)
     found = {}
@@ -123,9 +124,52 @@ def test_both_ways_of_counting_find_the_pairs_of_the_gram(monkeypatch, rng, n_sa
         assert [3, 40] in expected.tolist()
 
 
-def test_the_result_does_not_depend_on_the_number_of_threads(by_tiles):
+@pytest.mark.parametrize("n_samples", [1, 3, 64, 100, 2500])
+@pytest.mark.parametrize("has_shuffle", [True, False])
+def test_large_sums_are_all_found(monkeypatch, rng, n_samples, has_shuffle):
+    """All that pass, and of others only those within the error. 2500 samples overflow a 16-bit sum; heavy tails round worst."""
+    if has_shuffle and not nibbles.has_shuffle():
+        pytest.skip("this processor has no AVX2")
+    monkeypatch.setattr(nibbles, "has_shuffle", lambda: has_shuffle)
+    monkeypatch.setattr(bits, "TILE", 128)
+    n_spins, n_rows = 300, 70
+    values = rng.choice(np.array([-1, 1], np.int8), (n_samples, n_spins))
+    known = bits_of(ik.pack(ik.as_spins(values, mapping=[(-1, 1)] * n_spins)), False)
+    rows = rng.standard_t(3, (n_rows, n_samples))
+    rows[7] = 0.0
+    of_rows, of_spins = rng.random((2, n_rows)), rng.random((2, n_spins))
+    after = rng.integers(-1, n_spins, n_rows)
+    exact = rows @ values
+    sizes = np.abs(exact) * (of_rows.T @ of_spins)
+    level = float(np.quantile(sizes, 0.9))
+    later = np.arange(n_spins) > after[:, None]
+    found = known.large_sums(rows, level, of_rows, of_spins, after=after)
+    places = np.zeros_like(later)
+    places[tuple(found.T)] = True
+    assert places.sum() == len(found)
+    assert not (places & ~later).any()
+    assert (places | ~later)[sizes > level * (1 + 1e-6)].all()
+    error = np.abs(rows).sum(axis=1) * 4 / 127 + 1e-4 * np.abs(rows).max()  # half a unit, 2 * largest sum of four / 127, a look-up
+    error = np.maximum(error, n_samples / 8 * np.abs(rows).max(axis=1) * 8 / 127) * 1.01
+    assert ((np.abs(exact) + error[:, None]) * (of_rows.T @ of_spins) >= level * (1 - 1e-6))[places].all()
+    np.testing.assert_allclose(known.sums_of(rows, found), exact[tuple(found.T)], atol=1e-9)
+
+
+def test_products_of_samples_are_those_of_centred_spins(rng, monkeypatch):
+    monkeypatch.setattr(bits, "TILE", 64)
+    values = rng.choice(np.array([-1, 1], np.int8), (90, 150), p=[0.3, 0.7])
+    values[:, [3, 70]] = 1, -1
+    known = bits_of(ik.pack(ik.as_spins(values, mapping=[(-1, 1)] * 150)), True)
+    centred = values - values.mean(axis=0)
+    np.testing.assert_allclose(known.products_of_samples(), centred @ centred.T, atol=1e-10)
+    np.testing.assert_allclose(known.centred(slice(2, 80)), centred.T[2:80], atol=1e-15)
+
+
+@pytest.mark.parametrize(("ridge", "prune"), [(np.inf, 0.2), (0.5, 0.03)])
+def test_the_result_does_not_depend_on_the_number_of_threads(by_tiles, ridge, prune):
     samples = world(400, 150)
-    one, two = (ik.TwoStageIsing(ridge=np.inf, prune=0.2, n_jobs=n_jobs).fit(samples) for n_jobs in (1, 2))
+    one, two = (ik.TwoStageIsing(ridge=ridge, prune=prune, n_jobs=n_jobs).fit(samples) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one.stage_one_estimates_.toarray(), two.stage_one_estimates_.toarray())
     np.testing.assert_array_equal(one.estimates_.toarray(), two.estimates_.toarray())
 
 
@@ -181,8 +225,9 @@ def test_records_of_another_fit_are_refused(by_tiles, tmp_path):
 
 KILLED = """
 import sys, numpy as np, isingkit as ik
-from isingkit.estimators import tiles, two_stage
-two_stage._MOST_DENSE, tiles._BAND = 10, 64
+from isingkit.estimators import bits, tiles, two_stage
+from isingkit.estimators.bits import bits_of
+two_stage._MOST_DENSE, tiles.BAND = 10, 64
 fit = ik.TwoStageIsing(ridge=float(sys.argv[3]), prune=0.2, checkpoint=sys.argv[1]).fit(ik.PackedSpins.load(sys.argv[2]))
 fit.model_.save(sys.argv[4])
 """
@@ -227,9 +272,9 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_starts(by_tiles, mon
 
 
 @pytest.mark.parametrize("knob", ["ridge", "prune", "threshold"])
-def test_knobs_of_many_spins_are_numbers(by_tiles, knob):
-    with pytest.raises(ex.SettingError, match=f"{knob} must be a number, for more than 10 spins"):
-        ik.TwoStageIsing(**{knob: "auto"}).fit(world(400, 150))
+def test_knobs_of_many_spins_that_choose_themselves_take_all_pairs(by_tiles, knob):
+    fit = ik.TwoStageIsing(**{knob: "auto"}).fit(world(400, 150))
+    assert isinstance(fit.estimates_, np.ndarray)
 
 
 def test_too_many_candidates_are_told_as_ever(by_tiles):

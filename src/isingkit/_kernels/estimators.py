@@ -74,13 +74,46 @@ def edges(start, stop, estimates, threshold, rule):
 
 
 @njit(cache=True, nogil=True, fastmath=False)
+def solve(factor, x, size):
+    """Solve G x = b by Cholesky factors, L L' = G, in place: x is b on entry. False where G is as good as singular.
+
+    factor: at least (size, size), G in the lower triangle on entry, L on exit
+    """
+    for a in range(size):
+        row = factor[a]
+        whole = row[a]
+        for b in range(a):
+            other = factor[b]
+            dot = row[b]
+            for k in range(b):
+                dot -= row[k] * other[k]
+            row[b] = dot / other[b]
+        left = whole
+        for k in range(a):
+            left -= row[k] * row[k]
+        if not left > 1e-10 * whole:  # what the earlier unknowns leave unexplained of this one
+            return False
+        row[a] = np.sqrt(left)
+        dot = x[a]
+        for k in range(a):
+            dot -= row[k] * x[k]
+        x[a] = dot / row[a]
+    for a in range(size - 1, -1, -1):
+        dot = x[a]
+        for k in range(a + 1, size):
+            dot -= factor[k, a] * x[k]
+        x[a] = dot / factor[a, a]
+    return True
+
+
+@njit(cache=True, nogil=True, fastmath=False)
 def restricted_regressions(start, stop, normal, candidates, prune, most, sizes, estimates):
     """Least squares of spin i on the spins j with |candidates[i, j]| > prune, for spins start to stop.
 
     normal: (n_spins, n_spins) float64, S'S     candidates: (n_spins, n_spins) float64
     sizes: (n_spins,) int64, candidates of each spin     estimates: (n_spins, n_spins) float64, zero on entry
-    Gives the first spin whose system has more than `most` unknowns or is singular, or -1. The system is solved by
-    Cholesky factors: G[a, a] x = G[a, i], with L L' = G[a, a].
+    Gives the first spin whose system has more than `most` unknowns or is singular, or -1. The system:
+    G[a, a] x = G[a, i].
     """
     n_spins = len(normal)
     chosen = np.empty(n_spins, np.int64)
@@ -102,29 +135,8 @@ def restricted_regressions(start, stop, normal, candidates, prune, most, sizes, 
             for b in range(a + 1):
                 row[b] = mine[chosen[b]]
             x[a] = mine[i]
+        if not solve(factor, x, size):
+            return i
         for a in range(size):
-            row = factor[a]
-            whole = row[a]
-            for b in range(a):
-                other = factor[b]
-                dot = row[b]
-                for k in range(b):
-                    dot -= row[k] * other[k]
-                row[b] = dot / other[b]
-            left = whole
-            for k in range(a):
-                left -= row[k] * row[k]
-            if not left > 1e-10 * whole:  # what the earlier candidates leave unexplained of this one
-                return i
-            row[a] = np.sqrt(left)
-            dot = x[a]
-            for k in range(a):
-                dot -= row[k] * x[k]
-            x[a] = dot / row[a]
-        for a in range(size - 1, -1, -1):
-            dot = x[a]
-            for k in range(a + 1, size):
-                dot -= factor[k, a] * x[k]
-            x[a] = dot / factor[a, a]
             estimates[i, chosen[a]] = x[a]
     return -1

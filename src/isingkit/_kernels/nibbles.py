@@ -33,15 +33,23 @@ TABLES = np.array(
 )
 
 
+def has_shuffle() -> bool:
+    """Whether this processor, as numba compiles for it, has AVX2, whose byte shuffle looks up 32 bytes at once."""
+    return "+avx2" in _features()
+
+
 def wins_here() -> bool:
-    """Whether this processor, as numba compiles for it, has AVX2 and lacks a vector popcount."""
+    """Whether look-ups are the quickest way to count here: not where there is a vector popcount."""
+    return has_shuffle() and "+avx512vpopcntdq" not in _features()
+
+
+def _features() -> list[str]:
     features = numba.config.CPU_FEATURES
     if features is None:
         if numba.config.CPU_NAME is not None:
-            return False
+            return []
         features = binding.get_host_cpu_features().flatten()
-    enabled = features.split(",")
-    return "+avx2" in enabled and "+avx512vpopcntdq" not in enabled
+    return list(features.split(","))
 
 
 def steps_of(n_words: int) -> int:
@@ -155,7 +163,7 @@ def _count_tile(parts):
     return count
 
 
-_count_1, _count_2, _count_3, _count_4 = (_count_tile(parts) for parts in range(1, PARTS + 1))
+count_1, count_2, count_3, count_4 = (_count_tile(parts) for parts in range(1, PARTS + 1))
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -182,13 +190,13 @@ def subtract_differences(start, stop, nibbles, n_steps, tables, n_samples, sums)
                         skip = (offset + row) // LANES if other == block else 0  # vectors in which all j < i
                         first, at = column + skip * LANES, row * COLUMNS + skip * LANES
                         if skip == 0:
-                            _count_4(tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at)
+                            count_4(tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at)
                         elif skip == 1:
-                            _count_3(tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at)
+                            count_3(tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at)
                         elif skip == 2:
-                            _count_2(tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at)
+                            count_2(tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at)
                         else:
-                            _count_1(tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at)
+                            count_1(tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at)
                 for r in range(min(STRIP, len(sums) - first_row)):
                     i = first_row + r
                     row = sums[i, first_column:]

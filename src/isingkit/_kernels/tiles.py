@@ -3,8 +3,10 @@
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.estimators import solve
 from isingkit._kernels.gram import popcount
-from isingkit._kernels.nibbles import COLUMNS, SLAB, STEPS, STRIP, TRIPLE, _count_4
+from isingkit._kernels.nibbles import COLUMNS, SLAB, STEPS, STRIP, TRIPLE, count_4
+from isingkit._kernels.weighted_sums import room_for
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -30,7 +32,7 @@ def correlated_by_lookup(start, stop, nibbles, n_steps, tables, n_samples, spin_
                     n_triples = min(STEPS, n_steps - k) // TRIPLE
                     pair, column = (block * room + k) * COLUMNS + offset, (other * room + k) * COLUMNS
                     for row in range(0, STRIP, 2):
-                        _count_4(tables, flat_nibbles, pair + row, column, n_triples, flat_tile, row * COLUMNS)
+                        count_4(tables, flat_nibbles, pair + row, column, n_triples, flat_tile, row * COLUMNS)
                 for t in range(STRIP * COLUMNS):
                     flat_counts[t] += flat_tile[t]
             found, n_found = _passing(
@@ -77,42 +79,12 @@ def _passing(counts, first_row, first_column, width, n_samples, spin_sums, scale
             n_here += abs(m - np.float32(2) * np.float32(row[c]) - factor * sums[c]) > limit * limits[c]
         if n_here == 0:
             continue
-        if n_found + n_here > len(found):
-            larger = np.empty((2 * len(found) + n_here, 3), np.int64)
-            larger[:n_found] = found[:n_found]
-            found = larger
+        found = room_for(found, n_found, n_here)
         for c in range(max(0, i + 1 - first_column), width):
             if abs(m - np.float32(2) * np.float32(row[c]) - factor * sums[c]) > limit * limits[c]:
                 found[n_found, 0], found[n_found, 1], found[n_found, 2] = i, first_column + c, row[c]
                 n_found += 1
     return found, n_found
-
-
-@njit(cache=True, nogil=True, fastmath=False)
-def large_products(start, stop, products, first_column, limits_row, limits_column, rows):
-    """(row, column) of the entries of a tile with |products| above the smaller of two limits, for rows start to stop.
-
-    products: (n_rows, n_columns) float32     limits_row, limits_column: float32, of its rows and columns
-    rows: number of the first row; only columns above the row's own number count
-    """
-    found, n_found = np.empty((1024, 2), np.int64), 0
-    width = products.shape[1]
-    for r in range(start, stop):
-        row, own, i = products[r], limits_row[r], rows + r
-        n_here = 0
-        for c in range(width):
-            n_here += abs(row[c]) > min(own, limits_column[c])
-        if n_here == 0:
-            continue
-        if n_found + n_here > len(found):
-            larger = np.empty((2 * len(found) + n_here, 2), np.int64)
-            larger[:n_found] = found[:n_found]
-            found = larger
-        for c in range(max(0, i + 1 - first_column), width):
-            if abs(row[c]) > min(own, limits_column[c]):
-                found[n_found, 0], found[n_found, 1] = i, first_column + c
-                n_found += 1
-    return found[:n_found]
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -145,29 +117,7 @@ def regressions_on_candidates(start, stop, words, n_samples, sums, indptr, indic
                     x[a] = value
                 else:
                     factor[a, b] = value
-        for a in range(size):
-            row = factor[a]
-            whole = row[a]
-            for b in range(a):
-                other_row = factor[b]
-                dot = row[b]
-                for k in range(b):
-                    dot -= row[k] * other_row[k]
-                row[b] = dot / other_row[b]
-            left = whole
-            for k in range(a):
-                left -= row[k] * row[k]
-            if not left > 1e-10 * whole:
-                return i
-            row[a] = np.sqrt(left)
-            dot = x[a]
-            for k in range(a):
-                dot -= row[k] * x[k]
-            x[a] = dot / row[a]
-        for a in range(size - 1, -1, -1):
-            dot = x[a]
-            for k in range(a + 1, size):
-                dot -= factor[k, a] * x[k]
-            x[a] = dot / factor[a, a]
-            estimates[indptr[i] + a] = x[a]
+        if not solve(factor, x, size):
+            return i
+        estimates[indptr[i] : indptr[i + 1]] = x[:size]
     return -1

@@ -13,36 +13,37 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 from tqdm import tqdm
 
 from isingkit import __version__
-from isingkit._kernels import gram as gram_kernels
 from isingkit._kernels import nibbles
 from isingkit._kernels import tiles as kernels
 from isingkit._kernels.threads import n_threads, one_blas_thread, spread
 from isingkit.atomic import replacing
+from isingkit.estimators.bits import TILE, Bits
 from isingkit.estimators.normal import Matrix
 from isingkit.estimators.tasks import Run
 from isingkit.exceptions import CheckpointError, SettingError, StageTwoError
-from isingkit.memory import require_memory
-from isingkit.packing import PackedSpins, fingerprint, unpacked
+from isingkit.packing import PackedSpins, fingerprint
 
-_BAND = 1024  # spins in a band
-_TILE = 4096  # columns of a tile of products
-_PORTION = 512  # spins, samples or pairs of a product in double precision
+BAND = 1024  # spins in a band
+_PORTION = 512  # spins of a product in double precision
 _TRIFLE = 1e-4  # by which the quick test is more generous than the exact one, relatively; single precision errs by less
 _PREPARING = threading.Lock()
 _MOST_NIBBLES = 4 << 30  # bytes; beyond it pairs are counted by popcount, which needs the bits only
 
 
+def n_bands(bits: Bits) -> int:
+    """Bands of all spins."""
+    return -(-bits.n_spins // BAND)
+
+
 class Screen(Protocol):
     """A way to find the pairs of a band that pass."""
 
-    spins: "Spins"
+    bits: Bits
 
-    @property
-    def n_bands(self) -> int: ...
     @property
     def n_bytes(self) -> int: ...
     def settings(self) -> dict[str, Any]: ...
@@ -58,45 +59,13 @@ class Kept:
     values: Matrix  # (n_kept, 2): of j in the regression of i, and of i in that of j
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Spins:
-    """What both screens need to know of each spin."""
-
-    packed: PackedSpins
-    sums: Matrix  # (n_spins,): of spins; zero where fields are not fitted
-    scales: Matrix  # (n_spins,): sqrt(M - s^2 / M); infinite where a spin never changes
-
-    @property
-    def n_bands(self) -> int:
-        return -(-self.packed.n_spins // _BAND)
-
-    def require_memory(self, n_bytes: int) -> None:
-        """Refuse what needs more memory than there is, before it starts."""
-        require_memory(n_bytes, n_spins=self.packed.n_spins, n_samples=self.packed.n_samples)
-
-
-def spins_of(packed: PackedSpins, fit_fields: bool) -> Spins:
-    """Sums and scales of all spins, one pass over the bits."""
-    ones = np.empty(packed.n_spins, np.int64)
-    words, n_samples = packed.words, packed.n_samples
-    spread(gram_kernels.spin_sums, packed.n_spins, words, n_samples, ones, chunk=max(1, packed.n_spins // 64))
-    sums = ones / n_samples * n_samples if fit_fields else np.zeros(packed.n_spins)  # rounded as in `normal_equations`
-    scales = np.sqrt(n_samples - sums / n_samples * sums)
-    scales[np.abs(ones) == n_samples] = np.inf
-    return Spins(packed, sums, scales)
-
-
 @dataclass(slots=True, eq=False)
 class CorrelationScreen:
     """Pairs of large sample correlation: ridge without bound. M / 4 bytes a spin, where look-up tables count; else the bits."""
 
-    spins: Spins
+    bits: Bits
     prune: float
     _nibbles: Any = field(init=False, default=None)  # made when the first band needs them
-
-    @property
-    def n_bands(self) -> int:
-        return self.spins.n_bands
 
     @property
     def n_bytes(self) -> int:
@@ -105,7 +74,7 @@ class CorrelationScreen:
 
     def settings(self) -> dict[str, Any]:
         """What the result depends on, beside the data."""
-        return {"screen": "correlations", "prune": self.prune, "centred": bool(self.spins.sums.any())}
+        return {"screen": "correlations", "prune": self.prune, "centred": bool(self.bits.sums.any())}
 
     def prepare(self, n_jobs: int | None = None) -> None:
         """Make what all bands need, where it is not there yet."""
@@ -114,12 +83,12 @@ class CorrelationScreen:
 
     def band(self, number: int, n_jobs: int | None = None) -> Kept:
         """Pairs of the spins of one band with all later ones."""
-        packed, level = self.spins.packed, self.prune * (1 - _TRIFLE)
+        packed, level = self.bits.packed, self.prune * (1 - _TRIFLE)
         n_spins, n_samples = packed.n_spins, packed.n_samples
         n_blocks = -(-n_spins // nibbles.COLUMNS)
         sums, scales = np.zeros(n_blocks * nibbles.COLUMNS, np.float32), np.full(n_blocks * nibbles.COLUMNS, np.inf, np.float32)
-        sums[:n_spins], scales[:n_spins] = self.spins.sums, self.spins.scales
-        first, last = (-(-min(k * _BAND, n_spins) // nibbles.STRIP) for k in (number, number + 1))
+        sums[:n_spins], scales[:n_spins] = self.bits.sums, self.bits.scales
+        first, last = (-(-min(k * BAND, n_spins) // nibbles.STRIP) for k in (number, number + 1))
         if self._by_lookup():
             fixed = (*self._split(n_jobs), nibbles.TABLES, n_samples, sums, scales, level)
 
@@ -136,7 +105,7 @@ class CorrelationScreen:
     def _checked(self, found: NDArray[np.int64]) -> Kept:
         """The same numbers as `two_stage.correlations` has, to the last bit, and the exact test."""
         i, j, differ = found.T
-        n_samples, sums, scales = self.spins.packed.n_samples, self.spins.sums, self.spins.scales
+        n_samples, sums, scales = self.bits.packed.n_samples, self.bits.sums, self.bits.scales
         products = n_samples - 2 * differ
         forth = (products - sums[i] / n_samples * sums[j]) / scales[i] / scales[j]
         back = (products - sums[j] / n_samples * sums[i]) / scales[j] / scales[i]
@@ -146,18 +115,18 @@ class CorrelationScreen:
         return nibbles.wins_here() and self._n_nibbles() <= _MOST_NIBBLES
 
     def _n_nibbles(self) -> int:
-        packed = self.spins.packed
+        packed = self.bits.packed
         return -(-packed.n_spins // nibbles.COLUMNS) * nibbles.COLUMNS * nibbles.steps_of(packed.words.shape[1])
 
     def _split(self, n_jobs: int | None) -> tuple[Any, int]:
-        n_words = self.spins.packed.words.shape[1]
+        n_words = self.bits.packed.words.shape[1]
         n_steps = nibbles.steps_of(n_words)
         if self._nibbles is None:
-            self.spins.require_memory(self.n_bytes)
-            n_blocks = -(-self.spins.packed.n_spins // nibbles.COLUMNS)
+            self.bits.require_memory(self.n_bytes)
+            n_blocks = -(-self.bits.packed.n_spins // nibbles.COLUMNS)
             room = nibbles.strips(n_blocks, n_words)
-            words = np.ascontiguousarray(self.spins.packed.words)
-            unused = np.zeros(self.spins.packed.n_spins, np.int64)
+            words = np.ascontiguousarray(self.bits.packed.words)
+            unused = np.zeros(self.bits.packed.n_spins, np.int64)
             spread(nibbles.split, n_blocks, words, 0, n_words, n_steps, room, unused, chunk=16, n_jobs=n_jobs)
             self._nibbles = room
         return self._nibbles, n_steps
@@ -165,111 +134,79 @@ class CorrelationScreen:
 
 @dataclass(slots=True, eq=False)
 class DualScreen:
-    r"""Pairs of large ridge estimate, from an M x M matrix: \lambda N P = I - Z'Z, Z = L^{-1} S, L L' = S S' + \lambda N I.
+    r"""Pairs of large ridge estimate, from an M x M matrix: \lambda N P = I - S'Y, Y = (S S' + \lambda N I)^{-1} S.
 
-    Products are formed tile by tile in single precision, whose error is at most (M + 4) 2^{-24} |z_i| |z_j|; what could pass within
-    that is computed again in double precision. There BLAS keeps to one thread, in portions of one size, for how it rounds depends
-    on how it splits; threads of our own take portions.
+    Products of all spins with the columns of Y are rough; what could pass is computed again in double precision. There BLAS keeps
+    to one thread, in portions of one size, for how it rounds depends on how it splits; threads of our own take portions.
     """
 
-    spins: Spins
+    bits: Bits
     ridge: float
     prune: float
-    _z: Any = field(init=False, default=None)  # (n_spins, n_samples) float32
-    _inverse: Any = field(init=False, default=None)  # (n_samples, n_samples): of L
-    _left: Any = field(init=False, default=None)  # (n_spins,): 1 - |z_i|^2 = \lambda N P_ii
-
-    @property
-    def n_bands(self) -> int:
-        return self.spins.n_bands
+    _inverse: Any = field(init=False, default=None)  # (n_samples, n_samples): of L, where L L' = S S' + \lambda N I
+    _left: Any = field(init=False, default=None)  # (n_spins,): 1 - s_i . y_i = \lambda N P_ii
 
     @property
     def n_bytes(self) -> int:
-        """Memory beyond the bits themselves: Z in single precision, the inverse of L, and tiles."""
-        n_samples = self.spins.packed.n_samples
-        return 4 * self.spins.packed.n_spins * n_samples + 24 * n_samples**2 + 4 * _BAND * _TILE + 16 * _TILE * n_samples
+        """Memory beyond the bits themselves: these the other way round, the inverse of L, and a band of Y with its tables."""
+        n_samples = self.bits.n_samples
+        return self.bits.n_spins * (n_samples // 8 + 8) + 24 * n_samples**2 + 13 * BAND * n_samples + 8 * TILE * n_samples
 
     def settings(self) -> dict[str, Any]:
         """What the result depends on, beside the data."""
-        return {"screen": "ridge", "ridge": self.ridge, "prune": self.prune, "centred": bool(self.spins.sums.any())}
+        return {"screen": "ridge", "ridge": self.ridge, "prune": self.prune, "centred": bool(self.bits.sums.any())}
 
     def band(self, number: int, n_jobs: int | None = None) -> Kept:
         """Pairs of the spins of one band with all later ones."""
         self.prepare(n_jobs)
-        n_spins, n_samples = self.spins.packed.n_spins, self.spins.packed.n_samples
-        rows = slice(number * _BAND, min((number + 1) * _BAND, n_spins))
-        lengths = np.sqrt(1 - self._left)
-        error = (n_samples + 4) * 2.0**-24 * lengths[rows].max(initial=0.0) * lengths.max(initial=0.0)
-        limits = np.maximum(self.prune * self._left - error, 0.0).astype(np.float32)  # |z_i z_j| > prune P_ii
-        found = [np.empty((0, 2), np.int64)]
-        for first in range(rows.start, n_spins, _TILE):
-            columns = slice(first, min(first + _TILE, n_spins))
-            products = self._z[rows] @ self._z[columns].T
-            fixed = (products, first, limits[rows], limits[columns], rows.start)
-            found += spread(kernels.large_products, len(products), *fixed, chunk=128, n_jobs=n_jobs)
-        pairs = np.concatenate(found)
-        return self._checked(pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))], n_jobs)
-
-    def _checked(self, pairs: NDArray[np.int64], n_jobs: int | None) -> Kept:
-        """Estimates of these pairs in double precision, and the exact test."""
-        values = np.empty((len(pairs), 2))
-
-        def fill(start: int, stop: int) -> None:
-            i, j = pairs[start:stop].T
-            some, place = np.unique(np.concatenate([i, j]), return_inverse=True)
-            z = self._columns(some)
-            products = np.einsum("ij,ij->j", z[:, place[: len(i)]], z[:, place[len(i) :]])
-            values[start:stop] = products[:, None] / np.column_stack([self._left[i], self._left[j]])
-
-        with one_blas_thread():
-            spread(fill, len(pairs), chunk=_PORTION, n_jobs=n_jobs)
-        return _passing(pairs, values, self.prune)
+        rows = np.arange(number * BAND, min((number + 1) * BAND, self.bits.n_spins))
+        y, share = self.responses(rows, n_jobs), 1 / self._left
+        least = share.min()  # the larger of two shares is at most their sum less the smallest of all
+        of_rows, of_spins = np.stack([share[rows], np.ones(len(rows))]), np.stack([np.ones(len(share)), share - least])
+        pairs = self.bits.large_sums(y, self.prune * (1 - _TRIFLE), of_rows, of_spins, after=rows, n_jobs=n_jobs)
+        products = self.bits.sums_of(y, pairs, n_jobs)
+        pairs[:, 0] += number * BAND
+        return _passing(pairs, products[:, None] * share[pairs], self.prune)
 
     def prepare(self, n_jobs: int | None = None) -> None:
-        """The inverse of L, Z and what it leaves of each spin, in double precision, a tile of spins at a time."""
-        if self._z is not None:
+        """The inverse of L, and what it leaves of each spin, in double precision, a portion of spins at a time."""
+        if self._left is not None:
             return
-        self.spins.require_memory(self.n_bytes)
-        packed = self.spins.packed
-        z, left = np.empty((packed.n_spins, packed.n_samples), np.float32), np.empty(packed.n_spins)
+        self.bits.require_memory(self.n_bytes)
+        left = np.empty(self.bits.n_spins)
 
         def fill(start: int, stop: int) -> None:
-            columns = self._columns(slice(start, stop))
-            z[start:stop], left[start:stop] = columns.T, 1 - np.einsum("ij,ij->j", columns, columns)
+            z = self._reduced(slice(start, stop))
+            left[start:stop] = 1 - np.einsum("ij,ij->j", z, z)
 
         with one_blas_thread():
-            self._inverse = self._inverse_factor(n_jobs)
-            spread(fill, packed.n_spins, chunk=_PORTION, n_jobs=n_jobs)
-        self._z, self._left = z, left
+            self._inverse = self._inverse_factor()
+            spread(fill, self.bits.n_spins, chunk=_PORTION, n_jobs=n_jobs)
+        self._left = left
 
-    def _inverse_factor(self, n_jobs: int | None) -> Matrix:
-        packed = self.spins.packed
-        small: Matrix = np.zeros((packed.n_samples, packed.n_samples))
-        for first in range(0, packed.n_spins, _TILE):
-            design = self._design(slice(first, first + _TILE))
+    def responses(self, some: NDArray[np.int64], n_jobs: int | None = None) -> Matrix:
+        """Columns of Y, as rows: (n_some, n_samples)."""
+        y = np.empty((len(some), self.bits.n_samples))
 
-            def add(start: int, stop: int, design: Matrix = design) -> None:
-                small[start:stop, :stop] += design[start:stop] @ design[:stop].T  # the triangle below is all that is looked at
+        def fill(start: int, stop: int) -> None:
+            y[start:stop] = blas.dtrmm(1.0, self._inverse, self._reduced(some[start:stop]), lower=1, trans_a=1, overwrite_b=1).T
 
-            spread(add, packed.n_samples, chunk=_PORTION, n_jobs=n_jobs)
-        np.einsum("ii->i", small)[:] += self.ridge * packed.n_spins
+        with one_blas_thread():
+            spread(fill, len(some), chunk=_PORTION, n_jobs=n_jobs)
+        return y
+
+    def _reduced(self, some: Any) -> Matrix:
+        """Columns of L^{-1} S, (n_samples, n_some)."""
+        return np.asarray(blas.dtrmm(1.0, self._inverse, self.bits.centred(some).T, lower=1, overwrite_b=1))
+
+    def _inverse_factor(self) -> Matrix:
+        small = self.bits.products_of_samples()
+        np.einsum("ii->i", small)[:] += self.ridge * self.bits.n_spins
         before = np.diagonal(small).copy()
-        factor, trouble = lapack.dpotrf(small, lower=1)
+        factor, trouble = lapack.dpotrf(small.T, lower=1, overwrite_a=1)
         if trouble > 0 or (np.diagonal(factor) ** 2 / before).min() < 1e-13:
             raise SettingError(setting="ridge", value=self.ridge, expected="large enough for these data to be told from 0")
-        return np.asarray(lapack.dtrtri(factor, lower=1)[0])
-
-    def _columns(self, some: Any) -> Matrix:
-        """Columns of Z in double precision, (n_samples, n_some)."""
-        return np.asarray(self._inverse @ self._design(some))
-
-    def _design(self, some: Any) -> Matrix:
-        """Centred spins, Fortran order (n_samples, n_some); those that never change are zero."""
-        packed = self.spins.packed
-        values: Matrix = unpacked(np.ascontiguousarray(packed.words[some]), packed.n_samples, np.float64)
-        values -= (self.spins.sums[some] / packed.n_samples)[:, None]
-        values[np.isinf(self.spins.scales[some])] = 0.0
-        return values.T
+        return np.asarray(lapack.dtrtri(factor, lower=1, overwrite_c=1)[0])
 
 
 def _passing(pairs: NDArray[np.int64], values: Matrix, prune: float) -> Kept:
@@ -288,9 +225,9 @@ def screened(
     bands: dict[int, Kept] = {}
     if checkpoint is not None:
         bands = _resumed(checkpoint, screen, packed)
-    left = [number for number in range(screen.n_bands) if number not in bands]
+    left = [number for number in range(n_bands(screen.bits)) if number not in bands]
     done = enumerate(screen.band(number, n_jobs) for number in left) if run is None else run(_one_band, screen, left)
-    sizes = [packed.n_spins - number * _BAND for number in range(screen.n_bands)]  # a band's work
+    sizes = [packed.n_spins - number * BAND for number in range(n_bands(screen.bits))]  # a band's work
     with tqdm(total=sum(sizes), desc="screening pairs", unit=" spins", unit_scale=True, disable=not progress, delay=1) as bar:
         bar.initial = bar.n = sum(sizes[number] for number in bands)
         for place, kept in done:
@@ -300,7 +237,7 @@ def screened(
             if checkpoint is not None:
                 with replacing(_record(checkpoint, number)) as temporary, open(temporary, "wb") as file:
                     np.savez(file, pairs=kept.pairs, values=kept.values)
-    ordered = [bands[number] for number in range(screen.n_bands)]
+    ordered = [bands[number] for number in range(n_bands(screen.bits))]
     return Kept(np.concatenate([kept.pairs for kept in ordered]), np.concatenate([kept.values for kept in ordered]))
 
 
@@ -318,7 +255,7 @@ def _record(checkpoint: Path, number: int) -> Path:
 def _resumed(checkpoint: Path, screen: Screen, packed: PackedSpins) -> dict[int, Kept]:
     """Bands that an earlier run of the same data with the same settings has recorded; other records are refused."""
     checkpoint.mkdir(parents=True, exist_ok=True)
-    wanted = screen.settings() | {"data": fingerprint(packed), "band": _BAND, "version": __version__}
+    wanted = screen.settings() | {"data": fingerprint(packed), "band": BAND, "version": __version__}
     label = checkpoint / "screen.json"
     if not label.is_file():
         with replacing(label) as temporary:
@@ -331,7 +268,7 @@ def _resumed(checkpoint: Path, screen: Screen, packed: PackedSpins) -> dict[int,
     if found != wanted:
         raise CheckpointError(folder=checkpoint)
     bands = {}
-    for number in range(screen.n_bands):
+    for number in range(n_bands(screen.bits)):
         if _record(checkpoint, number).is_file():
             with np.load(_record(checkpoint, number)) as file:
                 bands[number] = Kept(file["pairs"], file["values"])
@@ -349,11 +286,11 @@ def as_candidates(kept: Kept, n_spins: int, prune: float) -> scipy.sparse.csr_ar
     return matrix
 
 
-def regressions_on_candidates(spins: Spins, candidates: scipy.sparse.csr_array, most: int, n_jobs: int | None) -> Any:
+def regressions_on_candidates(bits: Bits, candidates: scipy.sparse.csr_array, most: int, n_jobs: int | None) -> Any:
     """Least squares of each spin on its candidates, CSR like them; pair sums are counted where they are needed."""
-    packed, estimates = spins.packed, np.zeros(candidates.nnz)
+    packed, estimates = bits.packed, np.zeros(candidates.nnz)
     indptr, indices = candidates.indptr.astype(np.int64), candidates.indices.astype(np.int64)
-    fixed = (packed.words, packed.n_samples, spins.sums, indptr, indices, most, estimates)
+    fixed = (packed.words, packed.n_samples, bits.sums, indptr, indices, most, estimates)
     chunk = max(1, min(1024, packed.n_spins // (8 * n_threads(n_jobs))))
     failed = spread(kernels.regressions_on_candidates, packed.n_spins, *fixed, chunk=chunk, n_jobs=n_jobs)
     for spin in failed:

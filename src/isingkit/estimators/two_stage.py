@@ -11,6 +11,7 @@ from scipy.stats import norm
 from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import spread
 from isingkit.estimators.base import LinearEstimator
+from isingkit.estimators.bits import bits_of
 from isingkit.estimators.normal import Matrix, NormalEquations, refuse_duplicates
 from isingkit.estimators.ridge import ridge_estimates
 from isingkit.estimators.screen import best_ridge, noise_at
@@ -21,9 +22,8 @@ from isingkit.estimators.tiles import (
     as_candidates,
     regressions_on_candidates,
     screened,
-    spins_of,
 )
-from isingkit.exceptions import ConstantColumnWarning, SettingError, StageTwoError, require_number, warn
+from isingkit.exceptions import ConstantColumnWarning, StageTwoError, require_number, warn
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
 
@@ -37,7 +37,8 @@ class TwoStageIsing(LinearEstimator):
     """Couplings by ridge regression, pruned, then least squares on what is left, thresholded. [eq:stage1-threshold]
 
     Beyond 5000 spins nothing of the size of all pairs is stored: pairs are looked at tile by tile, and `estimates_` and
-    `stage_one_estimates_` are sparse (CSR), the latter with what passed only. The answers are the same. Knobs must then be numbers.
+    `stage_one_estimates_` are sparse (CSR), the latter with what passed only. The answers are the same. Where a knob is "auto",
+    rows have weights, or values are missing, all pairs must fit into memory.
 
     Stage one, ridge regression of each spin on all others, keeps estimates above `prune`, small enough to lose no coupling. Stage
     two, least squares of each spin on its few candidates, has far more samples than unknowns and finds the network even where there
@@ -138,29 +139,25 @@ class TwoStageIsing(LinearEstimator):
 
     def _learn(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> Self:
         many = packed.n_spins > _MOST_DENSE and packed.present is None and weights is None
-        if many and (self.ridge == "auto" or self.ridge == np.inf or packed.n_samples < packed.n_spins):
+        chosen = "auto" not in (self.ridge, self.prune, self.threshold)
+        if many and chosen and (self.ridge == np.inf or packed.n_samples < packed.n_spins):
             return self._learn_by_tiles(packed, warned)
         return super()._learn(packed, weights, warned)
 
     def _learn_by_tiles(self, packed: PackedSpins, warned: bool) -> Self:
-        for setting, value in (("ridge", self.ridge), ("prune", self.prune), ("threshold", self.threshold)):
-            if value == "auto":
-                raise SettingError(setting=setting, value=value, expected=f"a number, for more than {_MOST_DENSE} spins")
         self.ridge_, self.prune_, self.threshold_ = float(self.ridge), float(self.prune), float(self.threshold)
-        spins = spins_of(packed, self.fit_fields)
-        constant = np.isinf(spins.scales)
-        if constant.any() and not warned:
-            warn(ConstantColumnWarning(columns=[packed.names[j] for j in np.flatnonzero(constant)]))
-        screen = CorrelationScreen(spins, self.prune_) if np.isinf(self.ridge_) else DualScreen(spins, self.ridge_, self.prune_)
+        bits = bits_of(packed, self.fit_fields)
+        if not bits.changes.all() and not warned:
+            warn(ConstantColumnWarning(columns=[packed.names[j] for j in np.flatnonzero(~bits.changes)]))
+        screen = CorrelationScreen(bits, self.prune_) if np.isinf(self.ridge_) else DualScreen(bits, self.ridge_, self.prune_)
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
         kept = screened(screen, packed, checkpoint=checkpoint, n_jobs=self.n_jobs, progress=self.progress, run=asked())
         del screen  # and what it has taken of memory
         self.stage_one_estimates_ = as_candidates(kept, packed.n_spins, self.prune_)
         self.support_sizes_ = np.diff(self.stage_one_estimates_.indptr).astype(np.int64)
         most = packed.n_samples - 1 - int(self.fit_fields)
-        estimates = regressions_on_candidates(spins, self.stage_one_estimates_, most, self.n_jobs)
-        means = spins.sums / packed.n_samples
-        return self._finish(packed, packed.n_samples, estimates, means - estimates @ means, means)
+        estimates = regressions_on_candidates(bits, self.stage_one_estimates_, most, self.n_jobs)
+        return self._finish(packed, packed.n_samples, estimates, bits.means - estimates @ bits.means, bits.means)
 
     def _regress(
         self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: NDArray[np.float64] | None

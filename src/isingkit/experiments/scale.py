@@ -9,7 +9,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from isingkit._kernels.threads import n_threads
-from isingkit.estimators.tiles import CorrelationScreen, DualScreen, Screen, spins_of
+from isingkit.estimators.bits import bits_of
+from isingkit.estimators.tiles import BAND, CorrelationScreen, DualScreen, Screen
 from isingkit.estimators.two_stage import TwoStageIsing
 from isingkit.metrics import score
 from isingkit.packing import PackedSpins
@@ -66,26 +67,26 @@ def measure_scale(n_spins: int, n_samples: int, *, seed: int = 0, progress: bool
 
 
 def measure_rates(n_spins: int, n_samples: int, rounds: int = 5) -> Rates:
-    """Medians over rounds in which screens and product take turns; the product is of 4096 columns with themselves."""
+    """Medians over rounds in which screens and product take turns; the product is of 4096 columns with as many others."""
     rng = np.random.default_rng(0)
     words = rng.integers(0, 2**64, (n_spins, n_samples // 64), dtype=np.uint64)
     packed = PackedSpins(words, 64 * words.shape[1], tuple(f"x{k}" for k in range(n_spins)))
-    spins = spins_of(packed, False)
-    rivals: list[Screen] = [CorrelationScreen(spins, 0.5), DualScreen(spins, 1.0, 0.5)]
-    columns = rng.standard_normal((4096, packed.n_samples), dtype=np.float32)
+    bits = bits_of(packed, False)
+    rivals: list[Screen] = [CorrelationScreen(bits, 0.5), DualScreen(bits, 1.0, 0.5)]
+    columns, others = (rng.standard_normal((4096, packed.n_samples), dtype=np.float32) for _ in range(2))
     taken: list[list[float]] = [[], [], []]
     for counted in [False] + [True] * rounds:
         for place, rival in enumerate([*rivals, None]):
             start = time.perf_counter()
             if rival is None:
                 with threadpool_limits(n_threads(), user_api="blas"):
-                    columns @ columns.T
+                    columns @ others.T
             else:
                 rival.band(0)
             if counted:
                 taken[place].append(time.perf_counter() - start)
     screen, dual, product = (float(np.median(one)) for one in taken)
-    n_rows = min(n_spins, 1024)
+    n_rows = min(n_spins, BAND)
     pairs = n_rows * n_spins - n_rows**2 / 2
     return Rates(n_spins, packed.n_samples, pairs * packed.n_samples / screen, pairs * packed.n_samples / dual,
                  4096**2 * packed.n_samples / product)  # fmt: skip

@@ -1,0 +1,129 @@
+"""Bits: the spins of a large network, and what is computed from their bits when it is needed instead of being stored."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isingkit._kernels import gram as gram_kernels
+from isingkit._kernels import nibbles
+from isingkit._kernels import weighted_sums as kernels
+from isingkit._kernels.packing import pack_words
+from isingkit._kernels.threads import spread
+from isingkit.estimators.normal import Matrix
+from isingkit.gram import gram
+from isingkit.memory import require_memory
+from isingkit.packing import PackedSpins, unpacked
+
+TILE = 4096  # spins that are spread out at a time; a multiple of 64
+_SINGLE = 2.0**-24  # rounding of single precision
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bits:
+    """The bits of all spins, and the two numbers of each that everything needs."""
+
+    packed: PackedSpins
+    sums: Matrix  # (n_spins,): of spins; zero where fields are not fitted
+    scales: Matrix  # (n_spins,): sqrt(M - s^2 / M); infinite where a spin never changes
+
+    @property
+    def n_spins(self) -> int:
+        return self.packed.n_spins
+
+    @property
+    def n_samples(self) -> int:
+        return self.packed.n_samples
+
+    @property
+    def means(self) -> Matrix:
+        return self.sums / self.n_samples
+
+    @property
+    def changes(self) -> NDArray[np.bool_]:
+        return np.isfinite(self.scales)
+
+    def require_memory(self, n_bytes: float) -> None:
+        """Refuse what needs more memory than there is, before it starts."""
+        require_memory(n_bytes, n_spins=self.n_spins, n_samples=self.n_samples)
+
+    def centred(self, some: Any) -> Matrix:
+        """Centred spins, (n_some, n_samples); those that never change are zero."""
+        values: Matrix = unpacked(np.ascontiguousarray(self.packed.words[some]), self.n_samples, np.float64)
+        values -= self.means[some][:, None]
+        values[~self.changes[some]] = 0.0
+        return values
+
+    def products_of_samples(self) -> Matrix:
+        """(n_samples, n_samples): sums over spins of products of two samples, spins centred; by counting."""
+        words = np.zeros((self.n_samples, -(-self.n_spins // 64)), np.uint64)
+        shift, means = np.zeros(self.n_samples), np.where(self.changes, self.means, 0.0)
+        for first in range(0, self.n_spins, TILE):
+            some = slice(first, first + TILE)
+            values = unpacked(np.ascontiguousarray(self.packed.words[some]), self.n_samples, np.int8)
+            values[~self.changes[some]] = -1  # the same in all samples: no bit, and taken off below
+            spread(pack_words, -(-len(values) // 64), values, words[:, first // 64 : (first + TILE) // 64])
+            shift += means[some] @ values
+        n_constant = int((~self.changes).sum())
+        transposed = PackedSpins(words, self.n_spins, tuple(map(str, range(self.n_samples))))
+        products: Matrix = gram(transposed).sums - float(n_constant)
+        products -= shift
+        products -= shift[:, None]
+        products += means @ means
+        return products
+
+    def large_sums(
+        self, rows: Matrix, level: float, of_rows: Matrix, of_spins: Matrix, *, after: NDArray[np.int64] | None = None,
+        n_jobs: int | None = None,
+    ) -> NDArray[np.int64]:  # fmt: skip
+        """(n, 2): rows r and spins j, sorted, with |sum_m rows[r, m] s_jm| (of_rows[:, r] . of_spins[:, j]) > level.
+
+        All of them and some others that come near: the sums are rough, with an error that is known and allowed for.
+        of_rows: (2, n_rows)     of_spins: (2, n_spins)     all not negative     after: only spins j > after[r] count
+        """
+        after = np.full(len(rows), -1) if after is None else after
+        if nibbles.has_shuffle():
+            n_steps = 16 * self.packed.words.shape[1]
+            tables = np.empty((len(rows), n_steps, 16), np.uint8)
+            units, offsets, errors = np.empty(len(rows)), np.empty(len(rows)), np.empty(len(rows))
+            spread(kernels.tables_of, len(rows), rows, tables, units, offsets, errors, chunk=kernels.ROWS, n_jobs=n_jobs)
+        else:
+            single = rows.astype(np.float32)
+            errors = (self.n_samples + 4) * _SINGLE * np.sqrt(np.einsum("ij,ij->i", rows, rows) * self.n_samples)
+        own, found = np.asarray(of_rows, np.float32), [np.empty((0, 2), np.int64)]
+        for first in range(max(int(after.min(initial=self.n_spins)) + 1, 0) // TILE * TILE, self.n_spins, TILE):
+            words = np.ascontiguousarray(self.packed.words[first : first + TILE])
+            n_blocks = -(-len(words) // nibbles.COLUMNS)
+            others = np.zeros((2, n_blocks * nibbles.COLUMNS), np.float32)
+            others[:, : len(words)] = of_spins[:, first : first + TILE]
+            test = (after - first, own, others, level)
+            if nibbles.has_shuffle():
+                split = nibbles.strips(n_blocks, words.shape[1])
+                unused = np.zeros(len(words), np.int64)
+                spread(nibbles.split, n_blocks, words, 0, words.shape[1], split.shape[1], split, unused, chunk=4, n_jobs=n_jobs)
+                fixed: tuple[Any, ...] = (tables, units, offsets, errors, split, *test)
+                here = spread(kernels.large_sums_by_lookup, len(rows), *fixed, chunk=kernels.ROWS, n_jobs=n_jobs)
+            else:
+                products = single @ unpacked(words, self.n_samples, np.float32).T
+                here = spread(kernels.large_products, len(rows), products, errors, *test, chunk=kernels.ROWS, n_jobs=n_jobs)
+            found += [pairs + np.array([0, first]) for pairs in here]
+        pairs = np.concatenate(found)
+        return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+
+    def sums_of(self, rows: Matrix, pairs: NDArray[np.int64], n_jobs: int | None = None) -> Matrix:
+        """sum_m rows[r, m] s_jm of pairs (r, j)."""
+        sums = np.empty(len(pairs))
+        spread(kernels.sums_of_pairs, len(pairs), rows, self.packed.words, pairs, sums, chunk=4096, n_jobs=n_jobs)
+        return sums
+
+
+def bits_of(packed: PackedSpins, fit_fields: bool) -> Bits:
+    """Sums and scales of all spins, one pass over the bits."""
+    ones = np.empty(packed.n_spins, np.int64)
+    words, n_samples = packed.words, packed.n_samples
+    spread(gram_kernels.spin_sums, packed.n_spins, words, n_samples, ones, chunk=max(1, packed.n_spins // 64))
+    sums = ones / n_samples * n_samples if fit_fields else np.zeros(packed.n_spins)  # rounded as in `normal_equations`
+    scales = np.sqrt(n_samples - sums / n_samples * sums)
+    scales[np.abs(ones) == n_samples] = np.inf
+    return Bits(packed, sums, scales)
