@@ -25,7 +25,7 @@ from isingkit.memory import memory_there
 @pytest.fixture
 def by_tiles(monkeypatch):
     """Few spins count as many, and bands are small."""
-    monkeypatch.setattr(two_stage, "_MOST_DENSE", 10)
+    monkeypatch.setattr(two_stage, "MOST_DENSE", 10)
     monkeypatch.setattr(tiles, "BAND", 192)
     monkeypatch.setattr(bits, "TILE", 128)
 
@@ -38,7 +38,7 @@ def world(n_spins, n_samples, fields=0.0):
 def both_ways(estimator, samples, monkeypatch):
     few = clone(estimator)
     with monkeypatch.context() as patch:
-        patch.setattr(two_stage, "_MOST_DENSE", 10**9)
+        patch.setattr(two_stage, "MOST_DENSE", 10**9)
         few.fit(samples)
     many = clone(estimator).fit(samples)
     assert scipy.sparse.issparse(many.estimates_)
@@ -50,7 +50,7 @@ def both_ways(estimator, samples, monkeypatch):
 @pytest.mark.parametrize("fit_fields", [True, False])
 def test_tiles_give_the_same_answers_as_all_pairs_at_two_thousand_spins(monkeypatch, ridge, fit_fields):
     """Pair for pair: candidates and correlations to the last bit; ridge estimates to rounding."""
-    monkeypatch.setattr(two_stage, "_MOST_DENSE", 1000)
+    monkeypatch.setattr(two_stage, "MOST_DENSE", 1000)
     samples = world(2000, 600, fields=0.2 if fit_fields else 0.0)
     estimator = ik.TwoStageIsing(ridge=ridge, prune=0.12 if ridge == np.inf else 0.03, threshold=0.15, fit_fields=fit_fields)
     few, many = both_ways(estimator, samples, monkeypatch)
@@ -227,7 +227,7 @@ KILLED = """
 import sys, numpy as np, isingkit as ik
 from isingkit.estimators import bits, tiles, two_stage
 from isingkit.estimators.bits import bits_of
-two_stage._MOST_DENSE, tiles.BAND = 10, 64
+two_stage.MOST_DENSE, tiles.BAND = 10, 64
 fit = ik.TwoStageIsing(ridge=float(sys.argv[3]), prune=0.2, checkpoint=sys.argv[1]).fit(ik.PackedSpins.load(sys.argv[2]))
 fit.model_.save(sys.argv[4])
 """

@@ -4,23 +4,24 @@ import numpy as np
 from numba import njit
 
 from isingkit._kernels.elementary import exp, tanh
+from isingkit._kernels.sources import covariance, spin_row
 
 _LEAST_SHARED = 0.64  # variance of the mean of two directed couplings, at least, in units of that of either
 KEPT = 0  # in the order of elimination
 _STEPS = 30
+_MOST_STEPS = 100  # of Newton's method for a field, each at most 1
 _SHORT = 1e-4  # step of Newton's method after which the next would be about its square
 _ALIKE = 0.9  # correlation of spins that no data can tell apart
 _ATOM = 0.4  # what v is at least, where all of a tail is one outcome
-_NEARLY = 1.0  # by so much less may a rival serve
-_SMALL = 2.0  # a score so many standard errors away or less needs no better tail, nor does a spin make a rival by it
+SMALL = 2.0  # a score so many standard errors away or less needs no better tail
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def eliminate(start, stop, normal, indptr, indices, n_samples, cost, order):
+def eliminate(start, stop, source, indptr, indices, n_samples, cost, order):
     """Drop the weakest candidate of spin i in least squares, again and again, while that costs less than `cost`.
 
-    normal: (n_spins, n_spins), S'S     indptr, indices: candidates, CSR     order: like indices,
-    overwritten: 1 for the first that was dropped, and so on; KEPT for those that were not
+    source: as `covariance` takes it     indptr, indices: candidates, CSR     order: like indices, overwritten:
+    1 for the first that was dropped, and so on; KEPT for those that were not
     A candidate costs the rise of M log RSS. With B the inverse of G[a, a], x = B G[a, i]: dropping j raises RSS by x_j^2 / B_jj.
     """
     for i in range(start, stop):
@@ -29,14 +30,14 @@ def eliminate(start, stop, normal, indptr, indices, n_samples, cost, order):
             continue
         block, right = np.empty((size, size)), np.empty(size)
         for a in range(size):
-            row = normal[indices[first + a]]
-            for b in range(size):
-                block[a, b] = row[indices[first + b]]
+            for b in range(a + 1):
+                block[a, b] = block[b, a] = covariance(source, indices[first + a], indices[first + b])
             block[a, a] *= 1 + 1e-9
-            right[a] = row[i]
+            right[a] = covariance(source, indices[first + a], i)
         inverse = np.linalg.inv(block)
         x = np.dot(inverse, right)
-        left = max(normal[i, i] - np.dot(x, right), 1e-9 * normal[i, i])
+        whole = covariance(source, i, i)
+        left = max(whole - np.dot(x, right), 1e-9 * whole)
         alive = np.ones(size, np.bool_)
         order[first : first + size] = KEPT
         for number in range(size):
@@ -110,28 +111,105 @@ def _rows_seen(own, design, weights, seen):
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def refit(start, stop, chosen, spins, weights, indptr, indices, ridges, fields, couplings, inverses, places, residuals, curvatures):
+def _design(i, spins, n_samples, indptr, indices):
+    """Ones and the neighbours of spin i, (1 + n_neighbours, n_samples)."""
+    first, size = indptr[i], indptr[i + 1] - indptr[i] + 1
+    design = np.empty((size, n_samples))
+    design[0] = 1.0
+    for a in range(1, size):
+        spin_row(spins, indices[first + a - 1], design[a])
+    return design
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def refit(
+    start, stop, chosen, spins, weights, indptr, indices, ridges, fields, couplings, inverses, places, information, seen, residuals
+):
     """Logistic regressions of the chosen spins, from the one at `start` to that at `stop`, on their neighbours.
 
-    spins: (n_spins, n_samples), 0 where missing     indptr, indices: neighbours, CSR
-    fields: (n_spins,)     couplings: like indices
-    inverses: inverse Hessians, spin after spin, from `places` on     residuals, curvatures: (n_spins, n_samples)
+    spins: as `spin_row` takes them     indptr, indices: neighbours, CSR     fields: (n_spins,)     couplings: like indices
+    inverses: inverse Hessians, spin after spin, from `places` on     information: (n_spins,), sums of w (1 - m^2)
+    seen: (n_spins,), weight of the rows with nothing missing     residuals: (n_chosen, n_samples), w (s - m)
     All but what describes the problem is overwritten.
     """
-    n_samples = spins.shape[1]
-    seen, state = np.empty(n_samples), np.empty(n_samples)
+    n_samples = len(weights)
+    own, rows, state, curvature = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
     for number in range(start, stop):
         i = chosen[number]
-        first, size = indptr[i], indptr[i + 1] - indptr[i] + 1
-        design, x = np.empty((size, n_samples)), np.zeros(size)
-        design[0] = 1.0
-        for a in range(1, size):
-            design[a] = spins[indices[first + a - 1]]
-        _rows_seen(spins[i], design, weights, seen)
-        hessian = _logistic(spins[i], design, seen, ridges, x, state, residuals[i], curvatures[i])
+        design = _design(i, spins, n_samples, indptr, indices)
+        x = np.zeros(len(design))
+        spin_row(spins, i, own)
+        _rows_seen(own, design, weights, rows)
+        hessian = _logistic(own, design, rows, ridges, x, state, residuals[number], curvature)
         inverses[places[i] : places[i + 1]] = np.linalg.inv(hessian).ravel()
-        fields[i] = x[0]
-        couplings[first : first + size - 1] = x[1:]
+        fields[i], information[i], seen[i] = x[0], curvature.sum(), rows.sum()
+        couplings[indptr[i] : indptr[i + 1]] = x[1:]
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def residuals_of(start, stop, chosen, spins, weights, indptr, indices, fields, couplings, residuals):
+    """residuals[number] = w (s - m) of spin chosen[number], in the network as it is."""
+    n_samples = len(weights)
+    own, rows, curvature = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
+    for number in range(start, stop):
+        i = chosen[number]
+        design = _design(i, spins, n_samples, indptr, indices)
+        spin_row(spins, i, own)
+        _rows_seen(own, design, weights, rows)
+        x = np.empty(len(design))
+        x[0], x[1:] = fields[i], couplings[indptr[i] : indptr[i + 1]]
+        _responses(own, np.dot(x, design), rows, residuals[number], curvature)
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def fields_given(start, stop, spins, weights, indptr, indices, couplings, ridge, fields):
+    """Fields of spins start to stop where couplings are given: Newton's method for sum_m w_m (s_m - tanh(H + sum_j J_j s_jm)) = 0.
+
+    fields: (n_spins,), a start on entry     ridge: on the squares of fields
+    """
+    n_samples = len(weights)
+    own, rows, curvature, residual = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
+    for i in range(start, stop):
+        design = _design(i, spins, n_samples, indptr, indices)
+        spin_row(spins, i, own)
+        _rows_seen(own, design, weights, rows)
+        local = np.zeros(n_samples)
+        for a in range(1, len(design)):
+            local += couplings[indptr[i] + a - 1] * design[a]
+        for _ in range(_MOST_STEPS):
+            _responses(own, local + fields[i], rows, residual, curvature)
+            step = (residual.sum() - ridge * fields[i]) / (curvature.sum() + ridge)
+            step = min(max(step, -1.0), 1.0)
+            fields[i] += step
+            if abs(step) < 1e-9:
+                break
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def unexplained_of_pairs(start, stop, source, pairs, indptr, indices, left):
+    """left[p] = share of the variance of spin j that the neighbours of spin i do not explain, in least squares; (i, j) = pairs[p].
+
+    source: as `covariance` takes it     pairs: sorted by i, so that what its neighbours say of each other is found once
+    """
+    last, size = -1, 0
+    chosen, scales, inverse = np.empty(0, np.int64), np.empty(0), np.empty((0, 0))
+    for p in range(start, stop):
+        i, j = pairs[p]
+        if i != last:
+            last, chosen = i, indices[indptr[i] : indptr[i + 1]]
+            size = len(chosen)
+            near, scales = np.empty((size, size)), np.empty(size)
+            for a in range(size):
+                scales[a] = np.sqrt(max(covariance(source, chosen[a], chosen[a]), 1e-300))
+            for a in range(size):
+                for b in range(a):
+                    near[a, b] = near[b, a] = covariance(source, chosen[a], chosen[b]) / (scales[a] * scales[b])
+                near[a, a] = 1.0 + 1e-6
+            inverse = np.linalg.inv(near)
+        part, own = np.empty(size), np.sqrt(max(covariance(source, j, j), 1e-300))
+        for a in range(size):
+            part[a] = covariance(source, chosen[a], j) / (scales[a] * own)
+        left[p] = 1.0 - np.dot(part, np.dot(inverse, part))
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -202,7 +280,7 @@ def tail(first, second, lever, other, weights, score, variance):
     r + log(v / r) / r has nearly normal tails, even where spins hardly ever change.
     """
     plain, size = score / np.sqrt(variance), abs(score)
-    if abs(plain) < _SMALL:
+    if abs(plain) < SMALL:
         return plain
     sign = 1.0 if score > 0 else -1.0
     reach = 40.0 / (2 + np.abs(lever).max() + np.abs(other).max())
@@ -248,49 +326,44 @@ def _given(i, j, rival, spins, weights, indptr, indices, ridges, fields, couplin
 
     means, residual: (n_samples,), overwritten with m and s - m; 1 and 0 in rows that lack s_i or one of its neighbours
     """
-    n_samples, size = spins.shape[1], 1
+    n_samples, size = len(weights), 1
     most = indptr[i + 1] - indptr[i] + 2
     design, x = np.empty((most, n_samples)), np.zeros(most)
     design[0], x[0] = 1.0, fields[i]
     for k in range(indptr[i], indptr[i + 1]):
         if indices[k] != j:
-            design[size], x[size] = spins[indices[k]], couplings[k]
+            spin_row(spins, indices[k], design[size])
+            x[size] = couplings[k]
             size += 1
     if rival >= 0:
-        design[size] = spins[rival]
+        spin_row(spins, rival, design[size])
         size += 1
-    seen, field, curvature = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
-    _rows_seen(spins[i], design[:size], weights, seen)
-    hessian = _logistic(spins[i], design[:size], seen, ridges, x[:size], field, residual, curvature)
+    own, seen, field, curvature = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
+    spin_row(spins, i, own)
+    _rows_seen(own, design[:size], weights, seen)
+    hessian = _logistic(own, design[:size], seen, ridges, x[:size], field, residual, curvature)
     for k in range(n_samples):
         residual[k] = residual[k] / seen[k] if seen[k] > 0 else 0.0
-        means[k] = spins[i, k] - residual[k] if seen[k] > 0 else 1.0
+        means[k] = own[k] - residual[k] if seen[k] > 0 else 1.0
     return design[:size], np.linalg.inv(hessian), curvature
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def _rival(i, j, least, spins, single, weights, indptr, indices, residual, curvature):
-    """The spin, no neighbour of i, that would serve its regression without j best, with a deviate of at least `least`; or -1.
-
-    Spins that are nearly the same as j are none: the data cannot tell them apart.
-    """
-    sizes = np.abs(np.dot(single, (weights * residual).astype(np.float32))) / np.sqrt(max(curvature.sum(), 1e-9))
-    sizes[i], sizes[j] = 0.0, 0.0
-    for k in range(indptr[i], indptr[i + 1]):
-        sizes[indices[k]] = 0.0
-    best = sizes.argmax()
-    if sizes[best] <= least:
-        return -1
-    total = weights.sum()
-    mean, other = np.dot(weights, spins[best]) / total, np.dot(weights, spins[j]) / total
-    covariance = np.dot(weights, spins[best] * spins[j]) / total - mean * other
-    return -1 if covariance**2 > _ALIKE**2 * (1 - mean**2) * (1 - other**2) else best
+def alike(start, stop, pairs, spins, weights, found):
+    """found[p] = whether the spins of pairs[p] are so strongly correlated that no data can tell them apart."""
+    total, first, second = weights.sum(), np.empty(len(weights)), np.empty(len(weights))
+    for p in range(start, stop):
+        spin_row(spins, pairs[p, 0], first)
+        spin_row(spins, pairs[p, 1], second)
+        mean, other = np.dot(weights, first) / total, np.dot(weights, second) / total
+        covariance = np.dot(weights, first * second) / total - mean * other
+        found[p] = covariance**2 > _ALIKE**2 * (1 - mean**2) * (1 - other**2)
 
 
 @njit(cache=True, nogil=True, fastmath=False)
 def _deviate(i, j, first, second, spins, weights, indptr, indices, ridges, fields, couplings, means, residuals):
     """Signed normal deviate of one coupling given neighbours and rivals of both spins; and the curvatures of both regressions."""
-    n_samples = spins.shape[1]
+    n_samples = len(weights)
     fit = (spins, weights, indptr, indices, ridges, fields, couplings)
     regressions = (_given(i, j, first, *fit, means[0], residuals[0]), _given(j, i, second, *fit, means[1], residuals[1]))
     levers, wanted = np.empty((2, n_samples)), np.empty(n_samples)
@@ -309,40 +382,36 @@ def _deviate(i, j, first, second, spins, weights, indptr, indices, ridges, field
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def test_couplings(start, stop, pairs, needed, single, spins, weights, indptr, indices, ridges, fields, couplings, deviates):
-    """deviates[p] = signed normal deviate of the coupling of pairs[p] in the network without it.
+def test_couplings(
+    start, stop, pairs, rivals, spins, weights, indptr, indices, ridges, fields, couplings, deviates, residuals, information
+):
+    """deviates[p] = signed normal deviate of the coupling of pairs[p] in the network without it, given rivals[p] or none (-1).
 
     Without a coupling, s_i and s_j are independent given the neighbours of both, with means m_i and m_j from their regressions. The
     score is the sum of s_i s_j - m_i m_j = r_i r_j + r_i m_j + r_j m_i, r = s - m, where m_j is cleared of what the regression of i
-    could have made of it, and m_i likewise: the likelihood's own score, given the neighbours. Where another spin would serve the
-    regression of i nearly as well as j, it may be the true neighbour, and j may only be near it: the coupling must hold given that
-    rival, too. Deviates below `needed` do not matter. single: spins in single precision     deviates: (n_pairs,), overwritten
+    could have made of it, and m_i likewise: the likelihood's own score, given the neighbours.
+    deviates: (n_pairs,)     residuals: (n_pairs, 2, n_samples), w (s - m) of both     information: (n_pairs, 2), sums of
+    w (1 - m^2)     overwritten
     """
-    n_samples = spins.shape[1]
+    means, left = np.empty((2, len(weights))), np.empty((2, len(weights)))
     fit = (spins, weights, indptr, indices, ridges, fields, couplings)
-    means, residuals = np.empty((2, n_samples)), np.empty((2, n_samples))
     for p in range(start, stop):
-        i, j = pairs[p]
-        found, own, other = _deviate(i, j, -1, -1, *fit, means, residuals)
-        if abs(found) > needed:
-            least = max(abs(found) - _NEARLY, _SMALL)
-            first = _rival(i, j, least, spins, single, weights, indptr, indices, residuals[0], own)
-            second = _rival(j, i, least, spins, single, weights, indptr, indices, residuals[1], other)
-            if first >= 0 or second >= 0:
-                given, own, other = _deviate(i, j, first, second, *fit, means, residuals)
-                found = np.sign(found) * min(abs(found), max(np.sign(found) * given, 0.0))
-        deviates[p] = found
+        deviates[p], own, other = _deviate(pairs[p, 0], pairs[p, 1], rivals[p, 0], rivals[p, 1], *fit, means, left)
+        information[p, 0], information[p, 1] = own.sum(), other.sum()
+        for side in range(2):
+            residuals[p, side] = weights * left[side]
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def edge_errors(start, stop, edges, spins, indptr, indices, inverses, places, residuals, weights, errors):
+def edge_errors(start, stop, edges, spins, weights, indptr, indices, fields, couplings, inverses, places, errors):
     """errors[e] = standard error of the mean of both directed couplings of edges start to stop, from their influences by sample.
 
     edges: (n_edges, 2), places of the two directed couplings in `indices`; the spin of each is edges' row in `indptr`
     A sample's influence on the couplings of spin i is the inverse Hessian times its residual times (1, its neighbours). Where no
     sample contradicts a coupling residuals vanish, but the inverse Hessians do not: they bound the error from below.
     """
-    n_samples = spins.shape[1]
+    n_samples = len(weights)
+    one, residuals = np.empty(1, np.int64), np.empty((1, n_samples))
     for e in range(start, stop):
         influence, bound = np.zeros(n_samples), 0.0
         for side in range(2):
@@ -350,10 +419,9 @@ def edge_errors(start, stop, edges, spins, indptr, indices, inverses, places, re
             i = np.searchsorted(indptr, k, side="right") - 1
             first, size = indptr[i], indptr[i + 1] - indptr[i] + 1
             row = inverses[places[i] : places[i + 1]].reshape((size, size))[k - first + 1]
-            lever = np.full(n_samples, row[0])
-            for a in range(1, size):
-                lever += row[a] * spins[indices[first + a - 1]]
-            influence += 0.5 * lever * residuals[i]
+            one[0] = i
+            residuals_of(0, 1, one, spins, weights, indptr, indices, fields, couplings, residuals)
+            influence += 0.5 * np.dot(row, _design(i, spins, n_samples, indptr, indices)) * residuals[0]
             bound += 0.5 * row[k - first + 1]
         total = 0.0
         for k in range(n_samples):

@@ -1,7 +1,9 @@
-"""Passes over N x N matrices that numpy would make several of."""
+"""Passes over N x N matrices that numpy would make several of, and regressions on few spins."""
 
 import numpy as np
 from numba import njit
+
+from isingkit._kernels.sources import covariance
 
 TILE = 64
 
@@ -140,3 +142,38 @@ def restricted_regressions(start, stop, normal, candidates, prune, most, sizes, 
         for a in range(size):
             estimates[i, chosen[a]] = x[a]
     return -1
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def regressions_on_candidates(start, stop, source, indptr, indices, most, trifle, estimates):
+    """Least squares of spin i on its candidates, for spins start to stop.
+
+    The twin of `restricted_regressions` without a matrix of all candidates: the same numbers to the last bit.
+    source: as `covariance` takes it     indptr, indices: candidates, CSR     estimates: (n_candidates,) float64, overwritten
+    trifle: a ridge, in units of each candidate's variance
+    Gives the first spin whose system has more than `most` unknowns or is singular, or -1.
+    """
+    factor, x = np.empty((8, 8)), np.empty(8)
+    for i in range(start, stop):
+        chosen = indices[indptr[i] : indptr[i + 1]]
+        size = len(chosen)
+        if size > most:
+            return i
+        if size > len(x):
+            factor, x = np.empty((size + 8, size + 8)), np.empty(size + 8)
+        for a in range(size):
+            for b in range(a + 1):
+                factor[a, b] = covariance(source, chosen[a], chosen[b])
+            factor[a, a] *= 1 + trifle
+            x[a] = covariance(source, chosen[a], i)
+        if not solve(factor, x, size):
+            return i
+        estimates[indptr[i] : indptr[i + 1]] = x[:size]
+    return -1
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def covariances_of(start, stop, source, pairs, out):
+    """out[p] = covariance of pairs[p], for pairs start to stop."""
+    for p in range(start, stop):
+        out[p] = covariance(source, pairs[p, 0], pairs[p, 1])

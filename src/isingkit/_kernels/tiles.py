@@ -3,7 +3,6 @@
 import numpy as np
 from numba import njit
 
-from isingkit._kernels.estimators import solve
 from isingkit._kernels.gram import popcount
 from isingkit._kernels.nibbles import COLUMNS, SLAB, STEPS, STRIP, TRIPLE, count_4
 from isingkit._kernels.weighted_sums import room_for
@@ -85,39 +84,3 @@ def _passing(counts, first_row, first_column, width, n_samples, spin_sums, scale
                 found[n_found, 0], found[n_found, 1], found[n_found, 2] = i, first_column + c, row[c]
                 n_found += 1
     return found, n_found
-
-
-@njit(cache=True, nogil=True, fastmath=False)
-def regressions_on_candidates(start, stop, words, n_samples, sums, indptr, indices, most, estimates):
-    """Least squares of spin i on its candidates, whose pair sums are counted here, for spins start to stop.
-
-    The twin of `estimators.restricted_regressions` without a matrix of all pair sums: the same numbers to the last bit.
-    words: (n_spins, n_words) uint64     sums: (n_spins,) float64, of spins, zero where fields are not fitted
-    indptr, indices: candidates, CSR     estimates: (n_candidates,) float64, overwritten
-    Gives the first spin whose system has more than `most` unknowns or is singular, or -1.
-    """
-    n_words = words.shape[1]
-    factor, x = np.empty((8, 8)), np.empty(8)
-    for i in range(start, stop):
-        chosen = indices[indptr[i] : indptr[i + 1]]
-        size = len(chosen)
-        if size > most:
-            return i
-        if size > len(x):
-            factor, x = np.empty((size + 8, size + 8)), np.empty(size + 8)
-        for a in range(size):
-            mine, share = words[chosen[a]], sums[chosen[a]] / n_samples
-            for b in range(a + 2):
-                other = i if b > a else chosen[b]
-                theirs, differ = words[other], np.uint64(0)
-                for w in range(n_words):
-                    differ += popcount(mine[w] ^ theirs[w])
-                value = (n_samples - 2 * np.int64(differ)) - share * sums[other]
-                if b > a:
-                    x[a] = value
-                else:
-                    factor[a, b] = value
-        if not solve(factor, x, size):
-            return i
-        estimates[indptr[i] : indptr[i + 1]] = x[:size]
-    return -1

@@ -1,29 +1,33 @@
 """AutoIsing: structure without knobs. Screen, eliminate, refit, judge."""
 
-from dataclasses import replace
+import os
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from isingkit._kernels.threads import one_blas_thread
+from isingkit._kernels.estimators import regressions_on_candidates
+from isingkit._kernels.threads import one_blas_thread, spread
 from isingkit.estimators.base import IsingEstimator
+from isingkit.estimators.bits import Bits, bits_of
 from isingkit.estimators.diagnostics import Evidence, diagnose
 from isingkit.estimators.judge import Judged, deviate_of_an_edge, deviate_to_look_at, settle
-from isingkit.estimators.mean_field import bethe_couplings, mean_field_fields
+from isingkit.estimators.mean_field import bethe_couplings, bethe_pulls
 from isingkit.estimators.network import Network
-from isingkit.estimators.normal import Matrix, NormalEquations, constant_fields, normal_equations, warn_of_constants
-from isingkit.estimators.screen import Pairs, candidates, eliminate, screen
+from isingkit.estimators.normal import Matrix, NormalEquations, constant_fields, normal_equations
+from isingkit.estimators.screen import candidates, eliminate, screen, screen_by_tiles
 from isingkit.estimators.stability import Stability, stability_of
-from isingkit.estimators.two_stage import restricted_estimates
+from isingkit.estimators.two_stage import MOST_DENSE
 from isingkit.exceptions import NoMeanFieldWarning, SettingError, require_number, warn
 from isingkit.gram import gram
 from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins
-from isingkit.spins import require_network
+from isingkit.spins import require_network, warn_of_constants
 from isingkit.worlds.graphs import Seed, generator
 
+_A_TRIFLE = 1e-6
 _PAIRS, _VALUES = 9, 4  # numbers held for each pair of spins and each value of the table, as measured
 
 
@@ -54,8 +58,12 @@ class AutoIsing(IsingEstimator):
         Threshold that turns real-valued columns into spins.
     missing
         "error", "drop" or "pairwise": each spin is looked at in the rows where it and its neighbours are present.
+    checkpoint
+        Of large networks: a folder where parts of the screen are recorded. The same fit, started again, goes on from there.
     n_jobs
         Threads to use; None or -1 is all.
+    progress
+        Of large networks: whether to show progress bars.
 
     Attributes
     ----------
@@ -76,7 +84,7 @@ class AutoIsing(IsingEstimator):
     n_rounds_
         Rounds of refit and judge.
     estimates_
-        (n_spins, n_spins) array; row i is the directed refit of J_i.
+        (n_spins, n_spins) array, or CSR of large networks; row i is the directed refit of J_i.
     intercepts_
         (n_spins,) array of fields; those of the pseudolikelihood are refitted to the couplings of `model_`.
     model_
@@ -104,13 +112,17 @@ class AutoIsing(IsingEstimator):
         fit_fields: bool = True,
         binarize: float | None = None,
         missing: str = "error",
+        checkpoint: str | os.PathLike[str] | None = None,
         n_jobs: int | None = None,
+        progress: bool = False,
     ) -> None:
         super().__init__(threshold=0.0, rule="average", fit_fields=fit_fields, binarize=binarize, missing=missing)
         self.level = level
         self.control = control
         self.refit = refit
+        self.checkpoint = checkpoint
         self.n_jobs = n_jobs
+        self.progress = progress
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -124,38 +136,52 @@ class AutoIsing(IsingEstimator):
 
     def _learn(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> Self:
         weights = counts(weights)
-        n_bytes = 8 * packed.n_spins * (_PAIRS * packed.n_spins + _VALUES * packed.n_samples)
-        require_memory(n_bytes, n_spins=packed.n_spins, n_samples=packed.n_samples)
-        normal = normal_equations(gram(packed, sample_weight=weights), self.fit_fields)
-        if not warned:
-            warn_of_constants(normal)
-        network, judged = self._find(packed, weights, normal)
+        network, judged = self._find(packed, weights, warned)
+        normal, values = network.normal, network.couplings
         self.n_rounds_ = judged.n_rounds
         couplings, errors = network.undirected()
-        estimates = network.directed()
-        intercepts = network.fields_given((estimates + estimates.T) / 2) if self.fit_fields else np.zeros(normal.n_spins)
-        by_bethe, square = tree_couplings(normal, network.pairs)
-        by_bethe = np.where(square < 0, 0.0, by_bethe)
+        intercepts = network.fields_given(network.symmetric(values)) if self.fit_fields else np.zeros(normal.n_spins)
+        by_bethe, square = tree_couplings(network)
         if self.refit != "pseudolikelihood":
-            estimates, intercepts = closed_form(network, self.refit)
-        self._report(network, judged, estimates, errors if self.refit == "pseudolikelihood" else np.full(len(errors), np.nan))
+            values, intercepts = closed_form(network, self.refit)
+            errors_told = np.full(len(errors), np.nan)
+        else:
+            errors_told = errors
+        estimates = network.directed(values)
+        self._report(network, judged, network.undirected_of(values), errors_told)
         needed = deviate_of_an_edge(normal.n_spins, len(network.pairs), self.level, self.control)
+        by_bethe = np.where(square < 0, 0.0, by_bethe)
         seen = Evidence(network, couplings, errors, by_bethe, self.edges_["z"], needed, self.elimination_.survivors)
         self.diagnostics_ = diagnose(seen)
         if self.fit_fields:
             intercepts[~normal.changes] = constant_fields(normal.means[~normal.changes], normal.n_samples)
         else:
             intercepts[:] = 0.0
+        if not isinstance(normal, Bits):
+            estimates = estimates.toarray()
         return self._finish(packed, normal.n_samples, estimates, intercepts, normal.means)
 
-    def _find(self, packed: PackedSpins, weights: Matrix | None, normal: NormalEquations) -> tuple[Network, Judged]:
-        self.screen_ = screen(normal)
-        self.candidates_ = candidates(self.screen_, normal)
+    def _find(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> tuple[Network, Judged]:
+        """The network found; `warned`: constant columns were already warned of."""
+        many = packed.n_spins > MOST_DENSE and packed.n_samples < packed.n_spins
+        if many and packed.present is None and weights is None:
+            checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
+            bits = bits_of(packed, self.fit_fields)
+            self.screen_, self.candidates_ = screen_by_tiles(bits, checkpoint, self.n_jobs, self.progress)
+            normal: NormalEquations | Bits = bits
+        else:
+            n_bytes = 8 * packed.n_spins * (_PAIRS * packed.n_spins + _VALUES * packed.n_samples)
+            require_memory(n_bytes, n_spins=packed.n_spins, n_samples=packed.n_samples)
+            normal = normal_equations(gram(packed, sample_weight=weights), self.fit_fields)
+            self.screen_ = screen(normal)
+            self.candidates_ = candidates(self.screen_, normal)
+        if not warned:
+            warn_of_constants(normal.names, ~normal.changes)
         with one_blas_thread():  # once for all steps, which spread over threads themselves
             self.elimination_ = eliminate(normal, self.candidates_, self.n_jobs)
             n_edges = len(self.elimination_.survivors)
             look = deviate_to_look_at(normal.n_spins, n_edges, self.level, self.control)
-            network = Network(packed, weights, normal, self.fit_fields, look, self.n_jobs)
+            network = Network(packed, weights, normal, self.fit_fields, look, self.n_jobs, self.progress)
             network.connect(self.elimination_.survivors)
             return network, settle(network, self.candidates_, self.level, self.control)
 
@@ -185,11 +211,10 @@ class AutoIsing(IsingEstimator):
         packed, weights = self._read_only(X, sample_weight)
         require_network(packed.n_samples, packed.n_spins)
         weights = counts(weights)
-        plain, fit_fields = clone(self).set_params(n_jobs=1), self.fit_fields  # what a worker is sent: nothing fitted
+        plain = clone(self).set_params(n_jobs=1, checkpoint=None, progress=False)  # what a worker is sent: nothing fitted
 
         def find(some: PackedSpins, shares: Matrix | None) -> Network:
-            normal = normal_equations(gram(some, sample_weight=shares), fit_fields)
-            return clone(plain)._find(some, shares, normal)[0]  # type: ignore[no-any-return]
+            return clone(plain)._find(some, shares, warned=False)[0]  # type: ignore[no-any-return]
 
         return stability_of(packed, weights, find, n_resamples, generator(random_state), self.n_jobs, progress)
 
@@ -212,11 +237,8 @@ class AutoIsing(IsingEstimator):
             raise SettingError(setting="pair", value=(first, second), expected="two different spins")
         i, j = sorted((names.index(first), names.index(second)))
         is_candidate = bool((self.candidates_ == (i, j)).all(axis=1).any())
-        score = float(self.screen_.scores[i, j])
-        ranks = [int((np.abs(self.screen_.scores[a]) > abs(score)).sum()) + 1 for a in (i, j)]
         lines = [
-            f"screen     {score:+.1f} standard errors at ridge {self.screen_.ridge:g}: "
-            f"number {ranks[0]} of '{names[i]}', number {ranks[1]} of '{names[j]}'",
+            f"screen     {self._screened(i, j)}",
             f"candidate  {'yes' if is_candidate else 'no'}",
         ]
         if is_candidate:
@@ -234,6 +256,16 @@ class AutoIsing(IsingEstimator):
             lines.append("verdict    not an edge: nothing in the screen nor in the network found hints at one")
         return "\n".join(lines)
 
+    def _screened(self, i: int, j: int) -> str:
+        scores, ridge = self.screen_.scores, self.screen_.ridge
+        score, names = float(scores[i, j]), self.model_.names
+        if score == 0 and self.screen_.least > 0:
+            return f"less than {self.screen_.least:.1f} standard errors at ridge {ridge:g}"
+        ranks = [int((np.abs(scores[[a]]) > abs(score)).sum()) + 1 for a in (i, j)]
+        return (
+            f"{score:+.1f} standard errors at ridge {ridge:g}: number {ranks[0]} of '{names[i]}', number {ranks[1]} of '{names[j]}'"
+        )
+
     def _eliminated(self, spin: int, candidate: int) -> str:
         own = self.elimination_.directed[:, 0] == spin
         order = int(self.elimination_.order[own & (self.elimination_.directed[:, 1] == candidate)][0])
@@ -244,7 +276,7 @@ class AutoIsing(IsingEstimator):
     def _fields(self, couplings: Any, means: Matrix) -> Matrix:
         return super()._fields(couplings, means) if self.refit == "linear" and self.fit_fields else np.asarray(self.intercepts_)
 
-    def _report(self, network: Network, judged: Judged, estimates: Matrix, errors: Matrix) -> None:
+    def _report(self, network: Network, judged: Judged, couplings: Matrix, errors: Matrix) -> None:
         labels = np.array(network.normal.names, dtype=np.str_)
         columns: list[tuple[str, Any]] = [(name, labels.dtype) for name in ("source", "target")]
         columns += [(name, np.float64) for name in ("coupling", "std_error", "z", "p_value", "q_value")]
@@ -257,11 +289,11 @@ class AutoIsing(IsingEstimator):
             for name in ("z", "p_value", "q_value"):
                 table[name] = getattr(judged, {"z": "deviates", "p_value": "chances", "q_value": "shares"}[name])[chosen]
             if inside:
-                table["coupling"] = (estimates[tuple(pairs.T)] + estimates[tuple(pairs.T[::-1])]) / 2
-                table["std_error"] = errors[np.searchsorted(network.keys(network.pairs), network.keys(pairs))]
+                place = np.searchsorted(network.keys(network.pairs), network.keys(pairs))
+                table["coupling"], table["std_error"] = couplings[place], errors[place]
                 self.edges_ = table
             else:
-                scale = np.sqrt(network.curvatures.sum(axis=1))
+                scale = np.sqrt(network.information)
                 table["std_error"] = 2 / (scale[pairs[:, 0]] + scale[pairs[:, 1]])
                 table["coupling"] = table["z"] * table["std_error"]
                 self.rejected_ = table
@@ -275,36 +307,38 @@ def counts(weights: Matrix | None) -> Matrix | None:
 
 
 def closed_form(network: Network, how: str) -> tuple[Matrix, Matrix]:
-    """Estimates and fields from linear regressions of each spin on its neighbours, as they are or by Bethe's inversion."""
+    """Directed couplings and fields from linear regressions of each spin on its neighbours, as they are or by Bethe's inversion."""
     normal, pairs = network.normal, network.pairs
-    estimates = _on_neighbours(normal, pairs)
+    means = np.where(normal.changes, normal.means, 0.0)
     if how == "linear":
-        return estimates, normal.means - estimates @ normal.means
-    by_bethe, square = tree_couplings(normal, pairs)
+        estimates = _on_neighbours(network)
+        return estimates, normal.means - network.directed(estimates) @ normal.means
+    by_bethe, square = tree_couplings(network)
     if (square < 0).any():
         none = [(normal.names[i], normal.names[j]) for i, j in pairs[square < 0]]
         warn(NoMeanFieldWarning(method="bethe", pairs=none, instead="by pseudolikelihood"))
         by_bethe = np.where(square < 0, network.undirected()[0], by_bethe)
-    couplings = np.zeros_like(estimates)
-    couplings[tuple(pairs.T)] = couplings[tuple(pairs.T[::-1])] = by_bethe
-    means = np.where(normal.changes, normal.means, 0.0)
-    return couplings, mean_field_fields("bethe", means, normal.matrix / normal.n_samples, couplings, normal.n_samples)
+    both = by_bethe[np.searchsorted(network.keys(pairs), network.keys(np.sort(network.directed_pairs, axis=1)))]
+    own, other = network.directed_pairs.T
+    pulls = np.bincount(own, bethe_pulls(both, means[own], means[other]), minlength=network.n_spins)
+    return both, np.arctanh(np.clip(means, -1 + 1e-12, 1 - 1e-12)) - pulls
 
 
-def tree_couplings(normal: NormalEquations, pairs: Pairs) -> tuple[Matrix, Matrix]:
+def tree_couplings(network: Network) -> tuple[Matrix, Matrix]:
     """Couplings of the pairs by Bethe's inversion, exact where they form a tree; and a square, below 0 where there are none.
 
     The inverse covariances are those of neighbours only: q_ij = -x_ij / (what is left of the variance of spin i).
     """
-    estimates, (first, second) = _on_neighbours(normal, pairs), pairs.T
-    left = np.maximum(np.diagonal(normal.matrix) - (estimates * normal.matrix).sum(axis=1), 1e-9) / normal.n_samples
-    inverse = -(estimates[first, second] / left[first] + estimates[second, first] / left[second]) / 2
-    return bethe_couplings(inverse, normal.means[first], normal.means[second])
+    normal, estimates, own = network.normal, _on_neighbours(network), network.directed_pairs[:, 0]
+    explained = np.bincount(own, estimates * normal.covariances(network.directed_pairs), minlength=network.n_spins)
+    left = np.maximum(normal.variances - explained, 1e-9) / normal.n_samples
+    first, second = network.pairs.T
+    return bethe_couplings(network.undirected_of(-estimates / left[own]), normal.means[first], normal.means[second])
 
 
-def _on_neighbours(normal: NormalEquations, pairs: Pairs) -> Matrix:
-    """Least squares of each spin on its neighbours; a trifle of a ridge, for these may be the same."""
-    chosen = np.zeros_like(normal.matrix)
-    chosen[tuple(pairs.T)] = chosen[tuple(pairs.T[::-1])] = 1.0
-    matrix = normal.matrix + np.diag(1e-6 * np.diagonal(normal.matrix))
-    return restricted_estimates(replace(normal, matrix=matrix), chosen, 0.5, normal.n_spins)[0]
+def _on_neighbours(network: Network) -> Matrix:
+    """Least squares of each spin on its neighbours, like couplings; a trifle of a ridge, for these may be the same."""
+    estimates = np.zeros(len(network.indices))
+    fixed = (network.normal.source, network.indptr, network.indices, network.n_spins, _A_TRIFLE, estimates)
+    spread(regressions_on_candidates, network.n_spins, *fixed, chunk=64, n_jobs=network.n_jobs)
+    return estimates

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from isingkit.estimators.normal import Matrix, NormalEquations, normal_equations, warn_of_constants
+from isingkit.estimators.normal import Matrix, NormalEquations, normal_equations
 from isingkit.estimators.symmetric import RULES, symmetric_couplings
 from isingkit.exceptions import ModelMismatchError, SettingError, require_instance, require_number
 from isingkit.gram import Gram, gram
 from isingkit.model import IsingModel, log_pseudolikelihood
 from isingkit.packing import PackedSpins, as_asked, pack, require_same_coding
-from isingkit.spins import Spins, as_spins, as_weights, require_network
+from isingkit.spins import Spins, as_spins, as_weights, require_network, warn_of_constants
 from isingkit.worlds.exact import exact
 
 
@@ -201,7 +201,7 @@ class GramEstimator(IsingEstimator):
     def _solve(self, stat: Gram, packed: PackedSpins | None, weights: Matrix | None, warned: bool) -> Self:
         normal = normal_equations(stat, self.fit_fields)
         if not warned:
-            warn_of_constants(normal)
+            warn_of_constants(normal.names, ~normal.changes)
         estimates, intercepts = self._estimate(stat, normal, packed, weights)
         return self._finish(stat, stat.n_samples, estimates, intercepts, normal.means)
 

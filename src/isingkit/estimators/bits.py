@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isingkit._kernels import estimators as estimator_kernels
 from isingkit._kernels import gram as gram_kernels
 from isingkit._kernels import nibbles
 from isingkit._kernels import weighted_sums as kernels
@@ -43,6 +44,36 @@ class Bits:
     @property
     def changes(self) -> NDArray[np.bool_]:
         return np.isfinite(self.scales)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.packed.names
+
+    @property
+    def n_effective(self) -> float:
+        """As that of NormalEquations."""
+        return float(self.n_samples)
+
+    @property
+    def variances(self) -> Matrix:
+        """(n_spins,): sums of squares of centred spins."""
+        return np.asarray(self.n_samples - self.sums / self.n_samples * self.sums)
+
+    @property
+    def source(self) -> tuple[Any, Matrix, float]:
+        """Where kernels count covariances."""
+        return self.packed.words, self.sums, float(self.n_samples)
+
+    def covariances(self, pairs: NDArray[np.int64]) -> Matrix:
+        """(n_pairs,): sums of products of two centred spins."""
+        out = np.empty(len(pairs))
+        spread(estimator_kernels.covariances_of, len(pairs), self.source, pairs, out, chunk=4096)
+        return out
+
+    def block(self, some: NDArray[np.int64]) -> Matrix:
+        """(n_some, n_some): covariances of some spins."""
+        sums = self.sums[some]
+        return np.asarray(gram(self.packed[:, some]).sums - np.outer(sums, sums) / self.n_samples)
 
     def require_memory(self, n_bytes: float) -> None:
         """Refuse what needs more memory than there is, before it starts."""

@@ -3,11 +3,15 @@
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 from scipy.stats import norm
 
+from isingkit.estimators.bits import Bits, bits_of
 from isingkit.estimators.network import Network
 from isingkit.estimators.normal import Matrix, NormalEquations
+from isingkit.estimators.outlook import OutstandingPairs
 from isingkit.estimators.screen import Pairs
 from isingkit.exceptions import DoubtWarning, warn
 from isingkit.packing import PackedSpins
@@ -23,6 +27,7 @@ _ALIKE = 0.95  # correlation
 _MOST_LATE = 0.1  # share of edges that the screen had dropped
 _LARGE = 5.0  # standard errors
 _SPINS = 256  # enough to tell whether rows are alike
+_ENOUGH = 4096  # spins, where all are too many, to tell whether these move together or have a common cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ def diagnose(evidence: Evidence) -> tuple[Diagnosis, ...]:
 def _samples(e: Evidence) -> Diagnosis:
     """Would an edge like the median one be found again?"""
     network, changes = e.network, e.network.normal.changes
-    information = np.sqrt(max(float(np.median(network.curvatures[changes].sum(axis=1))), 1.0)) if changes.any() else 1.0
+    information = np.sqrt(max(float(np.median(network.information[changes])), 1.0)) if changes.any() else 1.0
     typical = float(np.median(np.abs(e.deviates))) if len(e.deviates) else _TYPICAL * information
     power, smallest = float(norm.cdf(typical - e.needed)), float((e.needed + norm.ppf(0.9)) / information)
     words = f"with {network.shares.sum():.0f} rows a coupling must be about {smallest:.2f} to be found in nine of ten cases"
@@ -94,7 +99,7 @@ def _memory(e: Evidence) -> Diagnosis:
     return Diagnosis("rows alike", value, _MOST_MEMORY, serious, words)
 
 
-def autocorrelation(packed: PackedSpins, normal: NormalEquations) -> tuple[float, float]:
+def autocorrelation(packed: PackedSpins, normal: NormalEquations | Bits) -> tuple[float, float]:
     """Correlation of up to 256 spins with themselves one row later, all together, and its standard error were rows independent."""
     some = np.arange(0, packed.n_spins, -(-packed.n_spins // _SPINS))
     values = np.asarray(packed[:, some], dtype=np.float32)
@@ -102,7 +107,7 @@ def autocorrelation(packed: PackedSpins, normal: NormalEquations) -> tuple[float
     centred = np.where(present, values - values.sum(axis=0) / np.maximum(present.sum(axis=0), 1), 0.0)
     both = present[1:] & present[:-1]
     total = float(((centred[1:] ** 2 + centred[:-1] ** 2) * both).sum(dtype=np.float64)) / 2
-    covariance = normal.matrix[np.ix_(some, some)] / normal.n_samples
+    covariance = normal.block(some) / normal.n_samples
     if total <= 0 or np.trace(covariance) <= 0:
         return 0.0, np.inf
     value = float((centred[1:] * centred[:-1] * both).sum(dtype=np.float64)) / total
@@ -112,11 +117,11 @@ def autocorrelation(packed: PackedSpins, normal: NormalEquations) -> tuple[float
 
 def _alike(e: Evidence) -> Diagnosis:
     """Are there columns that say nearly the same?"""
-    correlation = np.abs(np.triu(_correlations(e.network), 1))
+    pairs, correlation = _strongest(e)
     largest = float(correlation.max(initial=0.0))
     words = f"the largest correlation of two columns is {largest:.2f}"
     if largest > _ALIKE:
-        names, pairs = e.network.normal.names, np.argwhere(correlation > _ALIKE)
+        names, pairs = e.network.normal.names, pairs[correlation > _ALIKE]
         some = ", ".join(f"'{names[i]}' and '{names[j]}'" for i, j in pairs[:3])
         words = (
             f"{some}{' and others' if len(pairs) > 3 else ''} are nearly the same: which of them has an edge is chance; keep one"
@@ -127,9 +132,8 @@ def _alike(e: Evidence) -> Diagnosis:
 def _strength(e: Evidence) -> Diagnosis:
     """How much of spins is left open once their neighbours are known?"""
     network, connected = e.network, np.diff(e.network.indptr) > 0
-    seen = (network.curvatures[connected] > 0) @ network.shares
-    variances = np.diagonal(network.normal.matrix)[connected] / network.normal.n_samples * seen
-    left = float((network.curvatures[connected].sum(axis=1) / np.maximum(variances, 1e-9)).mean()) if connected.any() else 1.0
+    variances = network.normal.variances[connected] / network.normal.n_samples * network.seen[connected]
+    left = float((network.information[connected] / np.maximum(variances, 1e-9)).mean()) if connected.any() else 1.0
     words = f"neighbours leave {left:.0%} of a spin's variance open"
     if left < _LEAST_LEFT:
         words += ": couplings are strong, so linear estimates are far off and some edges hide behind others; trust the refit only"
@@ -163,7 +167,7 @@ def _screen(e: Evidence) -> Diagnosis:
 
 def _order(e: Evidence) -> Diagnosis:
     """Does one mode carry much of the variance?"""
-    correlation = _correlations(e.network)
+    correlation = _correlations(e.network, _some(e.network))
     share = _largest_eigenvalue(correlation) / max(len(correlation), 1)
     noise = (1 + np.sqrt(len(correlation) / max(e.network.normal.n_samples, 1.0))) ** 2 / max(len(correlation), 1)
     serious = share > max(_MOST_ORDER, 2 * noise) and len(correlation) > 2
@@ -175,12 +179,12 @@ def _order(e: Evidence) -> Diagnosis:
 
 def _hidden(e: Evidence) -> Diagnosis:
     """Is there a dense part of low rank in what the network leaves? Noise has eigenvalues up to 2 sqrt(N)."""
-    network = e.network
-    left = (network.scores + network.scores.T).astype(np.float64) / 2
-    left[tuple(network.pairs.T)] = left[tuple(network.pairs.T[::-1])] = 0.0
+    network, some = e.network, _some(e.network)
+    left = network.outlook.leftover(network, some)
+    left[network.directed()[some][:, some].nonzero()] = 0.0
     np.fill_diagonal(left, 0.0)
     np.clip(left, -6, 6, out=left)
-    value = _largest_eigenvalue(left) / float(2 * np.sqrt(max(network.n_spins, 1)))
+    value = _largest_eigenvalue(left) / float(2 * np.sqrt(max(len(some), 1)))
     serious = value > _MOST_LEFTOVER and network.n_spins > 10
     words = f"outside the network, deviates have an eigenvalue {value:.1f} times that of noise"
     if serious:
@@ -191,15 +195,40 @@ def _hidden(e: Evidence) -> Diagnosis:
     return Diagnosis("hidden cause", value, _MOST_LEFTOVER, serious, words)
 
 
-def _correlations(network: Network) -> Matrix:
-    changes = network.normal.changes
-    if network.fit_fields:
-        return network.correlations if changes.all() else network.correlations[np.ix_(changes, changes)]
-    part = network.normal.matrix[np.ix_(changes, changes)] / network.normal.n_samples  # means of products as they are
-    means = (network.spins[changes] @ network.shares) / network.shares.sum()
-    part = part - np.outer(means, means)
+def _some(network: Network) -> NDArray[np.int64]:
+    """All spins, or enough of them to tell."""
+    return np.arange(0, network.n_spins, -(-network.n_spins // _ENOUGH) if isinstance(network.normal, Bits) else 1)
+
+
+def _correlations(network: Network, some: NDArray[np.int64]) -> Matrix:
+    """Of those that change of some spins."""
+    normal = network.normal
+    some = some[normal.changes[some]]
+    part = normal.block(some) / normal.n_samples
+    if not network.fit_fields:  # means of products as they are
+        values = np.asarray(network.packed[:, some], dtype=np.float64).T if isinstance(normal, Bits) else network.spins[some]
+        means = values @ network.shares / network.shares.sum()
+        part -= np.outer(means, means)
     deviations = np.sqrt(np.maximum(np.diagonal(part), 1e-12))
-    return np.asarray(part / np.outer(deviations, deviations))
+    part /= np.outer(deviations, deviations)
+    if isinstance(normal, NormalEquations) and len(normal.unobserved):
+        place = np.cumsum(normal.changes) - 1
+        never = place[normal.unobserved[normal.changes[normal.unobserved].all(axis=1)]]
+        part[tuple(never.T)] = part[tuple(never.T[::-1])] = 0.0
+    return np.asarray(part)
+
+
+def _strongest(e: Evidence) -> tuple[Pairs, Matrix]:
+    """Pairs among which is that of the largest correlation, and the sizes of correlations."""
+    network = e.network
+    if isinstance(network.outlook, OutstandingPairs):
+        near = np.column_stack(scipy.sparse.triu(network.outlook.near).nonzero()).astype(np.int64)
+        pairs, centred = near if len(near) else e.survivors, bits_of(network.packed, True)
+        return pairs, np.abs(centred.covariances(pairs) / (centred.scales[pairs[:, 0]] * centred.scales[pairs[:, 1]]))
+    changing = np.flatnonzero(network.normal.changes)
+    correlation = np.abs(_correlations(network, np.arange(network.n_spins)))
+    first, second = np.triu_indices(len(correlation), 1)
+    return np.column_stack([changing[first], changing[second]]), correlation[first, second]
 
 
 def _largest_eigenvalue(matrix: Matrix) -> float:

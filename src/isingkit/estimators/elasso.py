@@ -7,12 +7,13 @@ import numpy as np
 from isingkit._kernels import nodewise as kernels
 from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.nodewise import distinct_rows, node_paths, refuse_pairwise, warn_if_not_converged
-from isingkit.estimators.normal import Matrix, normal_equations, warn_of_constants
+from isingkit.estimators.normal import Matrix
 from isingkit.estimators.pseudolikelihood import covariances
 from isingkit.estimators.symmetric import symmetric_couplings
 from isingkit.exceptions import require_number
 from isingkit.gram import gram
 from isingkit.packing import PackedSpins
+from isingkit.spins import warn_of_constants
 
 _LEAST_GAIN = 1e-5  # of the deviance explained; a path that gains less from one penalty to the next has come to its end
 
@@ -96,7 +97,7 @@ class ELassoIsing(IsingEstimator):
     def _learn(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> Self:
         stat = gram(packed, sample_weight=weights)
         if not warned:
-            warn_of_constants(normal_equations(stat, True))
+            warn_of_constants(stat.names, np.abs(stat.spin_sums) == stat.n_samples)
         rows = distinct_rows(packed, weights)
         slopes = covariances(rows.spins, rows.weights, True)
         scales = np.sqrt(np.diagonal(slopes))

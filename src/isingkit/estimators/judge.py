@@ -11,7 +11,8 @@ from isingkit.estimators.normal import Matrix
 from isingkit.estimators.screen import Pairs
 from isingkit.exceptions import NotConvergedWarning, warn
 
-_LOOK = 3.0  # deviate at which a pair outside the network is looked at closely, at most
+_LOOK = 3.0  # deviate at which a pair outside the network is looked at closely, at most ...
+_BY_NOISE = 6.0  # ... unless so many pairs of each spin would reach it by chance
 _MARGIN = 1.5  # how far below the deviate of an edge, since a first look is rough
 _NARROW = 0.8  # the same where the deviate of an edge is only known once the network is
 _MOST_ROUNDS = 200
@@ -33,7 +34,8 @@ class Judged:
 def deviate_to_look_at(n_spins: int, n_edges: int, level: float, control: str) -> float:
     """Pairs outside a network of about so many edges that have a lesser deviate at a first look will hardly become edges."""
     needed = deviate_of_an_edge(n_spins, n_edges, level, control)
-    return needed - _MARGIN if control == "fwer" else min(_LOOK, needed - _NARROW)
+    by_noise = float(norm.isf(min(_BY_NOISE / (2 * n_spins), 0.5)))
+    return needed - _MARGIN if control == "fwer" else min(max(_LOOK, by_noise), needed - _NARROW)
 
 
 def deviate_of_an_edge(n_spins: int, n_edges: int, level: float, control: str) -> float:

@@ -155,6 +155,16 @@ def bethe_couplings(inverse: Matrix, first: Matrix, second: Matrix) -> tuple[Mat
     return np.arctanh(np.clip(ratio, -1 + 1e-12, 1 - 1e-12)), square
 
 
+def bethe_pulls(couplings: Matrix, own: Matrix, other: Matrix) -> Matrix:
+    """What a neighbour adds to the field of a spin, from their coupling and the means of both; 0 where there is no coupling."""
+    ratio = np.tanh(couplings)
+    pull = other - own * ratio  # of the neighbour once what it gets from the spin is taken off
+    back = own - other * ratio
+    square = (1 - ratio**2) ** 2 - 4 * ratio * pull * back
+    cavity = 2 * pull / (1 - ratio**2 + np.sqrt(np.maximum(square, 0.0)))
+    return np.asarray(np.arctanh(np.clip(ratio * cavity, -1 + 1e-12, 1 - 1e-12)))
+
+
 def _cells(means: Matrix, covariance: Matrix, n_samples: float) -> tuple[Matrix, NDArray[np.bool_]]:
     """(2, 2, n, n): probabilities of the values (-, +) of two spins; half a sample is added to each where one has none."""
     products = covariance + np.outer(means, means)
@@ -190,10 +200,5 @@ def mean_field_fields(method: str, means: Matrix, covariance: Matrix, couplings:
         np.fill_diagonal(each, 0.0)
         return np.asarray(alone + each.sum(axis=1))
     if method == "bethe":
-        ratio = np.tanh(couplings)
-        pull = means[None, :] - means[:, None] * ratio  # of spin j once what it gets from spin i is taken off
-        back = means[:, None] - means[None, :] * ratio
-        square = (1 - ratio**2) ** 2 - 4 * ratio * pull * back
-        cavity = 2 * pull / (1 - ratio**2 + np.sqrt(np.maximum(square, 0.0)))
-        return np.asarray(alone - np.arctanh(np.clip(ratio * cavity, -1 + 1e-12, 1 - 1e-12)).sum(axis=1))
+        return np.asarray(alone - bethe_pulls(couplings, means[:, None], means[None, :]).sum(axis=1))
     return np.asarray(alone - couplings @ means + means * (couplings**2 @ (1 - means**2)))

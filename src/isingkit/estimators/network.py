@@ -1,24 +1,31 @@
 """A network and the logistic regressions of its spins on their neighbours."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from isingkit._kernels import auto as kernels
 from isingkit._kernels.threads import one_blas_thread, spread
+from isingkit.estimators.bits import Bits
 from isingkit.estimators.nodewise import distinct_rows
 from isingkit.estimators.normal import Matrix, NormalEquations
+from isingkit.estimators.outlook import NEAR, AllPairs, Outlook, OutstandingPairs
 from isingkit.estimators.screen import Pairs, neighbours
+from isingkit.estimators.tasks import asked
+from isingkit.estimators.tiles import CorrelationScreen, screened
 from isingkit.estimators.two_stage import correlations
 from isingkit.packing import PackedSpins
 
 _CLEAR = 8.0  # deviate of an edge that needs no test of its own
 _RIDGE = 0.5  # on squares of couplings in a refit, where samples count 1: keeps separated ones finite
 _FREE, _NONE = 1e-3, 1e15  # the same on squares of fields: next to nothing, or so much that there are none
-_MOST_STEPS = 100  # of Newton's method, each at most 1
-_LEAST_LEFT = 0.02  # of a spin's variance by the neighbours of another
+_NEARLY = 1.0  # by so much less may a rival serve
+_PORTION = 1024  # spins refitted in one go
+_ROOM = 1 << 22  # numbers of residuals held at a time
 
 
 @dataclass(slots=True, eq=False)
@@ -27,13 +34,13 @@ class Network:
 
     packed: PackedSpins
     weights: Matrix | None
-    normal: NormalEquations
+    normal: NormalEquations | Bits
     fit_fields: bool
     look: float  # deviate at which a pair outside the network is looked at closely
     n_jobs: int | None
-    spins: Matrix = field(init=False)  # (n_spins, n_samples): different rows only, where none are missing; 0 where missing
-    single: NDArray[np.float32] = field(init=False)  # the same in single precision
-    correlations: Matrix = field(init=False)  # (n_spins, n_spins)
+    progress: bool = False
+    spins: Any = field(init=False)  # (n_spins, n_samples): different rows only, where none are missing, 0 where missing; or words
+    outlook: Outlook = field(init=False)
     shares: Matrix = field(init=False)  # (n_samples,): weights; how many samples a row stands for
     pairs: Pairs = field(init=False)  # sorted
     suspects: NDArray[np.int64] = field(init=False)  # sorted keys of the pairs outside to look at closely
@@ -43,28 +50,32 @@ class Network:
     inverses: Matrix = field(init=False)
     fields: Matrix = field(init=False)
     couplings: Matrix = field(init=False)  # like indices
-    residuals: Matrix = field(init=False)  # (n_spins, n_samples): w (s - m)
-    curvatures: Matrix = field(init=False)  # (n_spins, n_samples): w (1 - m^2)
-    scores: NDArray[np.float32] = field(init=False)  # (n_spins, n_spins): deviates of all pairs, quick and rough; directed
+    information: Matrix = field(init=False)  # (n_spins,): sum of w (1 - m^2)
+    seen: Matrix = field(init=False)  # (n_spins,): weight of the rows where neither a spin nor a neighbour of it is missing
 
     def __post_init__(self) -> None:
-        if self.packed.present is None:
+        if isinstance(self.normal, Bits):
+            self.spins, self.shares = np.ascontiguousarray(self.packed.words), np.ones(self.packed.n_samples)
+        elif self.packed.present is None:
             rows = distinct_rows(self.packed, self.weights)
             total = self.packed.n_samples if self.weights is None else self.weights.sum()
             self.spins, self.shares = rows.spins, rows.weights * total
         else:
             self.spins = np.ascontiguousarray(np.asarray(self.packed, dtype=np.float64).T)
             self.shares = np.ones(self.packed.n_samples) if self.weights is None else self.weights
-        self.single = self.spins.astype(np.float32)
-        self.correlations = correlations(self.normal)
-        np.fill_diagonal(self.correlations, 1.0)
+        if isinstance(self.normal, Bits):
+            kept = screened(CorrelationScreen(self.normal, NEAR), self.packed, n_jobs=self.n_jobs, run=asked())
+            self.outlook = OutstandingPairs(self.normal, neighbours(kept.pairs, self.normal.n_spins))
+        else:
+            among = correlations(self.normal)
+            np.fill_diagonal(among, 1.0)
+            self.outlook = AllPairs(self.spins.astype(np.float32), among, self.normal.changes)
         n_spins = len(self.spins)
         self.pairs, self.suspects = np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int64)
         self.indptr, self.indices = np.zeros(n_spins + 1, dtype=np.int64), np.empty(0, dtype=np.int64)
         self.places, self.inverses = np.arange(n_spins + 1), np.zeros(n_spins)
         self.fields, self.couplings = np.zeros(n_spins), np.empty(0)
-        self.residuals, self.curvatures = np.zeros_like(self.spins), np.zeros_like(self.spins)
-        self.scores = np.zeros((n_spins, n_spins), dtype=np.float32)
+        self.information, self.seen = np.zeros(n_spins), np.zeros(n_spins)
 
     @property
     def n_spins(self) -> int:
@@ -79,6 +90,11 @@ class Network:
         """The spin of each directed coupling."""
         return np.repeat(np.arange(self.n_spins), np.diff(self.indptr))
 
+    @property
+    def directed_pairs(self) -> NDArray[np.int64]:
+        """(n_couplings, 2): the spin of each directed coupling, and the neighbour."""
+        return np.column_stack([self.rows, self.indices])
+
     def keys(self, pairs: Pairs) -> NDArray[np.int64]:
         """One number for each pair."""
         return np.asarray(pairs[:, 0] * self.n_spins + pairs[:, 1])
@@ -91,7 +107,7 @@ class Network:
         """Take these pairs, sorted, for the graph; gives the spins whose neighbours have changed."""
         moved = np.setxor1d(self.keys(self.pairs), self.keys(pairs), assume_unique=True)
         changed = np.unique(np.concatenate([moved // self.n_spins, moved % self.n_spins])).astype(np.intp)
-        if not self.curvatures.any():
+        if not self.information.any():
             changed = np.arange(self.n_spins)  # none has been fitted yet
         same = np.ones(self.n_spins, dtype=bool)
         same[changed] = False
@@ -108,30 +124,31 @@ class Network:
         return changed
 
     def _refit(self, chosen: NDArray[np.intp]) -> None:
-        fixed = (chosen, self.spins, self.shares, self.indptr, self.indices, self.ridges)
-        out = (self.fields, self.couplings, self.inverses, self.places, self.residuals, self.curvatures)
-        with one_blas_thread():
-            spread(kernels.refit, len(chosen), *fixed, *out, chunk=16, n_jobs=self.n_jobs)
-            self._look_around(chosen)
-
-    def _look_around(self, chosen: NDArray[np.intp]) -> None:
-        """Scores of all spins in the regressions of the chosen, cleared of neighbours by linear regression; whom to suspect."""
-
-        def rough(start: int, stop: int) -> None:
-            some = chosen[start:stop]
-            left = np.empty((len(some), self.n_spins))
-            kernels.unexplained(some, self.correlations, self.indptr, self.indices, left)
-            scale = np.sqrt(np.maximum(self.curvatures[some].sum(axis=1)[:, None] * np.maximum(left, _LEAST_LEFT), 1e-9))
-            self.scores[some] = (self.residuals[some].astype(np.float32) @ self.single.T) / scale * self.normal.changes
-
-        spread(rough, len(chosen), chunk=64, n_jobs=self.n_jobs)
-        touched = np.zeros(self.n_spins, dtype=bool)
-        touched[chosen] = True
-        old = self.suspects[~touched[self.suspects // self.n_spins] & ~touched[self.suspects % self.n_spins]]
-        found = np.argwhere(np.abs(self.scores[chosen] + self.scores[:, chosen].T) > 2 * self.look)
-        found[:, 0] = chosen[found[:, 0]]
+        """Fit the regressions of the chosen spins anew; then see whom to suspect."""
+        fixed = (self.spins, self.shares, self.indptr, self.indices, self.ridges)
+        out = (self.fields, self.couplings, self.inverses, self.places, self.information, self.seen)
+        shown = self.progress and len(chosen) > 10 * _PORTION
+        with tqdm(total=len(chosen), desc="regressions", unit=" spins", disable=not shown) as bar, one_blas_thread():
+            for start in range(0, len(chosen), _PORTION):
+                some = chosen[start : start + _PORTION]
+                residuals = np.empty((len(some), len(self.shares)))
+                spread(kernels.refit, len(some), some, *fixed, *out, residuals, chunk=16, n_jobs=self.n_jobs)
+                self.outlook.update(self, some, residuals)
+                bar.update(len(some))
+            touched = np.zeros(self.n_spins, dtype=bool)
+            touched[chosen] = True
+            old = self.suspects[~touched[self.suspects // self.n_spins] & ~touched[self.suspects % self.n_spins]]
+            found = self.outlook.suspects(self, chosen)
         found = np.sort(found[found[:, 0] != found[:, 1]], axis=1)
         self.suspects = np.setdiff1d(np.union1d(old, self.keys(found)), self.keys(self.pairs))
+
+    def residuals_of(self, some: NDArray[np.int64]) -> Matrix:
+        """(n_some, n_samples): w (s - m) of these spins."""
+        residuals = np.empty((len(some), len(self.shares)))
+        fixed = (self.spins, self.shares, self.indptr, self.indices, self.fields, self.couplings)
+        with one_blas_thread():
+            spread(kernels.residuals_of, len(some), some, *fixed, residuals, chunk=16, n_jobs=self.n_jobs)
+        return residuals
 
     def deviates(self, pairs: Pairs, needed: float) -> Matrix:
         """Deviates of single couplings; `needed` is the least that makes an edge.
@@ -139,10 +156,12 @@ class Network:
         Clear edges need no test (couplings over their standard errors serve), nor do pairs outside that a first look acquits.
         """
         found = self._clear(pairs)
-        rough = (self.scores[tuple(pairs.T)] + self.scores[tuple(pairs.T[::-1])]) / 2
-        dull = (np.abs(rough) <= self.look) & ~np.isin(self.keys(pairs), self.keys(self.pairs))
-        found[dull] = rough[dull]
+        outside = np.flatnonzero(~np.isin(self.keys(pairs), self.keys(self.pairs)))
+        rough, dull = self.outlook.rough(self, pairs[outside]), np.zeros(len(pairs), dtype=bool)
+        dull[outside] = np.abs(rough) <= self.look
+        found[outside] = rough
         unclear = (np.abs(found) < _CLEAR) & ~dull
+        unclear[outside] = ~dull[outside]
         found[unclear] = self._tested(pairs[unclear], needed)
         return found
 
@@ -158,50 +177,94 @@ class Network:
         return np.where(forth * back > 0, np.sign(forth) * np.minimum(np.abs(forth), np.abs(back)), 0.0)
 
     def _tested(self, pairs: Pairs, needed: float) -> Matrix:
-        found = np.zeros(len(pairs))
-        fixed = (self.spins, self.shares, self.indptr, self.indices, self.ridges, self.fields, self.couplings)
+        """Deviates by a close look, a portion of pairs at a time. Those below `needed` do not matter.
+
+        Where another spin would serve the regression of i nearly as well as j, it may be the true neighbour, and j may only be near
+        it: the coupling must hold given that rival, too.
+        """
+        found, size = np.zeros(len(pairs)), max(16, min(_PORTION, _ROOM // max(len(self.shares), 1)))
         with one_blas_thread():
-            spread(kernels.test_couplings, len(pairs), pairs, needed, self.single, *fixed, found, chunk=32, n_jobs=self.n_jobs)
+            for start in range(0, len(pairs), size):
+                some, none = pairs[start : start + size], np.full((min(size, len(pairs) - start), 2), -1)
+                alone, residuals, information = self._given(some, none)
+                passing = np.flatnonzero(np.abs(alone) > needed)
+                rivals = self._rivals(some[passing], alone[passing], residuals[passing], information[passing])
+                has = (rivals >= 0).any(axis=1)
+                passing, rivals = passing[has], rivals[has]
+                sign, given = np.sign(alone[passing]), self._given(some[passing], rivals)[0]
+                alone[passing] = sign * np.minimum(np.abs(alone[passing]), np.maximum(sign * given, 0.0))
+                found[start : start + size] = alone
         return found
+
+    def _given(self, pairs: Pairs, rivals: NDArray[np.int64]) -> tuple[Matrix, Matrix, Matrix]:
+        """Deviates given rivals, residuals of both regressions without the coupling, and their information."""
+        deviates, information = np.zeros(len(pairs)), np.zeros((len(pairs), 2))
+        residuals = np.zeros((len(pairs), 2, len(self.shares)))
+        fixed = (self.spins, self.shares, self.indptr, self.indices, self.ridges, self.fields, self.couplings)
+        out = (deviates, residuals, information)
+        spread(kernels.test_couplings, len(pairs), pairs, rivals, *fixed, *out, chunk=16, n_jobs=self.n_jobs)
+        return deviates, residuals, information
+
+    def _rivals(self, pairs: Pairs, deviates: Matrix, residuals: Matrix, information: Matrix) -> NDArray[np.int64]:
+        """(n_pairs, 2): for each spin of a pair the one that would serve it best instead of the other, nearly as well; or -1.
+
+        Spins that are nearly the same as the other are none: the data cannot tell them apart.
+        """
+        sides, own = np.repeat(np.arange(len(pairs)), 2), pairs.ravel()  # row 2p + a: spin a of pair p
+        other = pairs[:, ::-1].ravel()
+        degrees = np.diff(self.indptr)[own]
+        rows = np.arange(len(own))
+        barred = (
+            np.concatenate([rows, rows, np.repeat(rows, degrees)]),
+            np.concatenate([own, other, self.indices[_ranges(self.indptr[:-1][own], degrees)]]),
+        )
+        least = np.maximum(np.abs(deviates) - _NEARLY, kernels.SMALL)[sides]
+        least = least * np.sqrt(np.maximum(information.ravel(), 1e-9))
+        best = self.outlook.strongest(self, residuals.reshape(len(own), len(self.shares)), least, barred)
+        there = np.flatnonzero(best >= 0)
+        same = np.zeros(len(there), dtype=np.bool_)
+        both = np.column_stack([best[there], other[there]])
+        spread(kernels.alike, len(there), both, self.spins, self.shares, same, chunk=64, n_jobs=self.n_jobs)
+        best[there[same]] = -1
+        return best.reshape(-1, 2)
 
     def undirected(self) -> tuple[Matrix, Matrix]:
         """Couplings of the pairs, means of both directions, and their standard errors."""
-        keys = self.rows * self.n_spins + self.indices
-        sides = np.column_stack([np.searchsorted(keys, self.keys(pairs)) for pairs in (self.pairs, self.pairs[:, ::-1])])
+        sides = self._sides()
         errors = np.zeros(len(self.pairs))
-        fixed = (self.spins, self.indptr, self.indices, self.inverses, self.places, self.residuals, self.shares)
+        fixed = (self.spins, self.shares, self.indptr, self.indices, self.fields, self.couplings, self.inverses, self.places)
         spread(kernels.edge_errors, len(sides), sides, *fixed, errors, chunk=32, n_jobs=self.n_jobs)
-        return self.couplings[sides].mean(axis=1), errors
+        return self.undirected_of(self.couplings), errors
 
-    def directed(self) -> Matrix:
-        """(n_spins, n_spins): row i the couplings of the regression of spin i."""
+    def undirected_of(self, values: Matrix) -> Matrix:
+        """Of the pairs, means of both directions of values in the order of couplings."""
+        return np.asarray(values[self._sides()].mean(axis=1))
+
+    def _sides(self) -> NDArray[np.int64]:
+        """(n_pairs, 2): where the two directions of each pair are among the couplings."""
+        keys = self.keys(self.directed_pairs)
+        return np.column_stack([np.searchsorted(keys, self.keys(pairs)) for pairs in (self.pairs, self.pairs[:, ::-1])])
+
+    def directed(self, values: Matrix | None = None) -> scipy.sparse.csr_array:
+        """(n_spins, n_spins): row i the couplings of the regression of spin i, or other values in their order."""
         shape = (self.n_spins, self.n_spins)
-        return np.asarray(scipy.sparse.csr_array((self.couplings, self.indices, self.indptr), shape=shape).toarray())
+        return scipy.sparse.csr_array((self.couplings if values is None else values, self.indices, self.indptr), shape=shape)
+
+    def symmetric(self, values: Matrix) -> Matrix:
+        """Means of both directions of values in the order of couplings, in that order."""
+        sides, means = self._sides(), np.empty_like(values)
+        means[sides] = values[sides].mean(axis=1)[:, None]
+        return means
 
     def fields_given(self, couplings: Matrix) -> Matrix:
         """(n_spins,) fields of the regressions of spins on their neighbours, where couplings are these and no longer free.
 
-        Newton's method for sum_m w_m (s_im - tanh(H_i + sum_j J_ij s_jm)) = 0. Means of both directions are not the couplings that
-        the regressions' own fields go with: with those, samples of the model can miss the means of the data by far.
+        Means of both directions are not the couplings that the regressions' own fields go with: with those, samples of the model
+        can miss the means of the data by far.
         """
-        fields, holes = self.fields.copy(), self.packed.present is not None
-        matrix = scipy.sparse.csr_array(couplings)
-
-        def solve(start: int, stop: int) -> None:
-            some, spins = matrix[start:stop], self.spins[start:stop]
-            local = some @ self.spins
-            shares = self.shares * (spins != 0)
-            if holes:
-                shares = shares * (abs(some).sign() @ (self.spins == 0) == 0)
-            for _ in range(_MOST_STEPS):
-                means = np.tanh(fields[start:stop, None] + local)
-                slope = (shares * (spins - means)).sum(axis=1) - _FREE * fields[start:stop]
-                steps = np.clip(slope / ((shares * (1 - means**2)).sum(axis=1) + _FREE), -1, 1)
-                fields[start:stop] += steps
-                if np.abs(steps).max(initial=0.0) < 1e-9:
-                    return
-
-        spread(solve, self.n_spins, chunk=64, n_jobs=self.n_jobs)
+        fields = self.fields.copy()
+        fixed = (self.spins, self.shares, self.indptr, self.indices, couplings, _FREE, fields)
+        spread(kernels.fields_given, self.n_spins, *fixed, chunk=64, n_jobs=self.n_jobs)
         return fields
 
 

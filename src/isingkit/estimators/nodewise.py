@@ -16,7 +16,6 @@ from isingkit.estimators.normal import (
     constant_fields,
     normal_equations,
     refuse_duplicates,
-    warn_of_constants,
 )
 from isingkit.exceptions import (
     NotConvergedWarning,
@@ -29,6 +28,7 @@ from isingkit.exceptions import (
 )
 from isingkit.gram import gram
 from isingkit.packing import PackedSpins, unpacked
+from isingkit.spins import warn_of_constants
 
 TOLERANCE = 1e-9  # of the gradient of the mean loss
 _STEPS = 200
@@ -158,7 +158,7 @@ class NodewiseEstimator(IsingEstimator):
         stat = gram(packed, sample_weight=weights)
         normal = normal_equations(stat, self.fit_fields)
         if not warned:
-            warn_of_constants(normal)
+            warn_of_constants(normal.names, ~normal.changes)
         rows = distinct_rows(packed, weights)
         if self.l1 == self.l2 == 0 and rows.changes.any():
             if rows.spins.shape[1] <= rows.changes.sum():

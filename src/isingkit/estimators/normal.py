@@ -9,7 +9,6 @@ from scipy.linalg import lapack
 from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import spread
 from isingkit.exceptions import (
-    ConstantColumnWarning,
     ContradictoryPairsWarning,
     DuplicateColumnsError,
     NotConvergedError,
@@ -44,6 +43,24 @@ class NormalEquations:
     def n_effective(self) -> float:
         """As that of the Gram."""
         return max(float(self.n_samples), float(self.n_rows))
+
+    @property
+    def variances(self) -> Matrix:
+        """(n_spins,): sums of squares of centred spins."""
+        return np.diagonal(self.matrix)
+
+    @property
+    def source(self) -> Matrix:
+        """Where kernels find covariances."""
+        return self.matrix
+
+    def covariances(self, pairs: NDArray[np.int64]) -> Matrix:
+        """(n_pairs,): sums of products of two centred spins."""
+        return np.asarray(self.matrix[tuple(pairs.T)])
+
+    def block(self, some: NDArray[np.int64]) -> Matrix:
+        """(n_some, n_some): covariances of some spins."""
+        return np.asarray(self.matrix[np.ix_(some, some)])
 
 
 def normal_equations(stat: Gram, fit_fields: bool) -> NormalEquations:
@@ -107,13 +124,6 @@ def _reconciled(matrix: Matrix) -> Matrix:
     nearest = (vectors * np.maximum(values, 0.0)) @ vectors.T
     scale = np.sqrt(np.diagonal(matrix) / np.maximum(np.diagonal(nearest), np.finfo(float).tiny))
     return np.asarray(nearest * np.outer(scale, scale))
-
-
-def warn_of_constants(normal: NormalEquations) -> None:
-    """Warn of the spins that never change."""
-    if not normal.changes.all():
-        columns = [normal.names[j] for j in np.flatnonzero(~normal.changes)]
-        warn(ConstantColumnWarning(columns=columns))
 
 
 def constant_fields(values: Matrix, n_samples: float) -> Matrix:

@@ -1,16 +1,22 @@
 """Screen: which pairs deserve a closer look, from ridge regressions whose noise is calibrated on the data; then elimination."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from scipy.linalg import lapack
+from scipy.stats import norm
 
 from isingkit._kernels import auto as kernels
 from isingkit._kernels.threads import one_blas_thread, spread
+from isingkit.estimators.bits import Bits
+from isingkit.estimators.dual import Dual
 from isingkit.estimators.normal import Matrix, NormalEquations, factor_of, inverse_of
+from isingkit.estimators.tasks import asked
+from isingkit.estimators.tiles import BAND, TRIFLE, Kept, screened, spins_of_band
 
 Pairs = NDArray[np.int64]  # (n, 2), first < second
 RIDGES = (0.3, 1.0, 3.0)
@@ -22,9 +28,10 @@ _LEAST_SCORE = 1.5  # to be a candidate
 class Screen:
     """Ridge estimates in units of their noise."""
 
-    scores: Matrix  # (n_spins, n_spins): symmetric, 0 on the diagonal; about normal with standard deviation 1 for far pairs
+    scores: Any  # (n_spins, n_spins): symmetric, 0 on the diagonal; about normal with standard deviation 1 for far pairs; or CSR
     ridge: float  # the one of the smallest leave-one-out error
     error: float  # mean squared leave-one-out error of a spin
+    least: float = 0.0  # where scores are CSR, smaller ones are left out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,15 +50,15 @@ def screen(normal: NormalEquations) -> Screen:
     return screen_at(normal, best_ridge(normal, RIDGES))
 
 
-def best_ridge(normal: NormalEquations, ridges: tuple[float, ...]) -> float:
-    """The one of the smallest leave-one-out error, by up to 64 spins."""
+def best_ridge(normal: NormalEquations | Bits, ridges: tuple[float, ...], products: Matrix | None = None) -> float:
+    """The one of the smallest leave-one-out error, by up to 64 spins. Of bits, with the products of samples."""
     changing = np.flatnonzero(normal.changes)
     if len(changing) < 2:
         return ridges[-1]
     spins = changing[np.linspace(0, len(changing) - 1, min(_LOOKED_AT, len(changing))).astype(int)]
-    best, least = ridges[-1], _error_at(normal, ridges[-1], spins)
+    best, least = ridges[-1], _error_at(normal, ridges[-1], spins, products)
     for ridge in ridges[-2::-1]:  # downwards while that helps: errors fall, then rise
-        error = _error_at(normal, ridge, spins)
+        error = _error_at(normal, ridge, spins, products)
         if error >= least:
             break
         best, least = ridge, error
@@ -68,8 +75,10 @@ def noise_at(normal: NormalEquations, ridge: float) -> float:
     return float(np.sqrt(left_out[normal.changes].mean() * noise[normal.changes].mean()))
 
 
-def _error_at(normal: NormalEquations, ridge: float, spins: NDArray[np.intp]) -> float:
+def _error_at(normal: NormalEquations | Bits, ridge: float, spins: NDArray[np.intp], products: Matrix | None) -> float:
     """Mean squared leave-one-out error of these spins at one ridge."""
+    if isinstance(normal, Bits):
+        return float(_left_out(normal, ridge, *_diagonals(Dual(normal, ridge, products), spins, None))[0].mean())
     columns = np.zeros((normal.n_spins, len(spins)), order="F")
     columns[spins, np.arange(len(spins))] = normal.n_samples
     resolvent, _ = lapack.dpotrs(factor_of(normal, ridge), columns, lower=0, overwrite_b=1)
@@ -77,7 +86,7 @@ def _error_at(normal: NormalEquations, ridge: float, spins: NDArray[np.intp]) ->
     return float(_left_out(normal, ridge, diagonal, squares)[0].mean())
 
 
-def _left_out(normal: NormalEquations, ridge: float, diagonal: Matrix, squares: Matrix) -> tuple[Matrix, float]:
+def _left_out(normal: NormalEquations | Bits, ridge: float, diagonal: Matrix, squares: Matrix) -> tuple[Matrix, float]:
     r"""Mean squared leave-one-out errors of spins, and t2, from R_ii and (R^2)_ii of those spins.
 
     With C the sample correlations, z = \lambda / \alpha and R = (C + z)^{-1}: t = Tr C R / N is the share of unknowns in use, and a
@@ -110,7 +119,7 @@ def screen_at(normal: NormalEquations, ridge: float) -> Screen:
     return Screen(scores, ridge, float(left_out[changes].mean()))
 
 
-def _noise(normal: NormalEquations, ridge: float, diagonal: Matrix, squares: Matrix) -> tuple[Matrix, Matrix]:
+def _noise(normal: NormalEquations | Bits, ridge: float, diagonal: Matrix, squares: Matrix) -> tuple[Matrix, Matrix]:
     """The noise of estimate (i, j) has variance left_out[i] * noise[j]."""
     alpha, z = normal.n_effective / normal.n_spins, ridge * normal.n_spins / normal.n_samples
     errors, in_use_twice = _left_out(normal, ridge, diagonal[normal.changes], squares[normal.changes])
@@ -122,18 +131,127 @@ def _noise(normal: NormalEquations, ridge: float, diagonal: Matrix, squares: Mat
 def candidates(found: Screen, normal: NormalEquations) -> Pairs:
     """Pairs that are among the best of either spin and above the noise; few enough for the samples."""
     sizes = np.abs(found.scores)
-    most = int(min(np.clip(normal.n_effective // 8, 2, 25), normal.n_spins - 1))
+    most = _most_candidates(normal)
     level = np.partition(sizes, -most, axis=1)[:, -most]
     chosen = (sizes >= np.minimum(level[:, None], level)) & (sizes > _LEAST_SCORE)
     return np.argwhere(np.triu(chosen, 1))
 
 
-def eliminate(normal: NormalEquations, pairs: Pairs, n_jobs: int | None = None) -> Elimination:
+def _most_candidates(normal: NormalEquations | Bits) -> int:
+    return int(min(np.clip(normal.n_effective // 8, 2, 25), normal.n_spins - 1))
+
+
+@dataclass(slots=True, eq=False)
+class ScoreScreen:
+    """Pairs of large score, tile by tile."""
+
+    bits: Bits
+    ridge: float
+    least: float
+    own: Matrix  # (n_spins,): 1 / (R_ii e_i), e_i the leave-one-out error; 0 for spins that never change
+    others: Matrix  # (n_spins,): 1 / noise
+    _dual: Any = None
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory beyond the bits themselves."""
+        return Dual(self.bits, self.ridge).n_bytes + 13 * BAND * self.bits.n_samples
+
+    def settings(self) -> dict[str, Any]:
+        """What the result depends on, beside the data."""
+        return {"screen": "scores", "ridge": self.ridge, "least": self.least, "centred": bool(self.bits.sums.any())}
+
+    def prepare(self, n_jobs: int | None = None) -> None:
+        """Make what all bands need, where it is not there yet."""
+        if self._dual is None:
+            dual = Dual(self.bits, self.ridge)
+            dual.prepare()
+            self._dual = dual
+
+    def band(self, number: int, n_jobs: int | None = None) -> Kept:
+        """Pairs of the spins of one band with all later ones."""
+        self.prepare(n_jobs)
+        rows = spins_of_band(self.bits, number)
+        return self.pairs_of(rows, self.least, rows, n_jobs)
+
+    def pairs_of(self, rows: NDArray[np.int64], least: float, after: NDArray[np.int64] | None, n_jobs: int | None) -> Kept:
+        """Pairs (i, j) of spins i with all others, or later ones, of a score above `least`."""
+        y, factor = self._dual.responses(rows, n_jobs), self.bits.n_samples / (2 * self.ridge * self.bits.n_spins)
+        of_rows, of_spins = factor * np.stack([self.own[rows], self.others[rows]]), np.stack([self.others, self.own])
+        pairs = self.bits.large_sums(y, least * (1 - TRIFLE), of_rows, of_spins, after=after, n_jobs=n_jobs)
+        sums = self.bits.sums_of(y, pairs, n_jobs)
+        i, j = rows[pairs[:, 0]], pairs[:, 1]
+        scores = factor * sums * (self.own[i] * self.others[j] + self.own[j] * self.others[i])
+        passes = (np.abs(scores) > least) & (i != j)
+        return Kept(np.column_stack([i, j])[passes], np.column_stack([scores, scores])[passes])
+
+
+def screen_by_tiles(
+    bits: Bits, checkpoint: Path | None = None, n_jobs: int | None = None, progress: bool = False
+) -> tuple[Screen, Pairs]:
+    """What `screen` and `candidates` find, but only what may matter is stored: scores are CSR.
+
+    A pair is a candidate where its score is among the best of either spin. The noise of so many spins says above which score
+    each has about twice as many; the few that have less are looked at again.
+    """
+    n_spins, most = bits.n_spins, _most_candidates(bits)
+    if bits.changes.sum() < 2:
+        return Screen(scipy.sparse.csr_array((n_spins, n_spins)), RIDGES[-1], 1.0, np.inf), np.empty((0, 2), np.int64)
+    products = bits.products_of_samples()
+    ridge = best_ridge(bits, RIDGES, products)
+    dual = Dual(bits, ridge, products)
+    diagonal, squares = _diagonals(dual, np.arange(n_spins), n_jobs)
+    left_out, noise = _noise(bits, ridge, diagonal, squares)
+    own, others = 1 / (diagonal * np.sqrt(left_out)), 1 / np.sqrt(noise)
+    own[~bits.changes], others[~bits.changes] = 0.0, 0.0
+    leasts = [max(float(norm.isf(min(share * most / n_spins, 0.5))), _LEAST_SCORE) for share in (1, 4, 16, 64, np.inf)]
+    found = ScoreScreen(bits, ridge, leasts[0], own, others)
+    kept = screened(found, bits.packed, checkpoint=checkpoint, n_jobs=n_jobs, progress=progress, run=asked())
+    found._dual = dual
+    pairs, scores = kept.pairs, kept.values[:, 0]
+    for least in leasts[1:]:
+        short = np.flatnonzero((np.bincount(pairs.ravel(), minlength=n_spins) < most) & bits.changes)
+        for first in range(0, len(short), BAND):
+            more = found.pairs_of(short[first : first + BAND], least, None, n_jobs)
+            both = np.concatenate([pairs, np.sort(more.pairs, axis=1)])
+            _, place = np.unique(both @ np.array([n_spins, 1]), return_index=True)
+            pairs, scores = both[place], np.concatenate([scores, more.values[:, 0]])[place]
+    matrix = _both_ways(pairs, scores, n_spins)
+    chosen = np.abs(scores) >= _levels(matrix, most)[pairs].min(axis=1)
+    return Screen(matrix, ridge, float(left_out[bits.changes].mean()), leasts[0]), pairs[chosen]
+
+
+def _diagonals(dual: Dual, some: NDArray[Any], n_jobs: int | None) -> tuple[Matrix, Matrix]:
+    """R_ii and (R^2)_ii of some spins."""
+    dual.prepare()
+    factor = dual.bits.n_samples / (dual.ridge * dual.bits.n_spins)
+    left, squares = dual.left_and_squares(some, n_jobs)
+    return factor * left, factor**2 * squares
+
+
+def _both_ways(pairs: Pairs, values: Matrix, n_spins: int) -> scipy.sparse.csr_array:
+    both = np.concatenate([pairs, pairs[:, ::-1]])
+    matrix = scipy.sparse.csr_array((np.concatenate([values, values]), (both[:, 0], both[:, 1])), shape=(n_spins, n_spins))
+    matrix.sort_indices()
+    return matrix
+
+
+def _levels(matrix: scipy.sparse.csr_array, most: int) -> Matrix:
+    """(n_spins,): the size of the `most`-th largest entry of each row; 0 where there are fewer."""
+    n_rows, sizes = matrix.shape[0], np.abs(matrix.data)
+    rows = np.repeat(np.arange(n_rows), np.diff(matrix.indptr))
+    ordered = sizes[np.lexsort((-sizes, rows))]
+    levels, enough = np.zeros(n_rows), np.diff(matrix.indptr) >= most
+    levels[enough] = ordered[matrix.indptr[:-1][enough] + most - 1]
+    return levels
+
+
+def eliminate(normal: NormalEquations | Bits, pairs: Pairs, n_jobs: int | None = None) -> Elimination:
     """Backward elimination of each spin's candidates by the extended Bayesian criterion."""
     graph = neighbours(pairs, normal.n_spins)
     order = np.zeros(len(graph.indices), dtype=np.int64)
     cost = np.log(max(normal.n_effective, 2.0)) + np.log(max(normal.n_spins, 2))
-    arguments = (normal.matrix, graph.indptr, graph.indices, normal.n_effective, cost, order)
+    arguments = (normal.source, graph.indptr, graph.indices, normal.n_effective, cost, order)
     with one_blas_thread():
         spread(kernels.eliminate, normal.n_spins, *arguments, chunk=16, n_jobs=n_jobs)
     rows = np.repeat(np.arange(normal.n_spins), np.diff(graph.indptr))
@@ -144,8 +262,6 @@ def eliminate(normal: NormalEquations, pairs: Pairs, n_jobs: int | None = None) 
 
 def neighbours(pairs: Pairs, n_spins: int) -> Any:
     """Neighbours of each spin, CSR with sorted indices."""
-    both = np.concatenate([pairs, pairs[:, ::-1]])
-    graph = scipy.sparse.csr_array((np.ones(len(both)), (both[:, 0], both[:, 1])), shape=(n_spins, n_spins))
-    graph.sort_indices()
+    graph = _both_ways(pairs, np.ones(len(pairs)), n_spins)
     graph.indptr, graph.indices = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
     return graph

@@ -13,23 +13,24 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack
 from tqdm import tqdm
 
 from isingkit import __version__
+from isingkit._kernels import estimators as regressions
 from isingkit._kernels import nibbles
 from isingkit._kernels import tiles as kernels
-from isingkit._kernels.threads import n_threads, one_blas_thread, spread
+from isingkit._kernels.threads import n_threads, spread
 from isingkit.atomic import replacing
-from isingkit.estimators.bits import TILE, Bits
+from isingkit.estimators.bits import Bits
+from isingkit.estimators.dual import Dual
 from isingkit.estimators.normal import Matrix
 from isingkit.estimators.tasks import Run
-from isingkit.exceptions import CheckpointError, SettingError, StageTwoError
+from isingkit.exceptions import CheckpointError, StageTwoError
 from isingkit.packing import PackedSpins, fingerprint
 
 BAND = 1024  # spins in a band
-_PORTION = 512  # spins of a product in double precision
-_TRIFLE = 1e-4  # by which the quick test is more generous than the exact one, relatively; single precision errs by less
+_JOINING = 200  # bytes for each pair kept, when bands are put together
+TRIFLE = 1e-4  # by which the quick test is more generous than the exact one, relatively; single precision errs by less
 _PREPARING = threading.Lock()
 _MOST_NIBBLES = 4 << 30  # bytes; beyond it pairs are counted by popcount, which needs the bits only
 
@@ -37,6 +38,11 @@ _MOST_NIBBLES = 4 << 30  # bytes; beyond it pairs are counted by popcount, which
 def n_bands(bits: Bits) -> int:
     """Bands of all spins."""
     return -(-bits.n_spins // BAND)
+
+
+def spins_of_band(bits: Bits, number: int) -> NDArray[np.int64]:
+    """The spins whose pairs with later ones are one band."""
+    return np.arange(number * BAND, min((number + 1) * BAND, bits.n_spins))
 
 
 class Screen(Protocol):
@@ -83,7 +89,7 @@ class CorrelationScreen:
 
     def band(self, number: int, n_jobs: int | None = None) -> Kept:
         """Pairs of the spins of one band with all later ones."""
-        packed, level = self.bits.packed, self.prune * (1 - _TRIFLE)
+        packed, level = self.bits.packed, self.prune * (1 - TRIFLE)
         n_spins, n_samples = packed.n_spins, packed.n_samples
         n_blocks = -(-n_spins // nibbles.COLUMNS)
         sums, scales = np.zeros(n_blocks * nibbles.COLUMNS, np.float32), np.full(n_blocks * nibbles.COLUMNS, np.inf, np.float32)
@@ -109,7 +115,7 @@ class CorrelationScreen:
         products = n_samples - 2 * differ
         forth = (products - sums[i] / n_samples * sums[j]) / scales[i] / scales[j]
         back = (products - sums[j] / n_samples * sums[i]) / scales[j] / scales[i]
-        return _passing(np.column_stack([i, j]), np.column_stack([forth, back]), self.prune)
+        return passing(np.column_stack([i, j]), np.column_stack([forth, back]), self.prune)
 
     def _by_lookup(self) -> bool:
         return nibbles.wins_here() and self._n_nibbles() <= _MOST_NIBBLES
@@ -134,82 +140,45 @@ class CorrelationScreen:
 
 @dataclass(slots=True, eq=False)
 class DualScreen:
-    r"""Pairs of large ridge estimate, from an M x M matrix: \lambda N P = I - S'Y, Y = (S S' + \lambda N I)^{-1} S.
-
-    Products of all spins with the columns of Y are rough; what could pass is computed again in double precision. There BLAS keeps
-    to one thread, in portions of one size, for how it rounds depends on how it splits; threads of our own take portions.
-    """
+    """Pairs of large ridge estimate. Sums of all pairs are rough; what could pass is computed again in double precision."""
 
     bits: Bits
     ridge: float
     prune: float
-    _inverse: Any = field(init=False, default=None)  # (n_samples, n_samples): of L, where L L' = S S' + \lambda N I
-    _left: Any = field(init=False, default=None)  # (n_spins,): 1 - s_i . y_i = \lambda N P_ii
+    _dual: Any = field(init=False, default=None)
+    _left: Any = field(init=False, default=None)
 
     @property
     def n_bytes(self) -> int:
-        """Memory beyond the bits themselves: these the other way round, the inverse of L, and a band of Y with its tables."""
-        n_samples = self.bits.n_samples
-        return self.bits.n_spins * (n_samples // 8 + 8) + 24 * n_samples**2 + 13 * BAND * n_samples + 8 * TILE * n_samples
+        """Memory beyond the bits themselves: that of the dual, and a band of responses with its tables."""
+        return Dual(self.bits, self.ridge).n_bytes + 13 * BAND * self.bits.n_samples
 
     def settings(self) -> dict[str, Any]:
         """What the result depends on, beside the data."""
         return {"screen": "ridge", "ridge": self.ridge, "prune": self.prune, "centred": bool(self.bits.sums.any())}
 
+    def prepare(self, n_jobs: int | None = None) -> None:
+        """Make what all bands need, where it is not there yet."""
+        if self._left is None:
+            self.bits.require_memory(self.n_bytes)
+            self._dual = Dual(self.bits, self.ridge)
+            self._dual.prepare()
+            self._left = self._dual.left(n_jobs)
+
     def band(self, number: int, n_jobs: int | None = None) -> Kept:
         """Pairs of the spins of one band with all later ones."""
         self.prepare(n_jobs)
-        rows = np.arange(number * BAND, min((number + 1) * BAND, self.bits.n_spins))
-        y, share = self.responses(rows, n_jobs), 1 / self._left
-        least = share.min()  # the larger of two shares is at most their sum less the smallest of all
-        of_rows, of_spins = np.stack([share[rows], np.ones(len(rows))]), np.stack([np.ones(len(share)), share - least])
-        pairs = self.bits.large_sums(y, self.prune * (1 - _TRIFLE), of_rows, of_spins, after=rows, n_jobs=n_jobs)
+        rows, share = spins_of_band(self.bits, number), 1 / self._left
+        y, least = self._dual.responses(rows, n_jobs), share.min()
+        ones = np.ones(len(share))  # the larger of two shares is at most their sum less the smallest of all
+        of_rows, of_spins = np.stack([share[rows], ones[rows]]), np.stack([ones, share - least])
+        pairs = self.bits.large_sums(y, self.prune * (1 - TRIFLE), of_rows, of_spins, after=rows, n_jobs=n_jobs)
         products = self.bits.sums_of(y, pairs, n_jobs)
-        pairs[:, 0] += number * BAND
-        return _passing(pairs, products[:, None] * share[pairs], self.prune)
-
-    def prepare(self, n_jobs: int | None = None) -> None:
-        """The inverse of L, and what it leaves of each spin, in double precision, a portion of spins at a time."""
-        if self._left is not None:
-            return
-        self.bits.require_memory(self.n_bytes)
-        left = np.empty(self.bits.n_spins)
-
-        def fill(start: int, stop: int) -> None:
-            z = self._reduced(slice(start, stop))
-            left[start:stop] = 1 - np.einsum("ij,ij->j", z, z)
-
-        with one_blas_thread():
-            self._inverse = self._inverse_factor()
-            spread(fill, self.bits.n_spins, chunk=_PORTION, n_jobs=n_jobs)
-        self._left = left
-
-    def responses(self, some: NDArray[np.int64], n_jobs: int | None = None) -> Matrix:
-        """Columns of Y, as rows: (n_some, n_samples)."""
-        y = np.empty((len(some), self.bits.n_samples))
-
-        def fill(start: int, stop: int) -> None:
-            y[start:stop] = blas.dtrmm(1.0, self._inverse, self._reduced(some[start:stop]), lower=1, trans_a=1, overwrite_b=1).T
-
-        with one_blas_thread():
-            spread(fill, len(some), chunk=_PORTION, n_jobs=n_jobs)
-        return y
-
-    def _reduced(self, some: Any) -> Matrix:
-        """Columns of L^{-1} S, (n_samples, n_some)."""
-        return np.asarray(blas.dtrmm(1.0, self._inverse, self.bits.centred(some).T, lower=1, overwrite_b=1))
-
-    def _inverse_factor(self) -> Matrix:
-        small = self.bits.products_of_samples()
-        np.einsum("ii->i", small)[:] += self.ridge * self.bits.n_spins
-        before = np.diagonal(small).copy()
-        factor, trouble = lapack.dpotrf(small.T, lower=1, overwrite_a=1)
-        if trouble > 0 or (np.diagonal(factor) ** 2 / before).min() < 1e-13:
-            raise SettingError(setting="ridge", value=self.ridge, expected="large enough for these data to be told from 0")
-        return np.asarray(lapack.dtrtri(factor, lower=1, overwrite_c=1)[0])
+        pairs[:, 0] = rows[pairs[:, 0]]
+        return passing(pairs, products[:, None] * share[pairs], self.prune)
 
 
-def _passing(pairs: NDArray[np.int64], values: Matrix, prune: float) -> Kept:
+def passing(pairs: NDArray[np.int64], values: Matrix, prune: float) -> Kept:
     passes = (np.abs(values) > prune).any(axis=1)
     return Kept(pairs[passes], values[passes])
 
@@ -225,6 +194,7 @@ def screened(
     bands: dict[int, Kept] = {}
     if checkpoint is not None:
         bands = _resumed(checkpoint, screen, packed)
+    n_kept = sum(len(kept.pairs) for kept in bands.values())
     left = [number for number in range(n_bands(screen.bits)) if number not in bands]
     done = enumerate(screen.band(number, n_jobs) for number in left) if run is None else run(_one_band, screen, left)
     sizes = [packed.n_spins - number * BAND for number in range(n_bands(screen.bits))]  # a band's work
@@ -233,6 +203,8 @@ def screened(
         for place, kept in done:
             number = left[place]
             bands[number] = kept
+            n_kept += len(kept.pairs)
+            screen.bits.require_memory(_JOINING * n_kept)
             bar.update(sizes[number])
             if checkpoint is not None:
                 with replacing(_record(checkpoint, number)) as temporary, open(temporary, "wb") as file:
@@ -288,13 +260,13 @@ def as_candidates(kept: Kept, n_spins: int, prune: float) -> scipy.sparse.csr_ar
 
 def regressions_on_candidates(bits: Bits, candidates: scipy.sparse.csr_array, most: int, n_jobs: int | None) -> Any:
     """Least squares of each spin on its candidates, CSR like them; pair sums are counted where they are needed."""
-    packed, estimates = bits.packed, np.zeros(candidates.nnz)
+    estimates = np.zeros(candidates.nnz)
     indptr, indices = candidates.indptr.astype(np.int64), candidates.indices.astype(np.int64)
-    fixed = (packed.words, packed.n_samples, bits.sums, indptr, indices, most, estimates)
-    chunk = max(1, min(1024, packed.n_spins // (8 * n_threads(n_jobs))))
-    failed = spread(kernels.regressions_on_candidates, packed.n_spins, *fixed, chunk=chunk, n_jobs=n_jobs)
+    chunk = max(1, min(1024, bits.n_spins // (8 * n_threads(n_jobs))))
+    fixed = (bits.source, indptr, indices, most, 0.0, estimates)
+    failed = spread(regressions.regressions_on_candidates, bits.n_spins, *fixed, chunk=chunk, n_jobs=n_jobs)
     for spin in failed:
         if spin >= 0:
             n_unknowns = int(indptr[spin + 1] - indptr[spin])
-            raise StageTwoError(spin=packed.names[spin], n_unknowns=n_unknowns, most=most)
+            raise StageTwoError(spin=bits.packed.names[spin], n_unknowns=n_unknowns, most=most)
     return scipy.sparse.csr_array((estimates, indices, indptr), shape=candidates.shape)

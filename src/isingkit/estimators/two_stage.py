@@ -23,11 +23,12 @@ from isingkit.estimators.tiles import (
     regressions_on_candidates,
     screened,
 )
-from isingkit.exceptions import ConstantColumnWarning, StageTwoError, require_number, warn
+from isingkit.exceptions import StageTwoError, require_number
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
+from isingkit.spins import warn_of_constants
 
-_MOST_DENSE = 5000  # spins whose pairs fit into memory at ease
+MOST_DENSE = 5000  # spins whose pairs fit into memory at ease
 _RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0)
 _ABSENT = 4.0  # couplings of each spin that are not there and pass stage one
 _FALSE = 0.05  # share of edges
@@ -138,7 +139,7 @@ class TwoStageIsing(LinearEstimator):
         return self.threshold_
 
     def _learn(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> Self:
-        many = packed.n_spins > _MOST_DENSE and packed.present is None and weights is None
+        many = packed.n_spins > MOST_DENSE and packed.present is None and weights is None
         chosen = "auto" not in (self.ridge, self.prune, self.threshold)
         if many and chosen and (self.ridge == np.inf or packed.n_samples < packed.n_spins):
             return self._learn_by_tiles(packed, warned)
@@ -147,8 +148,8 @@ class TwoStageIsing(LinearEstimator):
     def _learn_by_tiles(self, packed: PackedSpins, warned: bool) -> Self:
         self.ridge_, self.prune_, self.threshold_ = float(self.ridge), float(self.prune), float(self.threshold)
         bits = bits_of(packed, self.fit_fields)
-        if not bits.changes.all() and not warned:
-            warn(ConstantColumnWarning(columns=[packed.names[j] for j in np.flatnonzero(~bits.changes)]))
+        if not warned:
+            warn_of_constants(bits.names, ~bits.changes)
         screen = CorrelationScreen(bits, self.prune_) if np.isinf(self.ridge_) else DualScreen(bits, self.ridge_, self.prune_)
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
         kept = screened(screen, packed, checkpoint=checkpoint, n_jobs=self.n_jobs, progress=self.progress, run=asked())

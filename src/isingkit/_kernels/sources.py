@@ -1,0 +1,54 @@
+"""Spins and covariances from matrices or from bits: kernels need not know which."""
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from isingkit._kernels.gram import popcount
+
+
+def spin_row(spins, i, out):
+    """out: overwritten with the values of spin i, -1 or +1, or 0 where missing.
+
+    spins: (n_spins, n_samples) float64, or (n_spins, n_words) uint64
+    """
+    raise NotImplementedError
+
+
+@overload(spin_row)
+def _spin_row(spins, i, out):
+    if spins.dtype != types.uint64:
+
+        def from_matrix(spins, i, out):
+            out[:] = spins[i]
+
+        return from_matrix
+
+    def from_bits(spins, i, out):
+        for m in range(len(out)):
+            out[m] = 1.0 if (spins[i, m >> 6] >> np.uint64(m & 63)) & np.uint64(1) else -1.0
+
+    return from_bits
+
+
+def covariance(source, i, j):
+    """Sum over samples of the product of centred spins i and j.
+
+    source: (n_spins, n_spins) float64, or words, sums of spins (0 where these are not centred), and the number of samples, a float
+    """
+    raise NotImplementedError
+
+
+@overload(covariance)
+def _covariance(source, i, j):
+    if isinstance(source, types.Array):
+        return lambda source, i, j: source[i, j]
+
+    def from_bits(source, i, j):
+        words, sums, n_samples = source
+        mine, other, differ = words[i], words[j], np.uint64(0)
+        for w in range(words.shape[1]):
+            differ += popcount(mine[w] ^ other[w])
+        return (n_samples - 2 * np.int64(differ)) - sums[i] / n_samples * sums[j]  # rounded as in `estimators.centred`
+
+    return from_bits

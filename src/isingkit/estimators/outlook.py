@@ -1,0 +1,173 @@
+"""Outlook: what the regressions of a network say of pairs outside it, quick and rough; of all pairs, or of those that stand out."""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from isingkit._kernels import auto as kernels
+from isingkit._kernels.threads import spread
+from isingkit.estimators.bits import Bits
+from isingkit.estimators.normal import Matrix
+
+Integers = NDArray[np.int64]
+NEAR = 0.5  # correlation from which on a neighbour may hide what another spin has to say
+_LEAST_LEFT = 0.02  # of a spin's variance by the neighbours of another
+_GENEROUS = 0.85  # share of a deviate at which a pair is computed exactly: neighbours of small correlation explain little
+_PORTION = 1024  # spins looked at in one go
+
+
+class Regressions(Protocol):
+    """What an outlook needs to know of a network."""
+
+    look: float
+    n_jobs: int | None
+    indptr: Integers
+    indices: Integers
+    information: Matrix
+
+    @property
+    def n_spins(self) -> int: ...
+    def residuals_of(self, some: Integers) -> Matrix: ...
+
+
+class Outlook(Protocol):
+    """Rough deviates of pairs: scores in the regressions of both spins, cleared of neighbours by linear regression."""
+
+    def update(self, network: Regressions, chosen: Integers, residuals: Matrix) -> None: ...
+    def suspects(self, network: Regressions, chosen: Integers) -> Integers: ...
+    def rough(self, network: Regressions, pairs: Integers) -> Matrix: ...
+    def strongest(self, network: Regressions, rows: Matrix, least: Matrix, barred: tuple[Integers, Integers]) -> Integers: ...
+    def leftover(self, network: Regressions, some: Integers) -> Matrix: ...
+
+
+@dataclass(slots=True, eq=False)
+class AllPairs:
+    """Deviates of all pairs, in a matrix."""
+
+    single: NDArray[np.float32]  # (n_spins, n_samples): spins
+    correlations: Matrix  # (n_spins, n_spins)
+    changes: NDArray[np.bool_]
+    scores: NDArray[np.float32] = field(init=False)  # (n_spins, n_spins): row i of the regression of spin i
+
+    def __post_init__(self) -> None:
+        self.scores = np.zeros(self.correlations.shape, dtype=np.float32)
+
+    def update(self, network: Regressions, chosen: Integers, residuals: Matrix) -> None:
+        """The regressions of these spins have changed."""
+
+        def rough(start: int, stop: int) -> None:
+            some = chosen[start:stop]
+            left = np.empty((len(some), len(self.scores)))
+            kernels.unexplained(some, self.correlations, network.indptr, network.indices, left)
+            scale = _scale(network.information[some][:, None], left)
+            self.scores[some] = (residuals[start:stop].astype(np.float32) @ self.single.T) / scale * self.changes
+
+        spread(rough, len(chosen), chunk=64, n_jobs=network.n_jobs)
+
+    def suspects(self, network: Regressions, chosen: Integers) -> Integers:
+        """Pairs with one of these spins that are to be looked at closely."""
+        found = [np.empty((0, 2), np.int64)]
+        for start in range(0, len(chosen), _PORTION):
+            some = chosen[start : start + _PORTION]
+            here = np.argwhere(np.abs(self.scores[some] + self.scores[:, some].T) > 2 * network.look)
+            found.append(np.column_stack([some[here[:, 0]], here[:, 1]]))
+        return np.concatenate(found)
+
+    def rough(self, network: Regressions, pairs: Integers) -> Matrix:
+        """Means of both directions."""
+        return np.asarray((self.scores[tuple(pairs.T)] + self.scores[tuple(pairs.T[::-1])]) / 2, dtype=np.float64)
+
+    def strongest(self, network: Regressions, rows: Matrix, least: Matrix, barred: tuple[Integers, Integers]) -> Integers:
+        """For each row the spin, of those not barred, of the largest |sum of row times spin|, if above `least`; else -1."""
+        sizes = np.abs(rows.astype(np.float32) @ self.single.T)
+        sizes[barred] = 0.0
+        best = np.argmax(sizes, axis=1)
+        return np.where(sizes[np.arange(len(rows)), best] > least, best, -1)
+
+    def leftover(self, network: Regressions, some: Integers) -> Matrix:
+        """Deviates of all pairs of some spins."""
+        part = self.scores[np.ix_(some, some)].astype(np.float64)
+        return np.asarray((part + part.T) / 2)
+
+
+@dataclass(slots=True, eq=False)
+class OutstandingPairs:
+    """Deviates of the pairs that stand out; others are computed from bits when they are asked for."""
+
+    bits: Bits
+    near: Any  # (n_spins, n_spins) CSR: ones where the correlation is at least NEAR
+    keys: Integers = field(init=False, default_factory=lambda: np.empty(0, np.int64))  # row * n_spins + column of large deviates
+
+    def update(self, network: Regressions, chosen: Integers, residuals: Matrix) -> None:
+        """The regressions of these spins have changed."""
+        n_spins, none = self.bits.n_spins, np.zeros(len(chosen))
+        of_rows = np.stack([1 / np.sqrt(np.maximum(network.information[chosen], 1e-9)), none])
+        of_spins = np.stack([self.bits.changes.astype(np.float64), np.zeros(n_spins)])
+        found = self.bits.large_sums(residuals, _GENEROUS * network.look, of_rows, of_spins, n_jobs=network.n_jobs)
+        graph = scipy.sparse.csr_array((np.ones(len(network.indices)), network.indices, network.indptr), shape=(n_spins, n_spins))
+        hidden = np.column_stack((graph[chosen] @ self.near).nonzero()).astype(np.int64)
+        keys = np.union1d(found @ np.array([n_spins, 1]), hidden @ np.array([n_spins, 1]))
+        places = np.column_stack([keys // n_spins, keys % n_spins])
+        places = places[chosen[places[:, 0]] != places[:, 1]]
+        scores = self._scores(network, chosen, residuals, places)
+        large = places[np.abs(scores) > network.look]
+        touched = np.zeros(n_spins, dtype=bool)
+        touched[chosen] = True
+        old = self.keys[~touched[self.keys // n_spins]]
+        self.keys = np.concatenate([old, chosen[large[:, 0]] * n_spins + large[:, 1]])
+
+    def suspects(self, network: Regressions, chosen: Integers) -> Integers:
+        """Pairs with one of these spins that are to be looked at closely."""
+        n_spins = self.bits.n_spins
+        touched = np.zeros(n_spins, dtype=bool)
+        touched[chosen] = True
+        pairs = np.column_stack([self.keys // n_spins, self.keys % n_spins])
+        pairs = np.unique(np.sort(pairs[touched[pairs].any(axis=1)], axis=1), axis=0)
+        return pairs[np.abs(self.rough(network, pairs)) > network.look]  # of both, the larger is above it, too
+
+    def rough(self, network: Regressions, pairs: Integers) -> Matrix:
+        """Means of both directions."""
+        directed = np.concatenate([pairs, pairs[:, ::-1]])
+        scores, order = np.empty(len(directed)), np.argsort(directed[:, 0], kind="stable")
+        rows, starts = np.unique(directed[order, 0], return_index=True)
+        starts = np.append(starts, len(directed))
+        for first in range(0, len(rows), _PORTION):
+            some = rows[first : first + _PORTION]
+            here = order[starts[first] : starts[first + len(some)]]
+            places = np.column_stack([np.searchsorted(some, directed[here, 0]), directed[here, 1]])
+            scores[here] = self._scores(network, some, network.residuals_of(some), places)
+        return np.asarray((scores[: len(pairs)] + scores[len(pairs) :]) / 2)
+
+    def strongest(self, network: Regressions, rows: Matrix, least: Matrix, barred: tuple[Integers, Integers]) -> Integers:
+        """For each row the spin, of those not barred, of the largest |sum of row times spin|, if above `least`; else -1."""
+        n_spins = self.bits.n_spins
+        of_rows, of_spins = np.stack([1 / least, np.zeros(len(rows))]), np.ones((2, n_spins))
+        found = self.bits.large_sums(rows, 1 - 1e-6, of_rows, of_spins, n_jobs=network.n_jobs)
+        found = found[~np.isin(found @ np.array([n_spins, 1]), barred[0] * n_spins + barred[1])]
+        sizes = np.abs(self.bits.sums_of(rows, found, network.n_jobs))
+        best, order = np.full(len(rows), -1), np.lexsort((-found[:, 1], sizes))  # the largest comes last
+        order = order[sizes[order] > least[found[order, 0]]]
+        best[found[order, 0]] = found[order, 1]
+        return best
+
+    def leftover(self, network: Regressions, some: Integers) -> Matrix:
+        """Deviates of all pairs of some spins, not cleared of neighbours."""
+        residuals = network.residuals_of(some).astype(np.float32)
+        part = residuals @ (np.asarray(self.bits.packed[:, some], dtype=np.float32) * self.bits.changes[some])
+        part /= np.sqrt(np.maximum(network.information[some], 1e-9))[:, None]
+        return np.asarray(part + part.T, dtype=np.float64) / 2
+
+    def _scores(self, network: Regressions, chosen: Integers, residuals: Matrix, places: Integers) -> Matrix:
+        """Deviates of spins places[:, 1] in the regressions of chosen[places[:, 0]], sorted by these."""
+        pairs, left = np.column_stack([chosen[places[:, 0]], places[:, 1]]), np.empty(len(places))
+        graph = (network.indptr, network.indices)
+        spread(kernels.unexplained_of_pairs, len(pairs), self.bits.source, pairs, *graph, left, chunk=4096, n_jobs=network.n_jobs)
+        sums = self.bits.sums_of(residuals, places, network.n_jobs)
+        return np.asarray(sums / _scale(network.information[pairs[:, 0]], left) * self.bits.changes[pairs[:, 1]])
+
+
+def _scale(information: Matrix, left: Matrix) -> Matrix:
+    return np.asarray(np.sqrt(np.maximum(information * np.maximum(left, _LEAST_LEFT), 1e-9)))
