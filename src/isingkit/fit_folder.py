@@ -17,11 +17,10 @@ import numpy as np
 from isingkit import __version__
 from isingkit.atomic import replacing
 from isingkit.exceptions import FolderExistsError
-from isingkit.model import IsingModel
+from isingkit.model import EDGE_COLUMNS, IsingModel
 from isingkit.packing import PackedSpins, fingerprint
 
 _NO_MATTER = ("checkpoint", "n_jobs", "progress")  # to the answer
-COLUMNS = ("source", "target", "coupling", "std_error", "z", "p_value", "q_value")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +28,7 @@ class Fit:
     """A fitted model and all that should be known of it."""
 
     model: IsingModel
-    edges: tuple[dict[str, Any], ...]  # with COLUMNS, strongest first; None where the method gives none
+    edges: tuple[dict[str, Any], ...]  # with EDGE_COLUMNS, strongest first; None where the method gives none
     facts: "Facts"
     diagnostics: tuple[dict[str, Any], ...] = ()  # check, words, serious; of method auto
 
@@ -75,7 +74,7 @@ def write_fit(fit: Fit, report: str, folder: Path, *, force: bool = False) -> No
     try:
         fit.model.save(temporary / "model.npz")
         with replacing(temporary / "edges.csv") as path, open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS)
+            writer = csv.DictWriter(file, EDGE_COLUMNS)
             writer.writeheader()
             writer.writerows(fit.edges)
         with replacing(temporary / "fit.json") as path:
@@ -123,13 +122,13 @@ def require_free(folder: Path, force: bool) -> None:
 
 
 def edge_rows(model: IsingModel, judged_edges: Any = ()) -> list[dict[str, Any]]:
-    """Edges with COLUMNS, strongest first, and what is known of them; None where nothing is."""
+    """Edges with EDGE_COLUMNS, strongest first, and what is known of them; None where nothing is."""
     known = {(row["source"], row["target"]): row for row in judged_edges}
     rows = []
     for edge in model.edges():
         judged = known.get((edge["source"], edge["target"]))
         row: dict[str, Any] = {"source": str(edge["source"]), "target": str(edge["target"]), "coupling": float(edge["coupling"])}
-        for name in COLUMNS[3:]:
+        for name in EDGE_COLUMNS[3:]:
             value = math.nan if judged is None else float(judged[name])
             row[name] = None if math.isnan(value) else value
         rows.append(row)
