@@ -33,13 +33,7 @@ def positions(couplings: scipy.sparse.csr_array) -> NDArray[np.float64]:
     return _shelved(n_spins, boxes, single)
 
 
-def draw_network(
-    axes: "Axes",
-    couplings: scipy.sparse.csr_array,
-    names: tuple[str, ...],
-    colours: Any = "#444444",
-    labels: bool | None = None,
-) -> None:
+def draw_network(axes: "Axes", couplings: scipy.sparse.csr_array, names: tuple[str, ...], labels: bool | None = None) -> None:
     """Draw the network: blue edges for spins that agree, dashed orange ones for those that disagree, as wide as they are strong."""
     from matplotlib.collections import LineCollection
 
@@ -56,7 +50,7 @@ def draw_network(
             )
     strengths = abs(couplings).sum(axis=0)
     sizes = 20 + 130 * strengths / max(float(strengths.max(initial=0.0)), 1e-300) if len(names) <= 200 else 8
-    axes.scatter(places[:, 0], places[:, 1], s=sizes, c=colours, zorder=2)
+    axes.scatter(places[:, 0], places[:, 1], s=sizes, c="#444444", zorder=2)
     if labels or (labels is None and len(names) <= _MOST_LABELS):
         for place, name in zip(places, names, strict=True):
             axes.annotate(
@@ -124,10 +118,9 @@ def _shelved(
     per_row = max(1, int(width))
     places[single, 0] = (np.arange(len(single)) % per_row + 0.5) * width / per_row
     places[single, 1] = y - 0.5 - np.arange(len(single)) // per_row
-    low, extent = places.min(axis=0, initial=0.0), np.ptp(places, axis=0) if n_spins else np.zeros(2)
-    low = places.min(axis=0) if n_spins else low
-    scale = max(extent[0] / _WIDTH, extent[1])
-    if scale == 0:
+    if n_spins < 2:
         return np.full((n_spins, 2), 0.5)
+    low, extent = places.min(axis=0), np.ptp(places, axis=0)
+    scale = max(extent[0] / _WIDTH, extent[1])
     centred = (places - low - extent / 2) / scale
     return np.asarray(centred / (_WIDTH, 1.0) + 0.5)
