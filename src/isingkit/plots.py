@@ -1,8 +1,10 @@
 """Pictures for notebooks and papers: matplotlib, drawn into `ax` where one is given; the Axes come back."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isingkit.drawing import NEGATIVE, POSITIVE, new_axes, signed_colours
 from isingkit.exceptions import SettingError, require_instance
@@ -13,7 +15,7 @@ from isingkit.model import IsingModel
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_TICKS = 60
+_MOST_NAMES = 60
 
 
 def plot_couplings(model: IsingModel, ax: "Axes | None" = None) -> "Axes":
@@ -28,15 +30,8 @@ def plot_couplings(model: IsingModel, ax: "Axes | None" = None) -> "Axes":
     """
     require_instance("model", model, IsingModel, "an IsingModel, such as model_ of a fitted estimator")
     axes = new_axes((6.5, 5.5)) if ax is None else ax
-    couplings = model.couplings.toarray()
-    largest = float(np.abs(couplings).max(initial=0.0)) or 1.0
-    image = axes.imshow(couplings, cmap=signed_colours(), vmin=-largest, vmax=largest, interpolation="nearest")
-    axes.figure.colorbar(image, ax=axes, label="coupling", shrink=0.8)
-    if model.n_spins <= _MOST_TICKS:
-        names = [name.replace("$", r"\$") for name in model.names]
-        size = 8 if model.n_spins <= 30 else 6
-        axes.set_xticks(range(model.n_spins), names, rotation=90, fontsize=size)
-        axes.set_yticks(range(model.n_spins), names, fontsize=size)
+    names = [name.replace("$", r"\$") for name in model.names]
+    draw_couplings(axes, model.couplings.toarray(), names, size=8 if model.n_spins <= 30 else 6)
     return axes
 
 
@@ -99,6 +94,16 @@ def plot_fit_check(
     return axes
 
 
+def draw_couplings(axes: "Axes", couplings: NDArray[np.float64], names: Sequence[str], size: float = 8) -> None:
+    """Heat map of (n_spins, n_spins) couplings, with the spins' names in letters of this size where there are not too many."""
+    largest = float(np.abs(couplings).max(initial=0.0)) or 1.0
+    image = axes.imshow(couplings, cmap=signed_colours(), vmin=-largest, vmax=largest, interpolation="nearest")
+    axes.figure.colorbar(image, ax=axes, label="coupling J", shrink=0.8)
+    if len(names) <= _MOST_NAMES:
+        axes.set_xticks(range(len(names)), names, rotation=90, fontsize=size)
+        axes.set_yticks(range(len(names)), names, fontsize=size)
+
+
 def draw_means(axes: "Axes", check: FitCheck) -> None:
     """Means of spins, data against model."""
     _scatter(axes, check.data_means, check.model_means, check)
@@ -124,7 +129,7 @@ def draw_sums(axes: "Axes", check: FitCheck) -> None:
     axes.legend(frameon=False)
 
 
-DRAWN = {"correlations": draw_correlations, "means": draw_means, "sums": draw_sums}
+DRAWN = {"means": draw_means, "correlations": draw_correlations, "sums": draw_sums}  # in the order that reports show
 
 
 def _scatter(axes: "Axes", data: Any, model: Any, check: FitCheck) -> None:

@@ -11,15 +11,14 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from isingkit.drawing import POSITIVE, signed_colours
-from isingkit.plots import draw_correlations, draw_means, draw_sums
+from isingkit.drawing import POSITIVE
+from isingkit.plots import DRAWN, draw_couplings
 from isingkit.report.contents import Contents
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _INK = "#010203"  # nothing else has this colour; the page puts its own in its place
-_MOST_NAMES = 60
 _MOST_RANKED = 40
 _MEASURES = {"strength": "strength: sum of |J|", "influence": "influence: sum of J", "betweenness": "betweenness"}
 _STYLE: dict[str, Any] = {
@@ -37,18 +36,9 @@ def heat_map(contents: Contents) -> str:
     for edge in contents.edges:
         i, j = place[edge["source"]], place[edge["target"]]
         matrix[i, j] = matrix[j, i] = edge["coupling"]
-    names = [contents.spins[k]["name"] for k in order]
-
-    def draw(axes: "Axes") -> None:
-        largest = float(np.abs(matrix).max(initial=0.0)) or 1.0
-        image = axes.imshow(matrix, cmap=signed_colours(), vmin=-largest, vmax=largest, interpolation="nearest")
-        axes.figure.colorbar(image, ax=axes, label="coupling J", shrink=0.8)
-        if len(names) <= _MOST_NAMES:
-            axes.set_xticks(range(len(names)), [_short(name) for name in names], rotation=90, fontsize=8)
-            axes.set_yticks(range(len(names)), [_short(name) for name in names], fontsize=8)
-
+    names = [_short(contents.spins[k]["name"]) for k in order]
     side = 6.0 if len(names) <= 30 else 8.5
-    return _svg(draw, (side + 1.5, side))
+    return _svg(partial(draw_couplings, couplings=matrix, names=names), (side + 1.5, side))
 
 
 def centrality(contents: Contents) -> str:
@@ -75,8 +65,7 @@ def data_and_model(contents: Contents) -> dict[str, str]:
     check = contents.fit_check()
     if check is None or check.problem is not None:
         return {}
-    drawings = {"means": draw_means, "correlations": draw_correlations, "sums": draw_sums}
-    return {name: _svg(partial(draw, check=check), (4.2, 3.8)) for name, draw in drawings.items()}
+    return {name: _svg(partial(draw, check=check), (4.2, 3.8)) for name, draw in DRAWN.items()}
 
 
 def _short(name: str) -> str:
