@@ -387,6 +387,7 @@ def test_a_report_is_written_anew_with_groups(capsys, survey):
     code, _, err = run(capsys, "report", str(folder), "--groups", str(groups), "--group-by", "colour")
     assert (code, err.count("\n")) == (2, 1)
     assert "there is no column 'colour'; there are item, scale" in err
+    assert "there are no --groups" in run(capsys, "report", str(folder), "--group-by", "scale")[2]
     assert "holds no fit" in run(capsys, "report", str(survey.parent))[2]
 
 
@@ -605,6 +606,8 @@ def test_weights_are_counted_when_knobs_are_chosen(capsys, tmp_path, rng):
     [
         (["--set", "missing=drop"], "missing is set by --missing, not by --set"),
         (["--set", "binarize=0.5"], "binarize is set by --binarize"),
+        (["--method", "two-stage", "--set", "progress=true"], "progress is always shown: leave out --set progress"),
+        (["--workers", "2"], "go with --method two-stage, not with auto: leave them out"),
         (["--method", "ridge", "--set", "ridge=abc"], "ridge must be"),
         (["--group-by", "party"], "there are no --groups"),
         (["--drop", "a,b,c"], "no column is left"),

@@ -4,27 +4,21 @@ import json
 import re
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from isingkit.cli.cluster import cluster, scheduler_option
-from isingkit.exceptions import MissingValuesError, SettingError
-from isingkit.report.methods import WORDS
+from isingkit.cli.groups import group_options, require_table
+from isingkit.cli.method import METHODS, Method, chosen_method, methods_that_start
+from isingkit.exceptions import MissingValuesError
 
-METHODS = tuple(WORDS)
-OWN_OPTIONS = {
-    "missing": "--missing", "binarize": "--binarize", "n_jobs": "--threads", "random_state": "--seed", "checkpoint": "--resume",
-    "progress": "nothing",
-}  # fmt: skip
-
-
-def _methods(start: str) -> list[str]:
-    return [name for name in METHODS if name.startswith(start.lower())]
+if TYPE_CHECKING:
+    from isingkit.tables.rows import Reading
 
 
 @click.command("fit")
@@ -34,7 +28,7 @@ def _methods(start: str) -> list[str]:
 )
 @click.option("--force", is_flag=True, help="Replace a fit that is there.")
 @click.option("--resume", is_flag=True, help="Go on with a fit of many spins that was stopped.")
-@click.option("--method", default="auto", show_default=True, shell_complete=lambda ctx, param, start: _methods(start),
+@click.option("--method", default="auto", show_default=True, shell_complete=lambda ctx, param, start: methods_that_start(start),
               help="How: " + ", ".join(METHODS) + ".")  # fmt: skip
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the method, e.g. ridge=0.5; repeatable.")
 @click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Of method auto: false edges you accept.")
@@ -46,9 +40,7 @@ def _methods(start: str) -> list[str]:
 @click.option("--binarize", type=float, help="Threshold that turns real-valued columns into spins.")
 @click.option("--missing", type=click.Choice(["error", "drop", "pairwise"]), default="error", show_default=True,
               help="About missing values.")  # fmt: skip
-@click.option("--groups", type=click.Path(path_type=Path, exists=True, dir_okay=False),
-              help="Table with the group of each spin, for colours in the report.")  # fmt: skip
-@click.option("--group-by", help="Its column of groups; by default the first that looks like one.")
+@group_options
 @click.option("--seed", type=click.IntRange(min=0), help="Of methods that draw random numbers.")
 @click.option("--threads", type=click.IntRange(min=1), help="By default all.")
 @scheduler_option("Of method two-stage with more than 5000 columns: look at pairs")
@@ -66,79 +58,44 @@ def command(
     DATA is a CSV, TSV (also .gz), Parquet, NPY, NPZ or .spins file, one row a sample and one column a spin; - reads CSV from
     standard input.
     """
-    from tqdm import tqdm
-
     from isingkit.fit_check import fit_check
     from isingkit.fit_folder import fit_of, require_free, write_fit
     from isingkit.report.contents import contents_of, with_groups
     from isingkit.report.groups import read_groups
     from isingkit.report.page import html_page
-    from isingkit.spins import require_network
-    from isingkit.tables import listed, read_spins
+    from isingkit.tables import listed
 
+    require_table(groups, group_by)
     title = _title(data)
     folder = (output or Path(f"{title}-fit")).resolve()
-    if group_by is not None and groups is None:
-        raise click.UsageError(
-            "--group-by says which column of --groups to take, but there are no --groups", click.get_current_context()
-        )
     require_free(folder, force)
     records = _records(folder, resume)
-    asked = dict(_setting(text) for text in settings) | {
-        k: v for k, v in {"level": level, "control": control}.items() if v is not None
-    }
     given = {"missing": missing, "binarize": binarize, "n_jobs": threads, "random_state": seed}
-    method = method.lower().replace(" ", "-")
-    _estimator(method, 2, 100, asked, given)._check_settings()  # mistakes are told before a long wait
-    if (scheduler or workers) and method != "two-stage":
-        raise click.UsageError("--scheduler and --workers are for --method two-stage", click.get_current_context())
+    chosen = chosen_method(method, settings, {"level": level, "control": control}, given)
     left_out = [name for name in (*listed(drop), id_column) if name]
-    with _learning_on(scheduler, workers), warnings.catch_warnings(record=True) as caught:
+    with _learning_on(scheduler, workers, chosen), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        try:
-            reading = read_spins(
-                data, columns=listed(columns), drop=left_out, weights=weights, binarize=binarize, missing=missing, progress=True
-            )
-        except MissingValuesError as error:
-            raise error.without_pairwise() if not _takes_pairwise(method, asked, given) else error from None
-        packed = reading.packed
-        require_network(packed.n_samples, packed.n_spins)
-        total = packed.n_samples if reading.weights is None else max(round(float(reading.weights.sum())), packed.n_samples)
-        labels = read_groups(groups, packed.names, group_by) if groups else {}
-        with tqdm(total=3, desc="learning the network", bar_format="{desc} {bar} {elapsed}", leave=False, delay=0.5) as bar:
-            estimator = _estimator(method, packed.n_spins, total, asked, given)
-            if "checkpoint" in estimator.get_params():
-                estimator.set_params(checkpoint=records, progress=True)
-            estimator.fit(packed, sample_weight=reading.weights)
+        reading = _read(chosen, data, columns=listed(columns), drop=left_out, weights=weights, binarize=binarize, missing=missing)
+        labels = read_groups(groups, reading.packed.names, group_by) if groups else {}
+        with _progress() as next_step:
+            estimator = _learnt(chosen, reading, records)
             said = list(dict.fromkeys(str(one.message) for one in caught))
-            fit = fit_of(estimator, packed, method, seed, said)
-            _next(bar, "comparing data and model")
-            check = fit_check(fit.model, packed, sample_weight=reading.weights)
-            _next(bar, "writing the report")
+            fit = fit_of(estimator, reading.packed, chosen.name, seed, said)
+            next_step("comparing data and model")
+            check = fit_check(fit.model, reading.packed, sample_weight=reading.weights)
+            next_step("writing the report")
             contents = with_groups(contents_of(fit, check, title), labels)
             write_fit(fit, html_page(contents), folder, force=force)
             shutil.rmtree(records, ignore_errors=True)
     for words in said:
         click.echo(f"isingkit: warning: {words}", err=True)
-    if as_json:
-        click.echo(json.dumps(asdict(fit.facts)))
-    else:
-        click.echo(_summary(fit, output or Path(folder.name)))
+    click.echo(json.dumps(asdict(fit.facts)) if as_json else _summary(fit, output or Path(folder.name)))
 
 
 def _title(data: Path) -> str:
     """The name of the file without what says its kind."""
     name = re.sub(r"(\.(csv|tsv|parquet|npy|npz|spins))?(\.gz)?$", "", data.name, flags=re.IGNORECASE).lstrip(".-")
     return name or "data"
-
-
-def _takes_pairwise(method: str, asked: dict[str, Any], given: dict[str, Any]) -> bool:
-    """Whether the method can do with rows that lack some values."""
-    try:
-        _estimator(method, 2, 100, asked, given | {"missing": "pairwise"})._check_settings()
-    except SettingError:
-        return False
-    return True
 
 
 def _records(folder: Path, resume: bool) -> Path:
@@ -151,11 +108,14 @@ def _records(folder: Path, resume: bool) -> Path:
 
 
 @contextmanager
-def _learning_on(scheduler: str | None, workers: int | None) -> Iterator[None]:
+def _learning_on(scheduler: str | None, workers: int | None, chosen: Method) -> Iterator[None]:
     """Within, estimators that can use the cluster do, where one is asked for."""
     if scheduler is None and workers is None:
         yield
         return
+    if chosen.name != "two-stage":
+        told = f"--scheduler and --workers go with --method two-stage, not with {chosen.name}: leave them out"
+        raise click.UsageError(told, click.get_current_context())
     with cluster(scheduler, workers) as client:
         from isingkit import dask
 
@@ -163,41 +123,43 @@ def _learning_on(scheduler: str | None, workers: int | None) -> Iterator[None]:
             yield
 
 
-def _next(bar: Any, what: str) -> None:
-    bar.update()
-    bar.set_description(what)
+def _read(chosen: Method, data: Path, **options: Any) -> "Reading":
+    """The file's spins and weights; where values are missing, advice that suits the method."""
+    from isingkit.spins import require_network
+    from isingkit.tables import read_spins
+
+    try:
+        reading = read_spins(data, **options, progress=True)
+    except MissingValuesError as error:
+        if chosen.takes_pairwise():
+            raise
+        raise error.without_pairwise() from None
+    require_network(reading.packed.n_samples, reading.packed.n_spins)
+    return reading
 
 
-def _setting(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise click.UsageError(f"--set wants NAME=VALUE, not '{text}'", click.get_current_context())
-    for kind in (int, float):
-        try:
-            return name.strip(), kind(value)
-        except ValueError:
-            continue
-    return name.strip(), {"true": True, "false": False, "none": None}.get(value.strip().lower(), value.strip())
+def _learnt(chosen: Method, reading: "Reading", records: Path) -> Any:
+    """The method's estimator, fitted; one for many spins keeps finished work in `records`."""
+    packed, weights = reading.packed, reading.weights
+    total = packed.n_samples if weights is None else max(round(float(weights.sum())), packed.n_samples)
+    estimator = chosen.estimator(packed.n_spins, total)
+    if "checkpoint" in estimator.get_params():
+        estimator.set_params(checkpoint=records, progress=True)
+    return estimator.fit(packed, sample_weight=weights)
 
 
-def _estimator(method: str, n_spins: int, n_samples: int, asked: dict[str, Any], given: dict[str, Any]) -> Any:
-    """The method, with the knobs that theory suggests for the data, then what the user asked for."""
-    from isingkit.comparison import known_methods
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """A bar of three steps, of which the first is learning; call what is given with the name of the next."""
+    from tqdm import tqdm
 
-    methods = {name.lower().replace(" ", "-"): one for name, one in known_methods(n_spins, n_samples).items()}
-    if method not in METHODS:
-        raise click.UsageError(f"there is no method '{method}'; there are {', '.join(METHODS)}", click.get_current_context())
-    estimator = methods[method]
-    known = estimator.get_params()
-    elsewhere = [name for name in asked if name in OWN_OPTIONS]
-    if elsewhere:
-        told = f"{elsewhere[0]} is set by {OWN_OPTIONS[elsewhere[0]]}, not by --set"
-        raise click.UsageError(told, click.get_current_context())
-    unknown = [name for name in asked if name not in known]
-    if unknown:
-        listed = ", ".join(sorted(known))
-        raise click.UsageError(f"method '{method}' has no setting '{unknown[0]}'; it has {listed}", click.get_current_context())
-    return estimator.set_params(**asked, **{name: value for name, value in given.items() if name in known and value is not None})
+    with tqdm(total=3, desc="learning the network", bar_format="{desc} {bar} {elapsed}", leave=False, delay=0.5) as bar:
+
+        def next_step(name: str) -> None:
+            bar.update()
+            bar.set_description(name)
+
+        yield next_step
 
 
 def _how_sure(facts: Any) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from isingkit import __version__
+from isingkit.cli.groups import group_options, require_table
 
 
 @click.command("report")
@@ -14,9 +15,7 @@ from isingkit import __version__
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
               help="The page to write, - prints it; by default report.html in the folder, or beside the model.")  # fmt: skip
 @click.option("--title", help="Title of the page.")
-@click.option("--groups", type=click.Path(path_type=Path, exists=True, dir_okay=False),
-              help="Table with the group of each spin, for their colours.")  # fmt: skip
-@click.option("--group-by", help="Its column of groups; by default the first that looks like one.")
+@group_options
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in a browser.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(
@@ -26,17 +25,13 @@ def command(
 
     SOURCE is a folder that 'isingkit fit' has written, or a model, .npz.
     """
-    if group_by is not None and groups is None:
-        raise click.UsageError(
-            "--group-by says which column of --groups to take, but there are no --groups", click.get_current_context()
-        )
-
     from isingkit.atomic import replacing
     from isingkit.model import IsingModel
     from isingkit.report.contents import contents_in, contents_of_model, with_groups
     from isingkit.report.groups import read_groups
     from isingkit.report.page import html_page
 
+    require_table(groups, group_by)
     if source.is_dir():
         if not (source / "report.html").is_file():
             raise click.UsageError(f"'{source}' holds no fit: there is no report.html in it", click.get_current_context())
