@@ -10,7 +10,7 @@ import isingkit as ik
 import reference
 from isingkit import exceptions as ex
 from isingkit import theory
-from isingkit.theory.recovery import _edge_scatter, _neighbour_scatter
+from isingkit.theory.scatter import edge_scatter, neighbour_scatter
 from isingkit.theory.spectrum import effective_ridge
 
 
@@ -392,11 +392,11 @@ def test_scatter_of_least_squares_matches_enumeration(degree, strength):
     parents = [-1, 0] + [0] * (degree - 1) + [1] * (degree - 1)
     couplings = reference.tree_couplings(parents, [strength] * len(parents))
     variance, product = reference.least_squares_scatter(couplings, 0, 1)
-    assert _edge_scatter(degree, strength) == pytest.approx((variance, product / variance), rel=1e-10)
+    assert edge_scatter(degree, strength) == pytest.approx((variance, product / variance), rel=1e-10)
     unequal = strength * np.linspace(0.5, 1.5, degree)
     star = reference.tree_couplings([-1] + [0] * degree, [0, *unequal])
     expected = [reference.least_squares_scatter(star, 0, j)[0] for j in range(1, degree + 1)]
-    np.testing.assert_allclose(np.diagonal(_neighbour_scatter(unequal)), expected, rtol=1e-10)
+    np.testing.assert_allclose(np.diagonal(neighbour_scatter(unequal)), expected, rtol=1e-10)
 
 
 def test_recovery_behaves_as_precision_and_recall_do():

@@ -10,7 +10,8 @@ from isingkit.estimators.linear import LinearIsing
 from isingkit.estimators.two_stage import TwoStageIsing
 from isingkit.experiments.runner import Row, Table, chosen, column, seed_of
 from isingkit.model import IsingModel
-from isingkit.theory.recovery import Pairs, Recovery, recovery, recovery_of_model
+from isingkit.theory.pairs import Pairs
+from isingkit.theory.recovery import Recovery, recovery, recovery_of_model
 from isingkit.worlds.graphs import erdos_renyi, random_regular
 from isingkit.worlds.sampling import sample
 

@@ -2,7 +2,7 @@
 
 from isingkit.theory.cavity import CavitySpectrum, EnsembleSpectrum
 from isingkit.theory.linear import couplings_from_linear, linear_means
-from isingkit.theory.recovery import Recovery, best_two_stage, recovery, recovery_of_model, samples_needed
+from isingkit.theory.recovery import Recovery, recovery, recovery_of_model
 from isingkit.theory.ridge import (
     Prediction,
     best_ridge,
@@ -14,6 +14,7 @@ from isingkit.theory.ridge import (
     random_regular,
 )
 from isingkit.theory.spectrum import ModelSpectrum, RegularSpectrum, bethe_matrix
+from isingkit.theory.two_stage import best_two_stage, samples_needed
 
 __all__ = [
     "CavitySpectrum",

@@ -19,14 +19,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr
-from scipy.stats import binom
 
 from isingkit.exceptions import SettingError, UnderdeterminedError, require_instance, require_number
 from isingkit.model import IsingModel
-from isingkit.theory.linear import linear_means
+from isingkit.theory.pairs import Pairs, grouped
 from isingkit.theory.phase import require_paramagnetic
-from isingkit.theory.ridge import random_regular, series
+from isingkit.theory.ridge import random_regular
+from isingkit.theory.scatter import (
+    company,
+    crowded,
+    edge_scatter,
+    means_of_survivors,
+    neighbour_correlations,
+    neighbour_scatter,
+    neighbour_variance,
+)
 from isingkit.theory.spectrum import (
     Array,
     ModelSpectrum,
@@ -37,61 +44,6 @@ from isingkit.theory.spectrum import (
     margins,
     weights_of,
 )
-
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pairs:
-    """Pairs of spins, alike ones together: how many there are and how their estimates scatter."""
-
-    count: Array  # (n,)
-    is_edge: Any  # (n,) bool
-    mean: Array  # of stage one
-    std: Array
-    second_mean: Array  # of stage two
-    slope: Array  # how much of an excess in stage one comes back in stage two
-    second_std: Array  # of stage two where stage one is known
-
-    def passing(self, threshold: Array, prune: float | None) -> Array:
-        """(n_thresholds, n): probability that an estimate passes; with two stages, that it passes both."""
-        if prune is None:
-            level = self.bent_first(threshold[:, None])
-            return ndtr((self.mean - level) / self.std) + ndtr((-self.mean - threshold[:, None]) / self.std)
-        total = np.zeros((len(threshold), len(self.count)))
-        for sign in (1.0, -1.0):  # stage one passed upwards, downwards
-            first = self.bent_first(np.asarray(prune)) if sign > 0 else prune
-            start = np.maximum((first - sign * self.mean) / self.std, -8.5)
-            stop = np.sqrt(np.maximum(start, 0.0) ** 2 + 72.0)
-            z = start + (stop - start) * (_NODES[:, None] + 1) / 2  # (nodes, n)
-            weight = _WEIGHTS[:, None] * (stop - start) / 2 * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
-            centre = self.second_mean + sign * self.slope * self.std * z
-            together = max(1, 500_000 // z.size)
-            for row in range(0, len(threshold), together):
-                rows = slice(row, row + together)
-                above, below = (_bent(threshold[rows, None, None], mean) for mean in (self.second_mean, -self.second_mean))
-                passed = ndtr((centre - above) / self.second_std) + ndtr((-centre - below) / self.second_std)
-                total[rows] += np.sum(weight * passed, axis=1)
-        return total
-
-    def bent_first(self, level: Array) -> Array:
-        """A level of stage one, seen by Fisher's transformation of the estimate scaled to its size in stage two."""
-        scale = np.divide(self.second_mean, self.mean, out=np.zeros_like(self.mean), where=self.is_edge & (self.mean != 0))
-        bent = _bent(level * scale, self.second_mean)
-        return np.divide(bent, scale, out=level + np.zeros_like(bent), where=scale > 0)
-
-    def excess(self, prune: float) -> Array:
-        """Mean of X - mean where stage one is passed, times the probability that it is; 0 for pairs of mean 0."""
-        up, down = (np.exp(-(((prune - sign * self.mean) / self.std) ** 2) / 2) / np.sqrt(2 * np.pi) for sign in (1.0, -1.0))
-        return self.std * (up - down)
-
-    def candidates(self, prune: float) -> tuple[Array, float]:
-        """Probability to pass stage one, and the expected sum, over pairs that do and are no edges, of (X - mean)^2."""
-        squares = np.zeros(len(self.count))
-        for sign in (1.0, -1.0):
-            start = (prune - sign * self.mean) / self.std
-            squares += self.std**2 * (ndtr(-start) + start * np.exp(-(start**2) / 2) / np.sqrt(2 * np.pi))
-        return self.passing(np.array([prune]), None)[0], float((squares * self.count)[~self.is_edge].sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,8 +162,8 @@ def recovery(
     >>> round(float(two_stage.precision(0.15)), 3), round(float(two_stage.recall(0.15)), 3)
     (1.0, 0.999)
     """
-    _check_sizes(n_spins, n_samples, ridge, prune)
-    _check_degree(n_spins, degree, coupling)
+    require_sizes(n_spins, n_samples, ridge, prune)
+    require_degree(n_spins, degree, coupling)
     if rule not in ("average", "directed"):
         raise SettingError(setting="rule", value=rule, expected='"average" or "directed"')
     alpha, penalty = n_samples / (n_spins - 1), ridge * n_spins / (n_spins - 1)
@@ -222,11 +174,11 @@ def recovery(
     means, flat = np.zeros(len(counts)), np.zeros(len(counts))
     means[: min(len(counts), len(p.means))] = np.ravel(p.means)[: len(counts)]
     bulk = p.R / (n_spins - 1)
-    std = np.sqrt(np.where(is_edge, _neighbour_variance(spectrum, p.effective_ridge, alpha) / n_samples, bulk))
+    std = np.sqrt(np.where(is_edge, neighbour_variance(spectrum, p.effective_ridge, alpha) / n_samples, bulk))
     first = Pairs(counts, is_edge, means, std, flat, flat, flat)
     residual, strength = 1 / float(spectrum.centre), abs(coupling)
     seen = float(spectrum.traces(p.effective_ridge).t)
-    edge_variance, agreement = _edge_scatter(degree, strength)
+    edge_variance, agreement = edge_scatter(degree, strength)
     noise, agree = np.where(is_edge, edge_variance, residual), np.where(is_edge, agreement, residual)
     slope, shift, left = residual * seen / (n_samples * bulk), 0.0, float(n_samples)
     if prune is not None:
@@ -241,7 +193,7 @@ def recovery(
         slope_alone = slope
         solved = np.full(degree, means[0] / (1 + (degree - 1) * np.tanh(strength) ** 2))
         kept = float(spectrum.traces(p.effective_ridge).p)
-        slope, taken = _crowded(
+        slope, taken = crowded(
             p.effective_ridge, seen, kept, n_samples * bulk, slope, left / n_samples, squares, np.full(degree, means[0]), solved
         )
         shift = float(taken[0])
@@ -253,7 +205,7 @@ def recovery(
     known = (residual * seen / (n_samples * bulk)) ** 2 * std**2
     second = np.maximum(noise / n_samples - known, 1e-3 * noise / n_samples) * n_samples / left
     survive = 1.0 if prune is None else float(passing[0])
-    mean, variance = (float(numbers[0]) for numbers in _means_of_survivors(np.full(degree, strength), np.full(degree, survive)))
+    mean, variance = (float(numbers[0]) for numbers in means_of_survivors(np.full(degree, strength), np.full(degree, survive)))
     second = second + np.where(is_edge, variance / (2 if rule == "average" else 1), 0.0)
     second_mean = np.where(is_edge, mean - shift, 0.0)
     pairs = Pairs(counts * n_spins, is_edge, means, std, second_mean, np.full(len(counts), slope), np.sqrt(second))
@@ -282,7 +234,7 @@ def recovery_of_model(model: IsingModel, n_samples: int, *, ridge: float = 0.0, 
     0.96
     """
     require_instance("model", model, IsingModel, "an IsingModel")
-    _check_sizes(model.n_spins, n_samples, ridge, prune)
+    require_sizes(model.n_spins, n_samples, ridge, prune)
     if model.n_edges == 0:
         raise SettingError(
             setting="model", value="one without edges", expected="a model with edges: there would be nothing to find"
@@ -314,7 +266,7 @@ def recovery_of_model(model: IsingModel, n_samples: int, *, ridge: float = 0.0, 
     std = np.sqrt(variance)
     residual, further = 1 / matrix.diagonal(), np.sinh(truth) ** 2
     full_noise, full_local = (vectors * (eigenvalues * inverse**2)) @ vectors.T, (vectors * inverse) @ vectors.T
-    own_gain, other_gain = _company(truth, full_noise, full_local)
+    own_gain, other_gain = company(truth, full_noise, full_local)
     rows = []
     for i in range(n):
         near, others = truth[i] != 0, np.arange(n) != i
@@ -322,8 +274,8 @@ def recovery_of_model(model: IsingModel, n_samples: int, *, ridge: float = 0.0, 
         second_mean, second, left = np.zeros(n), np.full(n, residual[i]), float(n_samples)
         back = residual[i] * local / (n_samples * variance[i])
         if near.any():
-            second_mean[near], lost = _means_of_survivors(truth[i, near], np.ones(near.sum()))
-            second[near] = np.diagonal(_neighbour_scatter(truth[i, near]))
+            second_mean[near], lost = means_of_survivors(truth[i, near], np.ones(near.sum()))
+            second[near] = np.diagonal(neighbour_scatter(truth[i, near]))
         if prune is not None:
             here = Pairs(others.astype(float), near, np.abs(means[i]), std[i], *(np.zeros(n),) * 3)
             passing, chance_squares = here.candidates(prune)
@@ -331,18 +283,18 @@ def recovery_of_model(model: IsingModel, n_samples: int, *, ridge: float = 0.0, 
             left = n_samples - float(passing.sum())
             _check_candidates(prune, left, n_samples)
             if near.any():
-                second_mean[near], lost = _means_of_survivors(truth[i, near], passing[near])
+                second_mean[near], lost = means_of_survivors(truth[i, near], passing[near])
             second += residual[i] * (further @ np.where(near, 0.0, passing) * near + further @ passing * ~near)
             chosen = np.where(near, 0.0, passing)
             spread = chance_squares / max(float(chosen @ variance[i]), 1e-300)  # mean z^2 of those that pass
             back = back * (1 + np.where(near, 0.0, own_gain @ chosen + spread * (other_gain @ chosen)))
             known = back**2 * variance[i]
             typical = (k, float(local.mean()), float(diagonal.mean()), n_samples * float(variance[i].mean()))
-            solved = np.linalg.solve(_neighbour_correlations(truth[i, near]), means[i, near]) if near.any() else np.zeros(0)
+            solved = np.linalg.solve(neighbour_correlations(truth[i, near]), means[i, near]) if near.any() else np.zeros(0)
             # children that pass do so by an excess in their parent's direction, of which stage two gives part to them, not to it
             excess = flip * here.excess(prune) * np.where(near, 0.0, back)
             second_mean[near] -= (np.sinh(2 * truth[near]) / 2) @ excess
-            back, taken = _crowded(*typical, back, left / n_samples, chance_squares, means[i, near], solved)
+            back, taken = crowded(*typical, back, left / n_samples, chance_squares, means[i, near], solved)
             second_mean[near] -= taken
         else:
             known = back**2 * variance[i]
@@ -350,116 +302,11 @@ def recovery_of_model(model: IsingModel, n_samples: int, *, ridge: float = 0.0, 
         if near.any():
             second[near] += lost
         rows.append(np.column_stack([near, means[i] * flip, std[i], second_mean * flip, back, np.sqrt(second)])[others])
-    return Recovery(n, n_samples, ridge, prune, _grouped(np.concatenate(rows)), 1)
+    return Recovery(n, n_samples, ridge, prune, grouped(np.concatenate(rows)), 1)
 
 
-def best_two_stage(n_spins: int, degree: int, coupling: float, n_samples: int) -> Recovery:
-    """The two-stage estimator, on random regular graphs, with the ridge and prune that make the exact network likeliest.
-
-    The ridge is the one at which neighbours stand out most from the second generation, in units of the noise; prune and threshold
-    are searched for. `best_threshold()` of the result is the threshold that goes with them.
-
-    Parameters
-    ----------
-    n_spins
-        N.
-    degree
-        c.
-    coupling
-        K.
-    n_samples
-        M.
-
-    Examples
-    --------
-    >>> from isingkit import theory
-    >>> best = theory.best_two_stage(n_spins=800, degree=3, coupling=0.4, n_samples=640)
-    >>> bool(best.probability(best.best_threshold()) > 0.9)
-    True
-    """
-    _check_sizes(n_spins, n_samples)
-    _check_degree(n_spins, degree, coupling)
-    ridges = np.geomspace(1e-2, 1e2, 81)
-    p = random_regular(degree, coupling, n_samples / (n_spins - 1), ridges * n_spins / (n_spins - 1))
-    ridge = float(ridges[np.argmax((p.means[0] - p.means[1]) / np.sqrt(p.R))])
-    first = float(random_regular(degree, coupling, n_samples / (n_spins - 1), ridge * n_spins / (n_spins - 1)).means[0])
-    low, high = 0.2, 0.95
-    for _ in range(2):
-        grid = np.linspace(low, high, 9)
-        tried = [_or_none(n_spins, degree, coupling, n_samples, ridge, float(share * first)) for share in grid]
-        errors = [np.inf if one is None else float(one._errors(one.best_threshold())[0]) for one in tried]
-        place = int(np.argmin(errors))
-        best, low, high = tried[place], grid[max(0, place - 1)], grid[min(8, place + 1)]
-    if best is None:
-        raise SettingError(setting="n_samples", value=n_samples, expected="more: stage one leaves more candidates than that")
-    return best
-
-
-def _or_none(n_spins: int, degree: int, coupling: float, n_samples: int, ridge: float, prune: float) -> Recovery | None:
-    try:
-        return recovery(n_spins, degree, coupling, n_samples, ridge=ridge, prune=prune)
-    except SettingError:  # too many candidates
-        return None
-
-
-def samples_needed(n_spins: int, degree: int, coupling: float, probability: float = 0.99) -> int:
-    """Samples with which the two-stage estimator finds a random regular network exactly, with this probability.
-
-    With its best knobs, which `best_two_stage` tells. Checked against planted worlds for (degree - 1) tanh^2 coupling up to 0.3;
-    nearer to 1, where the phase ends, it promises too much (at 0.64: 37 of 40 networks instead of 99 percent).
-
-    Parameters
-    ----------
-    n_spins
-        N.
-    degree
-        c.
-    coupling
-        K.
-    probability
-        Of no edge missed and none invented, between 0 and 1.
-
-    Examples
-    --------
-    >>> from isingkit import theory
-    >>> theory.samples_needed(n_spins=200, degree=3, coupling=0.4) < theory.samples_needed(n_spins=200, degree=3, coupling=0.3)
-    True
-    """
-    require_number("probability", probability, above=0)
-    if probability > 1 - 1e-9:
-        raise SettingError(setting="probability", value=probability, expected="below 1: nothing is certain")
-    require_number("n_spins", n_spins, at_least=3, whole=True)
-    _check_degree(n_spins, degree, coupling)
-    RegularSpectrum(degree, coupling)
-
-    def enough(n_samples: int) -> bool:
-        try:
-            best = best_two_stage(n_spins, degree, coupling, n_samples)
-        except SettingError:  # too many candidates
-            return False
-        return bool(best.probability(best.best_threshold()) >= probability)
-
-    high = 4 * (degree + 2)
-    while not enough(high):
-        high *= 2
-    low = high // 2
-    while high - low > max(1, high // 200):
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
-
-
-def _bent(level: ArrayLike, mean: Array) -> Array:
-    r"""The level at which a Gaussian number passes as often as an estimate does.
-
-    Estimates are skewed as correlations are, and like these Gaussian after Fisher's transformation: it is atanh(estimate) that
-    scatters evenly. Three standard deviations out, that doubles the edges missed.
-    """
-    level, mean = (np.clip(value, -1 + 1e-9, 1 - 1e-9) for value in (level, mean))
-    return mean + (1 - mean**2) * (np.arctanh(level) - np.arctanh(mean))
-
-
-def _check_sizes(n_spins: int, n_samples: int, ridge: float = 1.0, prune: float | None = None) -> None:
+def require_sizes(n_spins: int, n_samples: int, ridge: float = 1.0, prune: float | None = None) -> None:
+    """Refuse sizes and knobs that no estimator can do with."""
     require_number("n_spins", n_spins, at_least=3, whole=True)
     require_number("n_samples", n_samples, at_least=1, whole=True)
     require_number("ridge", ridge, at_least=0, finite=False)
@@ -469,19 +316,20 @@ def _check_sizes(n_spins: int, n_samples: int, ridge: float = 1.0, prune: float 
         raise UnderdeterminedError(n_samples=n_samples, n_spins=n_spins)
 
 
-def _check_candidates(prune: float, left: float, n_samples: int) -> None:
-    if left < 0.1 * n_samples:
-        came = f"{prune:g}, which leaves about {n_samples - left:.0f} candidates for {n_samples} samples"
-        raise SettingError(setting="prune", value=came, expected="large enough for fewer candidates than samples")
-
-
-def _check_degree(n_spins: int, degree: int, coupling: float) -> None:
+def require_degree(n_spins: int, degree: int, coupling: float) -> None:
+    """Refuse what is no random regular graph of so many spins, and one without couplings."""
     require_number("degree", degree, at_least=1, whole=True)
     require_number("coupling", coupling)
     if degree >= n_spins:
         raise SettingError(setting="degree", value=degree, expected=f"below n_spins={n_spins}")
     if coupling == 0:
         raise SettingError(setting="coupling", value=coupling, expected="not 0: there would be nothing to find")
+
+
+def _check_candidates(prune: float, left: float, n_samples: int) -> None:
+    if left < 0.1 * n_samples:
+        came = f"{prune:g}, which leaves about {n_samples - left:.0f} candidates for {n_samples} samples"
+        raise SettingError(setting="prune", value=came, expected="large enough for fewer candidates than samples")
 
 
 def _sizes(n_spins: int, degree: int) -> Array:
@@ -495,156 +343,3 @@ def _sizes(n_spins: int, degree: int) -> Array:
         sizes.append(size)
         left -= size
     return np.array([*sizes, left] if left > 0 else sizes, dtype=np.float64)
-
-
-def _edge_scatter(degree: int, strength: float) -> tuple[float, float]:
-    r"""M times the variance of least squares on the true neighbours, and the correlation of both directed estimates of an edge.
-
-    The residual's size depends on the neighbours (it is not Gaussian noise), so that the variance is the sandwich
-    C^{-1} <e^2 s s'> C^{-1}. Around an edge ij, all signs made positive, the rest of both neighbourhoods enters by its sums, which
-    are binomial given s_i and s_j: 4 c^2 terms.
-    """
-    theta = np.tanh(strength)
-    mean = theta / (1 + (degree - 1) * theta**2)
-    own = 1 / (1 - theta**2)
-    common = -(theta**2) / ((1 - theta**2) * (1 - theta**2 + degree * theta**2))
-    ups = np.arange(degree)
-    variance = product = 0.0
-    for si in (1, -1):
-        for sj in (1, -1):
-            chance = (1 + theta * si * sj) / 4
-            sums = 2 * ups - (degree - 1)
-            p_i, p_j = (binom.pmf(ups, degree - 1, (1 + theta * s) / 2) for s in (si, sj))
-            into_i = (si - mean * (sj + sums)) * (own * sj + common * (sj + sums))
-            into_j = (sj - mean * (si + sums)) * (own * si + common * (si + sums))
-            variance += chance * float(p_i @ into_i**2)
-            product += chance * float(p_i @ into_i) * float(p_j @ into_j)
-    return variance, product / variance
-
-
-def _neighbour_scatter(couplings: Array) -> Array:
-    """M times the covariance of least squares on the true neighbours of one spin: C^-1 <e^2 s s'> C^-1, in closed form.
-
-    In the spin's own gauge neighbours are independent with means tanh J, and the residual is 1 - sum a_j s_j.
-    """
-    theta, a = np.tanh(couplings), linear_means(couplings)
-    rest = 1 - (a @ theta - a[:, None] * theta[:, None] - a * theta)  # 1 - mean of the others, for each pair
-    scatter = a**2 @ (1 - theta**2) - (a**2 * (1 - theta**2))[:, None] - a**2 * (1 - theta**2)
-    middle = (rest**2 + a[:, None] ** 2 + a**2 + scatter) * np.outer(theta, theta)
-    middle += 2 * np.outer(a, a) - 2 * rest * (np.outer(a, theta) + np.outer(theta, a))
-    np.fill_diagonal(middle, (1 - a @ theta) ** 2 + a**2 @ (1 - theta**2))
-    inverse = np.linalg.inv(_neighbour_correlations(couplings))
-    return np.asarray(inverse @ middle @ inverse)
-
-
-def _means_of_survivors(couplings: Array, kept: Array) -> tuple[Array, Array]:
-    """Mean and variance of Theorem 1's estimates where the other neighbours are candidates with the probabilities `kept`.
-
-    Estimates of fewer neighbours are larger: w_j / D with D = 1 + the sum of sinh^2 J over those there are; to second order in D.
-    """
-    squares = np.sinh(couplings) ** 2
-    other = kept * squares
-    mean = 1 + squares + other.sum() - other
-    spread = kept * (1 - kept) * squares**2
-    spread = spread.sum() - spread
-    numerators = np.sinh(2 * couplings) / 2
-    return numerators / mean * (1 + spread / mean**2), numerators**2 * spread / mean**4
-
-
-def _company(truth: Array, noise: Array, local: Array) -> tuple[Array, Array]:
-    """What a candidate's head start gains when a neighbour of its own is a candidate, too: by its own X, and by the neighbour's.
-
-    With F both of them, stage two given stage one is C_FF^-1 G_FF N_FF^-1 X, where G = (1 + k H)^-1 and N = H (1 + k H)^-2.
-    """
-    own, other = np.zeros_like(truth), np.zeros_like(truth)
-    for j, m in np.argwhere(truth != 0):
-        pair = np.ix_([j, m], [j, m])
-        theta = np.tanh(truth[j, m])
-        share = np.linalg.solve([[1, theta], [theta, 1]], local[pair]) @ np.linalg.inv(noise[pair])
-        alone = local[j, j] / noise[j, j]
-        own[j, m] = share[0, 0] / alone - 1
-        other[j, m] = share[0, 1] * noise[j, m] / noise[j, j] / alone
-    return own, other
-
-
-def _neighbour_correlations(couplings: Array) -> Array:
-    theta = np.tanh(couplings)
-    correlations = np.outer(theta, theta)
-    np.fill_diagonal(correlations, 1.0)
-    return correlations
-
-
-def _grouped(table: Array) -> Pairs:
-    """Pairs whose numbers hardly differ, counted together: means by 0.02 standard deviations, spreads by 1 percent."""
-    is_edge, mean, std, second_mean, slope, second_std = table.T
-    steps = (
-        is_edge, 50 * mean / std, 100 * np.log(std), 50 * second_mean / second_std, 50 * slope * std / second_std,
-        100 * np.log(second_std),
-    )  # fmt: skip
-    key = np.zeros(len(table), dtype=np.int64)  # all steps in one number: sorting rows would take many times longer
-    for step in steps:
-        whole = np.rint(np.clip(step, -1e5, 1e5)).astype(np.int64)
-        _, key = np.unique(key * (np.ptp(whole) + 1) + whole - whole.min(), return_inverse=True)
-    _, first, count = np.unique(key, return_index=True, return_counts=True)
-    return Pairs(count.astype(np.float64), is_edge[first].astype(bool), *(table[first, column] for column in range(1, 6)))
-
-
-def _neighbour_variance(spectrum: RegularSpectrum, k: float, alpha: float) -> float:
-    r"""M times the variance of a neighbour's estimate in stage one.
-
-    With e = s_0 - \bar J s the residual and y = [(C + k)^{-1} s]_n, C without spin 0: <e^2><y^2> / (1 - t2 / \alpha), plus what
-    is not Gaussian around the spin: <e^2 y^2> - <e^2><y^2> - <e y>^2. Both are sums over the tree; moments of sums are collected
-    from the leaves of its twelfth generation, given the sign of the spin they hang on.
-    """
-    depth, c = 12, int(spectrum.degree)
-    finite, _ = (float(value) for value in weights_of(k))
-    p, theta = float(spectrum.traces(k).p), float(np.tanh(abs(spectrum.coupling)))
-    first = np.ravel(series(spectrum, np.asarray(k))[0])[:2] * finite
-    x = np.concatenate([[-1.0], first[0] * (first[1] / first[0] if first[0] > 0 else 0.0) ** np.arange(depth + 1)])
-    # coefficients of e and y by generation: in the branch of the neighbour itself (from 1), and in the others
-    here = [(-x[g], p * ((g == 1) - (g > 1) * x[g - 1] - x[1] * x[g])) for g in range(1, depth + 1)]
-    there = [(-x[g], -p * (x[g + 1] + x[1] * x[g])) for g in range(1, depth + 1)]
-
-    def times(left: Array, right: Array) -> Array:
-        return np.array([[np.sum(left[: i + 1, : j + 1] * right[i::-1, j::-1]) for j in range(3)] for i in range(3)])
-
-    def spin(own: tuple[float, float]) -> Array:
-        return np.outer([1, own[0], own[0] ** 2 / 2], [1, own[1], own[1] ** 2 / 2])
-
-    def seen_from_parent(moments: Array) -> Array:
-        return moments * theta ** (np.add.outer(np.arange(3), np.arange(3)) % 2)  # odd moments change sign with the spin
-
-    def branch(coefficients: list[tuple[float, float]]) -> Array:
-        moments = spin(coefficients[-1])
-        for own in coefficients[-2::-1]:
-            child, moments = seen_from_parent(moments), spin(own)
-            for _ in range(c - 1):
-                moments = times(moments, child)
-        return seen_from_parent(moments)
-
-    total = times(spin((1.0, 0.0)), branch(here))
-    other = branch(there)
-    for _ in range(c - 1):
-        total = times(total, other)
-    e2, y2, ey, e2y2 = 2 * total[2, 0], 2 * total[0, 2], total[1, 1], 4 * total[2, 2]
-    shrunk = finite * float(spectrum.traces(k).t2) / alpha
-    return float(e2 * y2 * shrunk / (1 - shrunk) + e2y2 - ey**2)
-
-
-def _crowded(
-    k: float, local: float, kept: float, scale: float, slope: Any, left: float, squares: float, means: Array, solved: Array
-) -> tuple[Any, Array]:
-    r"""The multiple of X that a false candidate gets in stage two, and what all of them take from each neighbour.
-
-    Given their estimates X in stage one, candidate j and a neighbour of mean m have the mean product \omega X_j m, because both
-    resemble the spin, \omega = g k / (M \sigma^2). Candidates j and l have (g / P) (1 - 1 / k) \omega X_j X_l: less, because of two
-    that resemble each other stage one gives each its share. Least squares of s_i - sum a s on both then has two unknowns, the
-    multiple and the loss.
-
-    local, kept: g and P     scale: M sigma^2     left: share of the samples beyond the number of candidates
-    squares: sum of X^2 over false candidates     means: m of all neighbours     solved: C^-1 m
-    """
-    one, q = (float(value) for value in weights_of(k))
-    among, aside = local * local / kept * (q - one) / scale, local * q / scale
-    whole = max(1 + among * squares - aside**2 * squares * float(means @ solved), 0.2) * left
-    return slope / whole, aside * float(np.mean(slope)) / whole * squares * solved / left
