@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.stats import norm
 from sklearn.base import clone
 
 import isingkit as ik
 from isingkit import exceptions as ex
 from isingkit._kernels import nibbles
-from isingkit.estimators import bits, tiles, two_stage
+from isingkit.estimators import auto, bits, screen, tiles, two_stage
 from isingkit.estimators.bits import bits_of
 from isingkit.estimators.symmetric import RULES, symmetric_couplings
 from isingkit.memory import memory_there
@@ -26,6 +27,7 @@ from isingkit.memory import memory_there
 def by_tiles(monkeypatch):
     """Few spins count as many, and bands are small."""
     monkeypatch.setattr(two_stage, "MOST_DENSE", 10)
+    monkeypatch.setattr(auto, "MOST_DENSE", 10)
     monkeypatch.setattr(tiles, "BAND", 192)
     monkeypatch.setattr(bits, "TILE", 128)
 
@@ -39,6 +41,7 @@ def both_ways(estimator, samples, monkeypatch):
     few = clone(estimator)
     with monkeypatch.context() as patch:
         patch.setattr(two_stage, "MOST_DENSE", 10**9)
+        patch.setattr(auto, "MOST_DENSE", 10**9)
         few.fit(samples)
     many = clone(estimator).fit(samples)
     assert scipy.sparse.issparse(many.estimates_)
@@ -107,6 +110,98 @@ def test_both_ways_of_counting_find_the_pairs_of_the_gram(monkeypatch, rng, n_sa
         np.testing.assert_allclose(kept.values[:, 0], exact[tuple(expected.T)], atol=1e-12)
     if n_samples > 100:
         assert [3, 40] in expected.tolist()
+
+
+def same_network(few, many):
+    """Found in the same way, with the same numbers; what was only looked at roughly is in single precision in one of them."""
+    np.testing.assert_array_equal(many.candidates_, few.candidates_)
+    np.testing.assert_array_equal(many.elimination_.survivors, few.elimination_.survivors)
+    np.testing.assert_array_equal(many.elimination_.order, few.elimination_.order)
+    np.testing.assert_array_equal(many.estimates_.toarray(), few.estimates_)
+    np.testing.assert_allclose(many.model_.fields, few.model_.fields, atol=1e-12)
+    for name in many.edges_.dtype.names:
+        np.testing.assert_array_equal(many.edges_[name], few.edges_[name])
+    ordered = [np.sort(one.rejected_, order=["source", "target"]) for one in (few, many)]
+    for name in ("source", "target"):
+        np.testing.assert_array_equal(ordered[0][name], ordered[1][name])
+    np.testing.assert_allclose(ordered[0]["z"], ordered[1]["z"], atol=1e-4)
+    np.testing.assert_allclose(many.screen_.error, few.screen_.error)
+    assert many.screen_.ridge == few.screen_.ridge
+    for one, other in zip(few.diagnostics_, many.diagnostics_, strict=True):
+        assert (one.check, one.serious) == (other.check, other.serious)
+        assert other.value == pytest.approx(one.value, rel=0.02, abs=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.DoubtWarning")
+@pytest.mark.parametrize("settings", [{}, {"fit_fields": False, "control": "fwer"}])
+def test_structure_without_knobs_is_the_same_by_tiles_at_two_thousand_spins(monkeypatch, settings):
+    monkeypatch.setattr(auto, "MOST_DENSE", 1000)
+    samples = world(2000, 500, fields=0.2 if not settings else 0.0)
+    few, many = both_ways(ik.AutoIsing(**settings), samples, monkeypatch)
+    same_network(few, many)
+    assert many.model_.n_edges > 2000
+    assert scipy.sparse.issparse(many.screen_.scores)
+    kept = many.screen_.scores.tocoo()
+    np.testing.assert_allclose(kept.data, few.screen_.scores[kept.row, kept.col], rtol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
+@pytest.mark.parametrize("refit", ["pseudolikelihood", "bethe", "linear"])
+def test_columns_that_are_constant_alike_or_short_of_candidates_are_no_obstacle_by_tiles(by_tiles, monkeypatch, rng, refit):
+    """Spins with a mean far from 0 have fewer large scores by chance than others: they are looked at again."""
+    values = np.asarray(world(500, 200)).copy()
+    values[:, 5] = 1
+    values[:, 17] = values[:, 18]
+    values[:, 300] = -values[:, 299]
+    values[:, 40:44] = np.where(rng.random((200, 4)) < 0.03, 1, -1)
+    few, many = both_ways(ik.AutoIsing(refit=refit), values, monkeypatch)
+    same_network(few, many)
+    names = many.model_.names
+    for pair in [(17, 18), (5, 6), (0, 499)]:
+        told = [fit.explain(names[pair[0]], names[pair[1]]) for fit in (few, many)]
+        assert told[0].splitlines()[1:] == told[1].splitlines()[1:]
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
+def test_spins_with_few_large_scores_are_looked_at_again(by_tiles, monkeypatch):
+    """Were the first look as narrow as this, most spins would lack candidates."""
+    few, _ = both_ways(ik.AutoIsing(), world(300, 150), monkeypatch)
+    real = norm.isf
+    monkeypatch.setattr("isingkit.estimators.screen.norm.isf", lambda chance: real(chance / 30))
+    again = []
+    whole = screen.ScoreScreen.pairs_of
+    monkeypatch.setattr(screen.ScoreScreen, "pairs_of", lambda *args: again.append(args[3] is None) or whole(*args))
+    found, pairs = screen.screen_by_tiles(bits_of(world(300, 150), True))
+    assert sum(again) > 3
+    np.testing.assert_array_equal(pairs, few.candidates_)
+    assert found.least > 3
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
+def test_structure_without_knobs_goes_on_from_records_on_any_number_of_threads(by_tiles, tmp_path):
+    samples = world(400, 150)
+    fits = [ik.AutoIsing(n_jobs=n_jobs, checkpoint=tmp_path).fit(samples) for n_jobs in (1, 2)]
+    np.testing.assert_array_equal(fits[0].edges_, fits[1].edges_)
+    assert len(list(tmp_path.glob("band-*.npz"))) == 3
+    (tmp_path / "band-00001.npz").unlink()
+    np.testing.assert_array_equal(ik.AutoIsing(checkpoint=tmp_path).fit(samples).edges_, fits[0].edges_)
+    with pytest.raises(ex.CheckpointError):
+        ik.AutoIsing(checkpoint=tmp_path).fit(samples[:140])
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
+def test_halves_of_many_spins_are_fitted_by_tiles(by_tiles, monkeypatch):
+    samples = world(200, 180)
+    by_bits = ik.AutoIsing().stability(samples, n_resamples=3, random_state=0)
+    monkeypatch.setattr(auto, "MOST_DENSE", 10**9)
+    np.testing.assert_array_equal(by_bits.edges, ik.AutoIsing().stability(samples, n_resamples=3, random_state=0).edges)
+
+
+def test_pairs_that_pass_and_do_not_fit_into_memory_are_refused(by_tiles, monkeypatch):
+    samples = world(400, 150)
+    monkeypatch.setattr("isingkit.memory.memory_there", lambda: 5_000_000)
+    with pytest.raises(ex.NotEnoughMemoryError):
+        ik.TwoStageIsing(ridge=np.inf, prune=0.001).fit(samples)
 
 
 @pytest.mark.parametrize("n_samples", [1, 3, 64, 100, 2500])
@@ -210,8 +305,7 @@ def test_records_of_another_fit_are_refused(by_tiles, tmp_path):
 
 KILLED = """
 import sys, numpy as np, isingkit as ik
-from isingkit.estimators import bits, tiles, two_stage
-from isingkit.estimators.bits import bits_of
+from isingkit.estimators import tiles, two_stage
 two_stage.MOST_DENSE, tiles.BAND = 10, 64
 fit = ik.TwoStageIsing(ridge=float(sys.argv[3]), prune=0.2, checkpoint=sys.argv[1]).fit(ik.PackedSpins.load(sys.argv[2]))
 fit.model_.save(sys.argv[4])
