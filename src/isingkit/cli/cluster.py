@@ -1,7 +1,7 @@
 """--scheduler and --workers: where a command does its work."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import click
@@ -21,3 +21,16 @@ def cluster(scheduler: str | None, workers: int | None) -> AbstractContextManage
     except ImportError as error:
         raise click.ClickException(f"{error}.") from None
     return dask.connected(scheduler, workers=workers)
+
+
+@contextmanager
+def learning_on(scheduler: str | None, workers: int | None) -> Iterator[None]:
+    """Within, what can use the cluster does, where one is asked for."""
+    if scheduler is None and workers is None:
+        yield
+        return
+    with cluster(scheduler, workers) as client:
+        from isingkit import dask
+
+        with dask.using(client):
+            yield

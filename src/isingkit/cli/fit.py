@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from isingkit.cli.cluster import cluster, scheduler_option
+from isingkit.cli.cluster import learning_on, scheduler_option
 from isingkit.cli.groups import group_options, require_table
 from isingkit.cli.method import METHODS, Method, chosen_method, methods_that_start
 from isingkit.exceptions import MissingValuesError
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @group_options
 @click.option("--seed", type=click.IntRange(min=0), help="Of methods that draw random numbers.")
 @click.option("--threads", type=click.IntRange(min=1), help="By default all.")
-@scheduler_option("Of method two-stage with more than 5000 columns: look at pairs")
+@scheduler_option("With more than 5000 columns, of methods auto and two-stage: look at pairs")
 @click.option("--workers", type=click.IntRange(min=1), help="The same, by as many processes of this machine.")
 @click.option("--json", "as_json", is_flag=True, help="Print fit.json instead of a summary.")
 def command(
@@ -73,7 +73,9 @@ def command(
     given = {"missing": missing, "binarize": binarize, "n_jobs": threads, "random_state": seed}
     chosen = chosen_method(method, settings, {"level": level, "control": control}, given)
     left_out = [name for name in (*listed(drop), id_column) if name]
-    with _learning_on(scheduler, workers, chosen), warnings.catch_warnings(record=True) as caught:
+    if scheduler or workers:
+        _require_cluster_use(chosen)
+    with learning_on(scheduler, workers), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         reading = _read(chosen, data, columns=listed(columns), drop=left_out, weights=weights, binarize=binarize, missing=missing)
         labels = read_groups(groups, reading.packed.names, group_by) if groups else {}
@@ -107,20 +109,11 @@ def _records(folder: Path, resume: bool) -> Path:
     return records
 
 
-@contextmanager
-def _learning_on(scheduler: str | None, workers: int | None, chosen: Method) -> Iterator[None]:
-    """Within, estimators that can use the cluster do, where one is asked for."""
-    if scheduler is None and workers is None:
-        yield
-        return
-    if chosen.name != "two-stage":
-        told = f"--scheduler and --workers go with --method two-stage, not with {chosen.name}: leave them out"
+def _require_cluster_use(chosen: Method) -> None:
+    """Refuse a cluster for a method that could not use it."""
+    if chosen.name not in ("auto", "two-stage"):
+        told = f"--scheduler and --workers go with --method auto or two-stage, not with {chosen.name}: leave them out"
         raise click.UsageError(told, click.get_current_context())
-    with cluster(scheduler, workers) as client:
-        from isingkit import dask
-
-        with dask.using(client):
-            yield
 
 
 def _read(chosen: Method, data: Path, **options: Any) -> "Reading":
