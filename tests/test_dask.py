@@ -1,6 +1,8 @@
 """A cluster gives the answers of one machine, to the last bit, whatever happens to its workers. All of it on 127.0.0.1."""
 
 import functools
+import itertools
+import json
 import operator
 import os
 import signal
@@ -8,6 +10,7 @@ import socket
 import threading
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +25,7 @@ import distributed
 import isingkit as ik
 import isingkit.dask
 from isingkit import exceptions as ex
+from isingkit._kernels.threads import one_blas_thread
 from isingkit.cli import main
 from isingkit.experiments import runner
 from isingkit.experiments.fig7_candidates import Config
@@ -345,6 +349,169 @@ def test_figures_are_measured_on_a_cluster_and_recorded_here(client, tmp_path):
     assert len(list((tmp_path / "there" / "records").glob("*/*.json"))) > 0
 
 
+# Comparisons
+
+
+@pytest.fixture(scope="module")
+def world():
+    truth = ik.random_regular(n_spins=16, degree=3, coupling=0.4, random_state=0)
+    return truth, ik.exact(truth).sample(n_samples=800, random_state=1)
+
+
+def same_comparison(left, right):
+    """To the last bit, but for the time it took."""
+    assert [replace(one, seconds=None) for one in left.outcomes] == [replace(one, seconds=None) for one in right.outcomes]
+    assert [one.seconds is None for one in left.outcomes] == [one.seconds is None for one in right.outcomes]
+    np.testing.assert_array_equal(left.agreement, right.agreement)
+    assert list(left.models) == list(right.models)
+    for name, model in left.models.items():
+        for part in ("data", "indices", "indptr"):
+            np.testing.assert_array_equal(getattr(model.couplings, part), getattr(right.models[name].couplings, part))
+        np.testing.assert_array_equal(model.fields, right.models[name].fields)
+    assert (left.n_samples, left.n_spins, left.n_held_out) == (right.n_samples, right.n_spins, right.n_held_out)
+
+
+def outside(folder, say="", pause=0.0):
+    """A method that workers cannot import: ridge, which warns and pauses, and notes its process and how long it took."""
+
+    class Outside:
+        def fit(self, X, sample_weight=None):
+            (Path(folder) / f"{os.getpid()}-{time.monotonic_ns()}").touch()
+            start = time.perf_counter()
+            time.sleep(pause)
+            if say:
+                warnings.warn(say, RuntimeWarning, stacklevel=1)
+            self.model_ = ik.RidgeIsing().fit(X, sample_weight=sample_weight).model_
+            with open(Path(folder) / "times", "a") as file:
+                file.write(f"{X.n_samples} {start} {time.perf_counter()}\n")
+            return self
+
+    return Outside()
+
+
+def times(folder):
+    """Samples, start and stop of each fit that was finished."""
+    return [tuple(float(word) for word in line.split()) for line in (folder / "times").read_text().splitlines()]
+
+
+def there_and_here(client, *arguments, **options):
+    """Two comparisons. Dask's workers have one thread for BLAS, whose last bits depend on that."""
+    with isingkit.dask.using(client):
+        there = ik.compare(*arguments, **options)
+    with one_blas_thread():
+        return there, ik.compare(*arguments, **options)
+
+
+def test_a_comparison_on_a_cluster_is_that_of_one_machine(client, world, capsys):
+    truth, samples = world
+    there, here = there_and_here(client, samples, truth, progress=True, random_state=3)
+    same_comparison(there, here)
+    assert len(there.models) > 15
+    assert capsys.readouterr().err.count(f"{len(there.outcomes)}/{len(there.outcomes)}") >= 2  # both bars
+    states, counts = np.unique(np.asarray(samples)[:, :6], axis=0, return_counts=True)
+    same_comparison(*there_and_here(client, states, methods=["eLasso", "two-stage"], sample_weight=counts))
+
+
+def test_seconds_are_those_of_the_fit_to_all_samples_in_the_worker(client, world, tmp_path):
+    """Not those of the other fit, of the way there, or of the wait for a worker that is busy."""
+    methods = {str(k): outside(tmp_path, pause=0.5) for k in range(4)}
+    with isingkit.dask.using(client):
+        found = ik.compare(world[1], methods=methods)
+    noted = sorted(stop - start for n_samples, start, stop in times(tmp_path) if n_samples == 800)
+    for one, inner in zip(sorted(one.seconds for one in found.outcomes), noted, strict=True):
+        assert inner <= one < inner + 0.5  # the pause of the other fit
+    assert len({path.name.split("-")[0] for path in tmp_path.glob("*-*")} - {str(os.getpid())}) == 2
+
+
+def test_a_method_that_fails_on_a_worker_says_what_it_says_here(client, rng):
+    class Unsendable(Exception):
+        def __init__(self, code, lock):
+            super().__init__(f"code {code}")
+
+    class Fails:
+        def fit(self, X, sample_weight=None):
+            raise Unsendable(3, threading.Lock())
+
+    table = rng.choice([-1, 1], (30, 40))
+    methods = {"linear": ik.LinearIsing(), "fails": Fails(), "ridge": ik.RidgeIsing()}
+    there, here = there_and_here(client, table, methods=methods)
+    same_comparison(there, here)
+    assert "underdetermined" in there.outcomes[0].problem
+    assert there.outcomes[1].problem == "code 3"
+    assert list(there.models) == ["ridge"]
+
+
+def test_a_bug_of_ours_on_a_worker_is_raised_here(client, world):
+    class Broken(ik.RidgeIsing):
+        def fit(self, X, y=None, *, sample_weight=None):
+            raise ZeroDivisionError("a bug")
+
+    with isingkit.dask.using(client), pytest.raises(ZeroDivisionError, match="a bug"):
+        ik.compare(world[1], methods={"broken": Broken(), "ridge": ik.RidgeIsing()})
+
+
+def test_warnings_of_workers_are_those_of_one_machine(client, world):
+    """Ours at the caller's line, others where they arose; shown or not as the caller's filters have it."""
+
+    class Warns:
+        def fit(self, X, sample_weight=None):
+            warnings.warn("theirs", RuntimeWarning, stacklevel=1)
+            self.model_ = ik.IsingModel(np.zeros((16, 16)), names=X.names)
+            return self
+
+    table = np.asarray(world[1]).copy()
+    table[:, 3] = 1
+
+    def told(filters):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter(filters)
+            ik.compare(ik.as_spins(table), methods={"mine": ik.RidgeIsing(), "theirs": Warns()})
+        return {(one.category, str(one.message), one.filename, one.lineno) for one in caught[1:]}  # the first is of as_spins
+
+    for filters, kinds in (("always", {ex.ConstantColumnWarning, RuntimeWarning}), ("ignore", set())):
+        with isingkit.dask.using(client):
+            there = told(filters)
+        assert there == told(filters)
+        assert {kind for kind, *_ in there} == kinds
+
+
+def test_methods_have_a_worker_for_themselves(world, tmp_path):
+    """Four threads of one process: fits do not overlap, and no warning is lost or shown of another."""
+    options = {"processes": True, "n_workers": 1, "threads_per_worker": 4}
+    methods = {str(k): outside(tmp_path, say=f"of {k}", pause=0.05) for k in range(4)}
+    with (
+        distributed.LocalCluster(**options, **HERE) as threads,
+        distributed.Client(threads) as client,
+        isingkit.dask.using(client),
+        warnings.catch_warnings(record=True) as caught,
+    ):
+        warnings.simplefilter("default")
+        ik.compare(world[1], methods=methods)
+    assert [str(one.message) for one in caught if one.category is RuntimeWarning] == [f"of {k}" for k in range(4)]
+    noted = sorted((start, stop) for _, start, stop in times(tmp_path))
+    assert len(noted) == 8
+    assert all(stop <= start for (_, stop), (start, _) in itertools.pairwise(noted))
+
+
+def test_a_worker_killed_in_the_middle_of_a_comparison_is_made_up_for(client, world, tmp_path):
+    """Killed is the process that was first to learn."""
+    truth, samples = world
+    victims = []
+
+    def one_learns():
+        victims[:] = [int(path.name.split("-")[0]) for path in tmp_path.glob("*-*")][:1]
+        return bool(victims)
+
+    methods = {str(k): outside(tmp_path, pause=0.3) for k in range(4)} | {"eLasso": ik.ELassoIsing()}
+    thread = killer(one_learns, victims)
+    with isingkit.dask.using(client):
+        there = ik.compare(samples, truth, methods)
+    thread.join(LONG)
+    assert len(list(tmp_path.glob("*-*"))) > 8  # something was done again
+    with one_blas_thread():
+        same_comparison(there, ik.compare(samples, truth, methods))
+
+
 # The command line, and how a cluster is reached
 
 
@@ -371,7 +538,8 @@ def test_a_scheduler_that_does_not_answer_is_told_in_one_sentence(capsys, monkey
             pass
     write_csv(tmp_path / "data.csv", spins)
     fit = ("fit", tmp_path / "data.csv", "-o", tmp_path / "fit", "--method", "two-stage")
-    for command, seconds in ((fit, 10), (("reproduce", "fig7", "--quick", "-o", tmp_path / "figures"), 1)):
+    others = [("compare", tmp_path / "data.csv"), ("reproduce", "fig7", "--quick", "-o", tmp_path / "figures")]
+    for command, seconds in ((fit, 10), *((other, 1) for other in others)):
         if seconds == 1:  # one long wait is enough
             monkeypatch.setattr(isingkit.dask, "connected", functools.partial(isingkit.dask.connected, timeout=1))
         status, said = run(capsys, *command, "--scheduler", address)
@@ -408,8 +576,9 @@ def test_only_one_way_to_a_cluster_is_taken(capsys, spins, tmp_path):
             pass
     path = write_csv(tmp_path / "data.csv", spins)
     assert run(capsys, "fit", path, "--method", "ridge", "--workers", 2)[0] == 2
-    status, said = run(capsys, "fit", path, "--method", "two-stage", "--workers", 2, "--scheduler", "tcp://127.0.0.1:1")
-    assert (status, "not both" in said.err) == (2, True)
+    for command in (("fit", path, "--method", "two-stage"), ("compare", path)):
+        status, said = run(capsys, *command, "--workers", 2, "--scheduler", "tcp://127.0.0.1:1")
+        assert (status, "not both" in said.err) == (2, True)
 
 
 @pytest.mark.parametrize("way", ["--scheduler", "--workers"])
@@ -431,6 +600,28 @@ def test_fit_on_a_cluster_writes_the_model_of_one_machine(capsys, monkeypatch, c
     with np.load(tmp_path / "there" / "model.npz") as there, np.load(tmp_path / "here" / "model.npz") as here:
         for name in here.files:
             np.testing.assert_array_equal(there[name], here[name])
+
+
+@pytest.mark.parametrize("way", ["--scheduler", "--workers"])
+def test_compare_on_a_cluster_prints_what_one_machine_prints(capsys, monkeypatch, client, cluster, spins, tmp_path, way):
+    path = write_csv(tmp_path / "data.csv", spins)
+    asked, spread = [], isingkit.dask._spread
+
+    def counted(client, work, shared, items):
+        asked.append(len(items))
+        return spread(client, work, shared, items)
+
+    monkeypatch.setattr(isingkit.dask, "_spread", counted)
+    facts = []
+    for extra in ((way, cluster.scheduler_address if way == "--scheduler" else 2), ()):
+        with one_blas_thread():
+            status, said = run(capsys, "compare", path, "--methods", "auto,ridge,eLasso", "--seed", 5, "--json", *extra)
+        assert status == 0, said.err
+        assert "3/3" in said.err
+        facts.append(json.loads(said.out))
+        assert all(one.pop("seconds") > 0 for one in facts[-1]["methods"])
+    assert asked == [3]  # methods, once
+    assert facts[0] == facts[1]
 
 
 def test_reproduce_on_a_cluster_writes_the_table_of_one_machine(capsys, client, cluster, tmp_path):

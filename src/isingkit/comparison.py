@@ -1,8 +1,10 @@
 """Comparison: many methods on the same data, side by side."""
 
+import threading
 import time
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +24,9 @@ from isingkit.estimators.maximum_likelihood import MaximumLikelihoodIsing
 from isingkit.estimators.mean_field import MeanFieldIsing
 from isingkit.estimators.pseudolikelihood import PseudolikelihoodIsing
 from isingkit.estimators.ridge import RidgeIsing
+from isingkit.estimators.tasks import asked
 from isingkit.estimators.two_stage import TwoStageIsing
-from isingkit.exceptions import IsingkitError, ModelMismatchError, SettingError, require_number
+from isingkit.exceptions import IsingkitError, IsingkitWarning, ModelMismatchError, SettingError, require_number, warn
 from isingkit.metrics import score
 from isingkit.model import IsingModel, log_pseudolikelihood
 from isingkit.packing import PackedSpins, as_asked, pack
@@ -134,7 +137,8 @@ def compare(
     """Comparison of methods: seconds, edges, held-out score, agreement and, with a truth, precision, recall and error.
 
     Left to themselves, methods get the knobs their theory suggests for data of this size: penalties that an absent coupling passes
-    rarely, thresholds at its largest noise. Each learns from all samples, timed, and again from all but those held out.
+    rarely, thresholds at its largest noise. Each learns from all samples, timed, and again from all but those held out. Within
+    `isingkit.dask.using(client)` workers do this, a method to a task, and time it.
 
     Parameters
     ----------
@@ -181,24 +185,11 @@ def compare(
         raise ModelMismatchError(left=truth.names, right=packed.names, what="the truth and the samples")
     total = packed.n_samples if weights is None else max(round(float(weights.sum())), packed.n_samples)
     chosen = _chosen(methods, packed, total)
-    parts = _split(packed, weights, held_out, generator(random_state))
-    outcomes, models = [], {}
-    for name, estimator in tqdm(chosen.items(), desc="methods", unit="method", disable=not progress):
-        try:
-            part = clone(estimator, safe=False).fit(parts.learnt, sample_weight=parts.learnt_weights).model_
-            held_score = log_pseudolikelihood(part, parts.held, parts.held_weights)
-            start = time.perf_counter()
-            model = clone(estimator, safe=False).fit(packed, sample_weight=weights).model_
-            seconds = time.perf_counter() - start
-            found = {} if truth is None else {k: getattr(score(model, truth), k) for k in ("precision", "recall", "rss")}
-        except Exception as error:  # whatever an outside method does, the others go on
-            if isinstance(estimator, IsingEstimator) and not isinstance(error, IsingkitError):
-                raise
-            outcomes.append(Outcome(name, problem=str(error)))
-        else:
-            models[name] = model
-            outcomes.append(Outcome(name, seconds, model.n_edges, held_score, **found))
-    return Comparison(tuple(outcomes), _agreement(outcomes, models), models, total, packed.n_spins, parts.n_held_out)
+    shared = _Shared(packed, weights, _split(packed, weights, held_out, generator(random_state)), truth)
+    trials = _trials(shared, list(chosen.items()), progress)
+    outcomes = tuple(trial.outcome for trial in trials)
+    models = {trial.outcome.method: trial.model for trial in trials if trial.model is not None}
+    return Comparison(outcomes, _agreement(outcomes, models), models, total, packed.n_spins, shared.parts.n_held_out)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,6 +217,76 @@ def _split(packed: PackedSpins, weights: NDArray[np.float64] | None, share: floa
     kept, held_rows = np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
     of_kept, of_held = (None if weights is None else weights[chosen] for chosen in (kept, held_rows))
     return _Parts(packed[kept], of_kept, packed[held_rows], of_held, n_held_out)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shared:
+    """What every method learns from and is scored on."""
+
+    packed: PackedSpins
+    weights: NDArray[np.float64] | None
+    parts: _Parts
+    truth: IsingModel | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Trial:
+    """What one method did and found, and the warnings that only a worker has seen: each with its file and line."""
+
+    outcome: Outcome
+    model: IsingModel | None = None
+    warnings: Sequence[tuple[Warning | str, str, int]] = ()
+
+
+def _trials(shared: _Shared, methods: Sequence[tuple[str, Any]], progress: bool) -> list[_Trial]:
+    """One trial for each method, here or by whoever was asked."""
+    run = asked()
+    here = ((place, _tried(shared, method)) for place, method in enumerate(methods))
+    done = here if run is None else run(_tried_there, shared, methods)
+    found = {}
+    with tqdm(total=len(methods), desc="methods", unit="method", disable=not progress) as bar:
+        for place, trial in done:
+            found[place] = trial
+            bar.update()
+    trials = [found[place] for place in range(len(methods))]
+    _warn_again(trials)
+    return trials
+
+
+def _tried(shared: _Shared, method: tuple[str, Any]) -> _Trial:
+    (name, estimator), parts, truth = method, shared.parts, shared.truth
+    try:
+        part = clone(estimator, safe=False).fit(parts.learnt, sample_weight=parts.learnt_weights).model_
+        held_score = log_pseudolikelihood(part, parts.held, parts.held_weights)
+        start = time.perf_counter()
+        model = clone(estimator, safe=False).fit(shared.packed, sample_weight=shared.weights).model_
+        seconds = time.perf_counter() - start
+        found = {} if truth is None else {k: getattr(score(model, truth), k) for k in ("precision", "recall", "rss")}
+    except Exception as error:  # whatever an outside method does, the others go on
+        if isinstance(estimator, IsingEstimator) and not isinstance(error, IsingkitError):
+            raise
+        return _Trial(Outcome(name, problem=str(error)))
+    return _Trial(Outcome(name, seconds, model.n_edges, held_score, **found), model)
+
+
+_ALONE = threading.Lock()
+
+
+def _tried_there(shared: _Shared, method: tuple[str, Any]) -> _Trial:
+    """The trial, by a worker: alone in its process, so that seconds and warnings are the method's own."""
+    with _ALONE, warnings.catch_warnings(record=True) as told:
+        trial = _tried(shared, method)
+    return replace(trial, warnings=[(one.message, one.filename, one.lineno) for one in told])
+
+
+def _warn_again(trials: Sequence[_Trial]) -> None:
+    """Warnings of workers, at the lines where one machine warns."""
+    seen: dict[Any, Any] = {}
+    for message, file, line in (one for trial in trials for one in trial.warnings):
+        if isinstance(message, IsingkitWarning):
+            warn(message)
+        else:
+            warnings.warn_explicit(message, UserWarning, file, line, registry=seen)
 
 
 def known_methods(n_spins: int, n_samples: int) -> dict[str, Any]:

@@ -110,10 +110,10 @@ def _opened(address: str, timeout: float) -> Client | None:
 
 @contextmanager
 def using(client: Client) -> Iterator[None]:
-    """Within, TwoStageIsing of more than 5000 spins screens pairs, and AutoIsing.stability fits halves, on the cluster.
+    """Within, TwoStageIsing of more than 5000 spins, AutoIsing.stability and compare have their work done by the cluster.
 
-    Results are those of one machine. Bits of the data go to every worker once, then one small task for each band of spins, or each
-    half. Finished bands are recorded here, in `checkpoint`, where one is given.
+    Results are those of one machine. Bits of the data go to every worker once, then one small task for each band of spins, each
+    half of the rows, or each method. Finished bands are recorded here, in `checkpoint`, where one is given.
 
     Parameters
     ----------

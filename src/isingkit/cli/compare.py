@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from isingkit import __version__
+from isingkit.cli.cluster import learning_on, scheduler_option
 
 
 @click.command("compare")
@@ -24,10 +25,13 @@ from isingkit import __version__
 @click.option("--missing", type=click.Choice(["error", "drop"]), default="error", show_default=True, help="About missing values.")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw it: .png, .svg or .pdf.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Which samples are held out.")
+@scheduler_option("Try methods")
+@click.option("--workers", type=click.IntRange(min=1), help="The same, by as many processes of this machine.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def command(
     data: Path, truth: Path | None, methods: str | None, held_out: float, columns: str | None, drop: str, weights: str | None,
-    binarize: float | None, missing: str, plot: Path | None, seed: int, as_json: bool,
+    binarize: float | None, missing: str, plot: Path | None, seed: int, scheduler: str | None, workers: int | None,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Compare methods on a file of data: time, edges, held-out score, agreement, and precision and recall with a truth.
 
@@ -42,17 +46,18 @@ def command(
     from isingkit.exceptions import MissingValuesError
     from isingkit.tables import listed, read_spins
 
-    try:
-        reading = read_spins(
-            data, columns=listed(columns), drop=listed(drop), weights=weights, binarize=binarize, missing=missing, progress=True
-        )
-    except MissingValuesError as error:
-        raise error.without_pairwise() from None
-    model = ik.IsingModel.load(truth) if truth else None
-    found = ik.compare(
-        reading.packed, model, listed(methods) or None, sample_weight=reading.weights, held_out=held_out, random_state=seed,
-        progress=True,
-    )  # fmt: skip
+    with learning_on(scheduler, workers):
+        try:
+            reading = read_spins(
+                data, columns=listed(columns), drop=listed(drop), weights=weights, binarize=binarize, missing=missing, progress=True
+            )
+        except MissingValuesError as error:
+            raise error.without_pairwise() from None
+        model = ik.IsingModel.load(truth) if truth else None
+        found = ik.compare(
+            reading.packed, model, listed(methods) or None, sample_weight=reading.weights, held_out=held_out, random_state=seed,
+            progress=True,
+        )  # fmt: skip
     best = found.best()
     if plot is not None:
         with replacing(plot) as temporary:
