@@ -607,7 +607,7 @@ def test_weights_are_counted_when_knobs_are_chosen(capsys, tmp_path, rng):
         (["--set", "missing=drop"], "missing is set by --missing, not by --set"),
         (["--set", "binarize=0.5"], "binarize is set by --binarize"),
         (["--method", "two-stage", "--set", "progress=true"], "progress is always shown: leave out --set progress"),
-        (["--workers", "2"], "go with --method two-stage, not with auto: leave them out"),
+        (["--method", "ridge", "--workers", "2"], "go with --method auto or two-stage, not with ridge: leave them out"),
         (["--method", "ridge", "--set", "ridge=abc"], "ridge must be"),
         (["--group-by", "party"], "there are no --groups"),
         (["--drop", "a,b,c"], "no column is left"),

@@ -174,7 +174,7 @@ def test_spins_with_few_large_scores_are_looked_at_again(by_tiles, monkeypatch):
     found, pairs = screen.screen_by_tiles(bits_of(world(300, 150), True))
     assert sum(again) > 3
     np.testing.assert_array_equal(pairs, few.candidates_)
-    assert found.least > 3
+    assert found.least > 2.5
 
 
 @pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
@@ -194,7 +194,9 @@ def test_halves_of_many_spins_are_fitted_by_tiles(by_tiles, monkeypatch):
     samples = world(200, 180)
     by_bits = ik.AutoIsing().stability(samples, n_resamples=3, random_state=0)
     monkeypatch.setattr(auto, "MOST_DENSE", 10**9)
-    np.testing.assert_array_equal(by_bits.edges, ik.AutoIsing().stability(samples, n_resamples=3, random_state=0).edges)
+    by_matrices = ik.AutoIsing().stability(samples, n_resamples=3, random_state=0)
+    for name in by_bits.edges.dtype.names:
+        np.testing.assert_array_equal(by_bits.edges[name], by_matrices.edges[name])
 
 
 def test_pairs_that_pass_and_do_not_fit_into_memory_are_refused(by_tiles, monkeypatch):
@@ -344,18 +346,21 @@ def test_killed_at_random_moments_and_resumed_the_file_is_the_same(tmp_path, rng
 
 def test_what_does_not_fit_into_memory_is_refused_before_it_starts(by_tiles, monkeypatch):
     samples = world(400, 150)
-    monkeypatch.setattr("isingkit.memory.memory_there", lambda: 200_000)
+    monkeypatch.setattr("isingkit.memory.memory_there", lambda: 500_000)
     for estimator in (ik.TwoStageIsing(ridge=1.0), ik.RidgeIsing(), ik.AutoIsing()):
         with pytest.raises(ex.NotEnoughMemoryError, match=r"TwoStageIsing\(ridge=inf\) needs least") as caught:
             estimator.fit(samples)
-        assert caught.value.needed > caught.value.there == 200_000
+        assert caught.value.needed > caught.value.there == 500_000
     ik.TwoStageIsing(ridge=np.inf, prune=0.2).fit(samples)  # which is what the message advises
 
 
-@pytest.mark.parametrize("knob", ["ridge", "prune", "threshold"])
-def test_knobs_of_many_spins_that_choose_themselves_take_all_pairs(by_tiles, knob):
-    fit = ik.TwoStageIsing(**{knob: "auto"}).fit(world(400, 150))
-    assert isinstance(fit.estimates_, np.ndarray)
+@pytest.mark.parametrize("ridge", ["auto", 0.5, np.inf])
+def test_knobs_that_choose_themselves_choose_the_same_by_tiles(by_tiles, monkeypatch, ridge):
+    few, many = both_ways(ik.TwoStageIsing(ridge=ridge, prune="auto", threshold="auto"), world(600, 300), monkeypatch)
+    for name in ("ridge_", "prune_", "threshold_"):
+        assert getattr(many, name) == pytest.approx(getattr(few, name), rel=1e-9)
+    np.testing.assert_array_equal(many.model_.couplings.toarray(), few.model_.couplings.toarray())
+    assert many.model_.n_edges > 700
 
 
 def test_too_many_candidates_are_told_as_ever(by_tiles):

@@ -173,6 +173,28 @@ def regressions_on_candidates(start, stop, source, indptr, indices, most, trifle
 
 
 @njit(cache=True, nogil=True, fastmath=False)
+def noises_on_candidates(start, stop, source, indptr, indices, estimates, n_samples, noises):
+    """Standard deviations of the estimates of `regressions_on_candidates`, for spins start to stop.
+
+    Of n candidates with covariances G that leave a sum of squares e_i of spin i: sqrt(e_i (G^{-1})_jj / (M - n)).
+    noises: (n_candidates,), overwritten
+    """
+    for i in range(start, stop):
+        first, size = indptr[i], indptr[i + 1] - indptr[i]
+        if size == 0:
+            continue
+        block, whole = np.empty((size, size)), covariance(source, i, i)
+        left = whole
+        for a in range(size):
+            for b in range(a + 1):
+                block[a, b] = block[b, a] = covariance(source, indices[first + a], indices[first + b])
+            left -= estimates[first + a] * covariance(source, indices[first + a], i)
+        inverse = np.linalg.inv(block)
+        for a in range(size):
+            noises[first + a] = np.sqrt(max(left, 1e-6 * whole) / max(n_samples - size - 1, 1.0) * inverse[a, a])
+
+
+@njit(cache=True, nogil=True, fastmath=False)
 def covariances_of(start, stop, source, pairs, out):
     """out[p] = covariance of pairs[p], for pairs start to stop."""
     for p in range(start, stop):

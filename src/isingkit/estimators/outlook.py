@@ -15,7 +15,8 @@ from isingkit.estimators.normal import Matrix
 Integers = NDArray[np.int64]
 NEAR = 0.5  # correlation from which on a neighbour may hide what another spin has to say
 _LEAST_LEFT = 0.02  # of a spin's variance by the neighbours of another
-_GENEROUS = 0.85  # share of a deviate at which a pair is computed exactly: neighbours of small correlation explain little
+_BY_CHANCE = 4.5  # standard deviations by which neighbours may explain a spin that they know nothing of
+_AS_LARGE = 1 - 1e-4  # of equal sums, which rounding may tell apart, the first spin's is taken
 _PORTION = 1024  # spins looked at in one go
 
 
@@ -84,8 +85,8 @@ class AllPairs:
         """For each row the spin, of those not barred, of the largest |sum of row times spin|, if above `least`; else -1."""
         sizes = np.abs(rows.astype(np.float32) @ self.single.T)
         sizes[barred] = 0.0
-        best = np.argmax(sizes, axis=1)
-        return np.where(sizes[np.arange(len(rows)), best] > least, best, -1)
+        largest = sizes.max(axis=1, initial=0.0)
+        return np.where(largest > least, np.argmax(sizes >= _AS_LARGE * largest[:, None], axis=1), -1)
 
     def leftover(self, network: Regressions, some: Integers) -> Matrix:
         """Deviates of all pairs of some spins."""
@@ -103,10 +104,11 @@ class OutstandingPairs:
 
     def update(self, network: Regressions, chosen: Integers, residuals: Matrix) -> None:
         """The regressions of these spins have changed."""
-        n_spins, none = self.bits.n_spins, np.zeros(len(chosen))
-        of_rows = np.stack([1 / np.sqrt(np.maximum(network.information[chosen], 1e-9)), none])
+        n_spins, n_neighbours = self.bits.n_spins, np.diff(network.indptr)[chosen]
+        explained = NEAR**2 + (np.sqrt(n_neighbours) + _BY_CHANCE) ** 2 / self.bits.n_samples  # of spins not near, at most
+        of_rows = np.stack([1 / _scale(network.information[chosen], 1 - explained), np.zeros(len(chosen))])
         of_spins = np.stack([self.bits.changes.astype(np.float64), np.zeros(n_spins)])
-        found = self.bits.large_sums(residuals, _GENEROUS * network.look, of_rows, of_spins, n_jobs=network.n_jobs)
+        found = self.bits.large_sums(residuals, network.look, of_rows, of_spins, n_jobs=network.n_jobs)
         graph = scipy.sparse.csr_array((np.ones(len(network.indices)), network.indices, network.indptr), shape=(n_spins, n_spins))
         hidden = np.column_stack((graph[chosen] @ self.near).nonzero()).astype(np.int64)
         keys = np.union1d(found @ np.array([n_spins, 1]), hidden @ np.array([n_spins, 1]))
@@ -148,10 +150,11 @@ class OutstandingPairs:
         found = self.bits.large_sums(rows, 1 - 1e-6, of_rows, of_spins, n_jobs=network.n_jobs)
         found = found[~np.isin(found @ np.array([n_spins, 1]), barred[0] * n_spins + barred[1])]
         sizes = np.abs(self.bits.sums_of(rows, found, network.n_jobs))
-        best, order = np.full(len(rows), -1), np.lexsort((-found[:, 1], sizes))  # the largest comes last
-        order = order[sizes[order] > least[found[order, 0]]]
-        best[found[order, 0]] = found[order, 1]
-        return best
+        largest, best = np.zeros(len(rows)), np.full(len(rows), n_spins)
+        np.maximum.at(largest, found[:, 0], sizes)
+        row, spin = found[sizes >= _AS_LARGE * largest[found[:, 0]]].T
+        np.minimum.at(best, row, spin)
+        return np.where(largest > least, best, -1)
 
     def leftover(self, network: Regressions, some: Integers) -> Matrix:
         """Deviates of all pairs of some spins, not cleared of neighbours."""

@@ -51,7 +51,9 @@ def screen(normal: NormalEquations) -> Screen:
 
 
 def best_ridge(normal: NormalEquations | Bits, ridges: tuple[float, ...], products: Matrix | None = None) -> float:
-    """The one of the smallest leave-one-out error, by up to 64 spins. Of bits, with the products of samples."""
+    """The one of the smallest leave-one-out error, by up to 64 spins. `products`: of samples of bits, where they are known."""
+    if isinstance(normal, Bits) and products is None:
+        products = normal.products_of_samples()
     changing = np.flatnonzero(normal.changes)
     if len(changing) < 2:
         return ridges[-1]
@@ -65,13 +67,17 @@ def best_ridge(normal: NormalEquations | Bits, ridges: tuple[float, ...], produc
     return best
 
 
-def noise_at(normal: NormalEquations, ridge: float) -> float:
+def noise_at(normal: NormalEquations | Bits, ridge: float) -> float:
     """Standard deviation of the ridge estimate of a coupling that is not there, about the same for all pairs."""
     if np.isinf(ridge) or normal.changes.sum() < 2:
         return float(1 / np.sqrt(normal.n_effective))
-    lower = np.tril(inverse_of(normal, ridge)) * normal.n_samples
-    diagonal, below = np.diagonal(lower).copy(), lower**2
-    left_out, noise = _noise(normal, ridge, diagonal, below.sum(axis=0) + below.sum(axis=1) - diagonal**2)
+    if isinstance(normal, Bits):
+        diagonal, squares = _diagonals(Dual(normal, ridge), np.arange(normal.n_spins), None)
+    else:
+        lower = np.tril(inverse_of(normal, ridge)) * normal.n_samples
+        diagonal, below = np.diagonal(lower).copy(), lower**2
+        squares = below.sum(axis=0) + below.sum(axis=1) - diagonal**2
+    left_out, noise = _noise(normal, ridge, diagonal, squares)
     return float(np.sqrt(left_out[normal.changes].mean() * noise[normal.changes].mean()))
 
 
@@ -204,12 +210,12 @@ def screen_by_tiles(
     left_out, noise = _noise(bits, ridge, diagonal, squares)
     own, others = 1 / (diagonal * np.sqrt(left_out)), 1 / np.sqrt(noise)
     own[~bits.changes], others[~bits.changes] = 0.0, 0.0
-    leasts = [max(float(norm.isf(min(share * most / n_spins, 0.5))), _LEAST_SCORE) for share in (1, 4, 16, 64, np.inf)]
+    leasts = [max(float(norm.isf(min(share * most / n_spins, 0.5))), _LEAST_SCORE) for share in (1, 4, 16, 64)]
     found = ScoreScreen(bits, ridge, leasts[0], own, others)
     kept = screened(found, bits.packed, checkpoint=checkpoint, n_jobs=n_jobs, progress=progress, run=asked())
     found._dual = dual
     pairs, scores = kept.pairs, kept.values[:, 0]
-    for least in leasts[1:]:
+    for least in [*leasts[1:], _LEAST_SCORE]:
         short = np.flatnonzero((np.bincount(pairs.ravel(), minlength=n_spins) < most) & bits.changes)
         for first in range(0, len(short), BAND):
             more = found.pairs_of(short[first : first + BAND], least, None, n_jobs)

@@ -2,16 +2,17 @@
 
 import os
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from scipy.stats import norm
 
 from isingkit._kernels import estimators as kernels
-from isingkit._kernels.threads import spread
+from isingkit._kernels.threads import one_blas_thread, spread
 from isingkit.estimators.base import LinearEstimator
-from isingkit.estimators.bits import bits_of
+from isingkit.estimators.bits import Bits, bits_of
 from isingkit.estimators.normal import Matrix, NormalEquations, refuse_duplicates
 from isingkit.estimators.ridge import ridge_estimates
 from isingkit.estimators.screen import best_ridge, noise_at
@@ -38,8 +39,8 @@ class TwoStageIsing(LinearEstimator):
     """Couplings by ridge regression, pruned, then least squares on what is left, thresholded. [eq:stage1-threshold]
 
     Beyond 5000 spins nothing of the size of all pairs is stored: pairs are looked at tile by tile, and `estimates_` and
-    `stage_one_estimates_` are sparse (CSR), the latter with what passed only. The answers are the same. Where a knob is "auto",
-    rows have weights, or values are missing, all pairs must fit into memory.
+    `stage_one_estimates_` are sparse (CSR), the latter with what passed only. The answers are the same. Where rows
+    have weights, or values are missing, all pairs must fit into memory.
 
     Stage one, ridge regression of each spin on all others, keeps estimates above `prune`, small enough to lose no coupling. Stage
     two, least squares of each spin on its few candidates, has far more samples than unknowns and finds the network even where there
@@ -140,16 +141,15 @@ class TwoStageIsing(LinearEstimator):
 
     def _learn(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> Self:
         many = packed.n_spins > MOST_DENSE and packed.present is None and weights is None
-        chosen = "auto" not in (self.ridge, self.prune, self.threshold)
-        if many and chosen and (self.ridge == np.inf or packed.n_samples < packed.n_spins):
+        if many and (self.ridge == np.inf or packed.n_samples < packed.n_spins):
             return self._learn_by_tiles(packed, warned)
         return super()._learn(packed, weights, warned)
 
     def _learn_by_tiles(self, packed: PackedSpins, warned: bool) -> Self:
-        self.ridge_, self.prune_, self.threshold_ = float(self.ridge), float(self.prune), float(self.threshold)
         bits = bits_of(packed, self.fit_fields)
         if not warned:
             warn_of_constants(bits.names, ~bits.changes)
+        self._choose_stage_one(bits)
         screen = CorrelationScreen(bits, self.prune_) if np.isinf(self.ridge_) else DualScreen(bits, self.ridge_, self.prune_)
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
         kept = screened(screen, packed, checkpoint=checkpoint, n_jobs=self.n_jobs, progress=self.progress, run=asked())
@@ -158,17 +158,21 @@ class TwoStageIsing(LinearEstimator):
         self.support_sizes_ = np.diff(self.stage_one_estimates_.indptr).astype(np.int64)
         most = packed.n_samples - 1 - int(self.fit_fields)
         estimates = regressions_on_candidates(bits, self.stage_one_estimates_, most, self.n_jobs)
+        self.threshold_ = auto_threshold(bits, estimates) if self.threshold == "auto" else float(self.threshold)
         return self._finish(packed, packed.n_samples, estimates, bits.means - estimates @ bits.means, bits.means)
+
+    def _choose_stage_one(self, normal: NormalEquations | Bits) -> None:
+        self.ridge_ = best_ridge(normal, _RIDGES) if self.ridge == "auto" else float(self.ridge)
+        self.prune_ = auto_prune(normal, self.ridge_) if self.prune == "auto" else float(self.prune)
 
     def _regress(
         self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
-        self.ridge_ = best_ridge(normal, _RIDGES) if self.ridge == "auto" else float(self.ridge)
+        self._choose_stage_one(normal)
         if np.isinf(self.ridge_):
             self.stage_one_estimates_ = correlations(normal)
         else:
             self.stage_one_estimates_ = ridge_estimates(normal, self.ridge_, packed, weights)
-        self.prune_ = auto_prune(normal, self.ridge_) if self.prune == "auto" else float(self.prune)
         most = normal.n_rows - 1 - int(self.fit_fields)
         try:
             estimates, self.support_sizes_ = restricted_estimates(normal, self.stage_one_estimates_, self.prune_, most)
@@ -179,32 +183,35 @@ class TwoStageIsing(LinearEstimator):
         return estimates
 
 
-def auto_prune(normal: NormalEquations, ridge: float) -> float:
+def auto_prune(normal: NormalEquations | Bits, ridge: float) -> float:
     """K_1 that lets a few absent couplings of each spin through, and fewer where samples are few."""
     through = min(_ABSENT, normal.n_effective / 20)
     return noise_at(normal, ridge) * float(norm.isf(min(through / max(normal.n_spins - 1, 1), 0.9) / 2))
 
 
-def auto_threshold(normal: NormalEquations, estimates: Matrix) -> float:
+def auto_threshold(normal: NormalEquations | Bits, estimates: Any) -> float:
     r"""K_2 at which noise would make at most one edge in twenty; neighbours that stage one has lost may add to that.
 
     Least squares of spin i on its n candidates has a noise of variance e_i (G^{-1})_jj / (M - n), where G are the pair sums of
     the candidates and e_i is the sum of squares that they leave of s_i. Pruned pairs count as if they had the others' noise.
     """
-    n_spins, first, second = normal.n_spins, *np.nonzero(np.triu((estimates != 0) | (estimates.T != 0), 1))
-    if len(first) == 0:
+    directed, n_spins = scipy.sparse.csr_array(estimates), normal.n_spins
+    indptr, indices = directed.indptr.astype(np.int64), directed.indices.astype(np.int64)
+    noises = np.zeros(directed.nnz)
+    fixed = (normal.source, indptr, indices, directed.data, normal.n_effective, noises)
+    with one_blas_thread():
+        spread(kernels.noises_on_candidates, n_spins, *fixed, chunk=64)
+    pairs = np.column_stack(scipy.sparse.triu(abs(directed) + abs(directed).T, 1).nonzero())
+    if len(pairs) == 0:
         return 0.0
-    noise = np.zeros_like(estimates)
-    for i in np.flatnonzero((estimates != 0).any(axis=1)):
-        near = np.flatnonzero(estimates[i])
-        left = normal.matrix[i, i] - estimates[i, near] @ normal.matrix[near, i]
-        free = max(normal.n_effective - len(near) - 1, 1.0)
-        spread_of = np.diagonal(np.linalg.pinv(normal.matrix[np.ix_(near, near)]))
-        noise[i, near] = np.sqrt(max(left, 1e-6 * normal.matrix[i, i]) / free * spread_of)
-    each = (noise[first, second] + noise[second, first]) / ((noise[first, second] > 0) * 1.0 + (noise[second, first] > 0))
-    found = np.sort(np.abs(estimates[first, second] + estimates[second, first]) / 2)[::-1]
+    of_noise = scipy.sparse.csr_array((noises, indices, indptr), shape=directed.shape)
+    forth, back = (np.asarray(of_noise[pairs[:, a], pairs[:, 1 - a]]).ravel() for a in (0, 1))
+    each = (forth + back) / ((forth > 0) * 1.0 + (back > 0))
+    both = np.asarray(directed[pairs[:, 0], pairs[:, 1]] + directed[pairs[:, 1], pairs[:, 0]]).ravel()
+    found = np.sort(np.abs(both) / 2)[::-1]
     sample = each[np.linspace(0, len(each) - 1, min(len(each), 1000)).astype(int)]
-    absent = n_spins * (n_spins - 1) * norm.sf(found[:, None] / sample).mean(axis=1)
+    parts = np.array_split(found, -(-len(found) // 1000))
+    absent = n_spins * (n_spins - 1) * np.concatenate([norm.sf(part[:, None] / sample).mean(axis=1) for part in parts])
     passes = np.flatnonzero(absent <= _FALSE * np.arange(1, len(found) + 1))
     return float(found[passes[-1]] * (1 - 1e-9)) if len(passes) else float(sample.max() * norm.isf(_FALSE / n_spins**2))
 
