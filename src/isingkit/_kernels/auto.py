@@ -122,25 +122,24 @@ def _design(i, spins, n_samples, indptr, indices):
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def refit(
-    start, stop, chosen, spins, weights, indptr, indices, ridges, fields, couplings, inverses, places, information, seen, residuals
-):
+def refit(start, stop, chosen, spins, weights, indptr, indices, ridges, fields, couplings, inverses, places, information, seen):
     """Logistic regressions of the chosen spins, from the one at `start` to that at `stop`, on their neighbours.
 
     spins: as `spin_row` takes them     indptr, indices: neighbours, CSR     fields: (n_spins,)     couplings: like indices
     inverses: inverse Hessians, spin after spin, from `places` on     information: (n_spins,), sums of w (1 - m^2)
-    seen: (n_spins,), weight of the rows with nothing missing     residuals: (n_chosen, n_samples), w (s - m)
+    seen: (n_spins,), weight of the rows with nothing missing
     All but what describes the problem is overwritten.
     """
     n_samples = len(weights)
-    own, rows, state, curvature = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
+    own, rows, state = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
+    residual, curvature = np.empty(n_samples), np.empty(n_samples)
     for number in range(start, stop):
         i = chosen[number]
         design = _design(i, spins, n_samples, indptr, indices)
         x = np.zeros(len(design))
         spin_row(spins, i, own)
         _rows_seen(own, design, weights, rows)
-        hessian = _logistic(own, design, rows, ridges, x, state, residuals[number], curvature)
+        hessian = _logistic(own, design, rows, ridges, x, state, residual, curvature)
         inverses[places[i] : places[i + 1]] = np.linalg.inv(hessian).ravel()
         fields[i], information[i], seen[i] = x[0], curvature.sum(), rows.sum()
         couplings[indptr[i] : indptr[i + 1]] = x[1:]
@@ -205,7 +204,7 @@ def unexplained_of_pairs(start, stop, source, pairs, indptr, indices, left):
                 for b in range(a):
                     near[a, b] = near[b, a] = covariance(source, chosen[a], chosen[b]) / (scales[a] * scales[b])
                 near[a, a] = 1.0 + 1e-6
-            inverse = np.linalg.inv(near)
+            inverse = np.ascontiguousarray(np.linalg.inv(near))
         part, own = np.empty(size), np.sqrt(max(covariance(source, j, j), 1e-300))
         for a in range(size):
             part[a] = covariance(source, chosen[a], j) / (scales[a] * own)

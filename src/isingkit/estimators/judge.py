@@ -63,14 +63,18 @@ def judge(network: Network, known: dict[int, float], pairs: Pairs, level: float,
 def settle(network: Network, also: Pairs, level: float, control: str) -> Judged:
     """Let in what passes and out what fails, the clearest cases of each neighbourhood first, until nothing moves.
 
+    At first things only go: to look around costs most, and is of little use before.
+
     The result judges the pairs `also`, too, whether they were ever in question or not.
     """
     known: dict[int, float] = {}
     moves: dict[int, int] = {}
     last: dict[int, float] = {}  # deviates of pairs that went, when they did
-    rounds = 0
+    rounds, only_going = 0, True
     while True:
         rounds += 1
+        if not only_going:
+            network.look_around()
         judged = judge(network, known, np.concatenate([network.pairs, network.unkeyed(network.suspects)]), level, control, rounds)
         keys = network.keys(judged.pairs)
         tried = np.array([moves.get(key, 0) > 1 for key in keys.tolist()], dtype=bool)  # no going round in circles
@@ -78,10 +82,13 @@ def settle(network: Network, also: Pairs, level: float, control: str) -> Judged:
         weakest = _leads(judged.pairs, ~judged.passes & judged.inside, judged.deviates, -1)
         comes, goes = strongest[0] & strongest[1], weakest[0] | weakest[1]
         n_moves = int(comes.sum() + goes.sum())
-        if n_moves > 0 and rounds == _MOST_ROUNDS:
+        if n_moves == 0 and only_going:
+            only_going = False
+            continue
+        if n_moves > 0 and rounds >= _MOST_ROUNDS:
             advice = "the network may be too dense to be told apart with these rows; trust strong edges only"
             warn(NotConvergedWarning(what="judging edges", residual=n_moves, allowed=0, advice=advice))
-        if n_moves == 0 or rounds == _MOST_ROUNDS:
+        if n_moves == 0 or rounds >= _MOST_ROUNDS:
             outside = np.union1d(np.setdiff1d(network.keys(also), network.keys(network.pairs)), network.suspects)
             for key in set(outside.tolist()) & {key for key, times in moves.items() if times > 1}:
                 known[key] = last[key]  # outside it would be an edge, inside it is none

@@ -50,6 +50,7 @@ class Network:
     inverses: Matrix = field(init=False)
     fields: Matrix = field(init=False)
     couplings: Matrix = field(init=False)  # like indices
+    unseen: NDArray[np.bool_] = field(init=False)  # (n_spins,): regressions that have changed since the last look around
     information: Matrix = field(init=False)  # (n_spins,): sum of w (1 - m^2)
     seen: Matrix = field(init=False)  # (n_spins,): weight of the rows where neither a spin nor a neighbour of it is missing
 
@@ -75,7 +76,7 @@ class Network:
         self.indptr, self.indices = np.zeros(n_spins + 1, dtype=np.int64), np.empty(0, dtype=np.int64)
         self.places, self.inverses = np.arange(n_spins + 1), np.zeros(n_spins)
         self.fields, self.couplings = np.zeros(n_spins), np.empty(0)
-        self.information, self.seen = np.zeros(n_spins), np.zeros(n_spins)
+        self.information, self.seen, self.unseen = np.zeros(n_spins), np.zeros(n_spins), np.ones(n_spins, dtype=bool)
 
     @property
     def n_spins(self) -> int:
@@ -104,7 +105,7 @@ class Network:
         return np.column_stack([keys // self.n_spins, keys % self.n_spins])
 
     def connect(self, pairs: Pairs) -> NDArray[np.intp]:
-        """Take these pairs, sorted, for the graph; gives the spins whose neighbours have changed."""
+        """Take these pairs, sorted, for the graph, and fit anew; gives the spins whose neighbours have changed."""
         moved = np.setxor1d(self.keys(self.pairs), self.keys(pairs), assume_unique=True)
         changed = np.unique(np.concatenate([moved // self.n_spins, moved % self.n_spins])).astype(np.intp)
         if not self.information.any():
@@ -124,21 +125,25 @@ class Network:
         return changed
 
     def _refit(self, chosen: NDArray[np.intp]) -> None:
-        """Fit the regressions of the chosen spins anew; then see whom to suspect."""
+        """Fit the regressions of the chosen spins anew."""
         fixed = (self.spins, self.shares, self.indptr, self.indices, self.ridges)
         out = (self.fields, self.couplings, self.inverses, self.places, self.information, self.seen)
+        with one_blas_thread():
+            spread(kernels.refit, len(chosen), chosen, *fixed, *out, chunk=16, n_jobs=self.n_jobs)
+        self.unseen[chosen] = True
+
+    def look_around(self) -> None:
+        """See which pairs outside the network are suspects now, where regressions have changed."""
+        chosen = np.flatnonzero(self.unseen)
         shown = self.progress and len(chosen) > 10 * _PORTION
-        with tqdm(total=len(chosen), desc="regressions", unit=" spins", disable=not shown) as bar, one_blas_thread():
+        with tqdm(total=len(chosen), desc="looking around", unit=" spins", disable=not shown) as bar, one_blas_thread():
             for start in range(0, len(chosen), _PORTION):
                 some = chosen[start : start + _PORTION]
-                residuals = np.empty((len(some), len(self.shares)))
-                spread(kernels.refit, len(some), some, *fixed, *out, residuals, chunk=16, n_jobs=self.n_jobs)
-                self.outlook.update(self, some, residuals)
+                self.outlook.update(self, some, self.residuals_of(some))
                 bar.update(len(some))
-            touched = np.zeros(self.n_spins, dtype=bool)
-            touched[chosen] = True
-            old = self.suspects[~touched[self.suspects // self.n_spins] & ~touched[self.suspects % self.n_spins]]
+            old = self.suspects[~self.unseen[self.suspects // self.n_spins] & ~self.unseen[self.suspects % self.n_spins]]
             found = self.outlook.suspects(self, chosen)
+        self.unseen[:] = False
         found = np.sort(found[found[:, 0] != found[:, 1]], axis=1)
         self.suspects = np.setdiff1d(np.union1d(old, self.keys(found)), self.keys(self.pairs))
 
