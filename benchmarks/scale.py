@@ -5,9 +5,12 @@ import warnings
 
 import numpy as np
 import sklearn
+from numba import njit
 from sklearn.linear_model import LogisticRegression
 
 import isingkit as ik
+from isingkit._kernels.gram import popcount
+from isingkit._kernels.threads import n_threads, spread
 from isingkit.estimators.bits import bits_of
 from isingkit.estimators.tiles import CorrelationScreen, DualScreen, n_bands
 from side_by_side import Claim, faster, seconds, within
@@ -62,6 +65,52 @@ def against_products() -> list[Claim]:
     ]
 
 
+def whole_fits() -> Claim:
+    """A fit of 100,000 spins by ridge estimates, preparations and second stage included, and one by correlations."""
+    n_spins = 100_000
+    truth = ik.random_regular(n_spins=n_spins, degree=3, coupling=0.4, random_state=0)
+    samples = ik.sample(truth, n_samples=SAMPLES, random_state=1)
+    prune = 0.08 * SAMPLES / n_spins  # with more spins than samples, ridge estimates are that much smaller
+    estimators = {
+        "bits": ik.TwoStageIsing(ridge=np.inf, prune=0.15, threshold=0.15, fit_fields=False),
+        "ridge": ik.TwoStageIsing(ridge=1.0, prune=prune, threshold=0.15, fit_fields=False),
+    }
+    taken = seconds({name: lambda one=one: one.fit(samples) for name, one in estimators.items()}, 2)
+    for one in estimators.values():
+        assert ik.score(one.model_, truth).exact
+    peer = "the same by correlations"
+    return within(f"fit with a ridge (dual), N={n_spins}, M={SAMPLES}", peer, taken["ridge"], taken["bits"], at_most=8)
+
+
+@njit(nogil=True)
+def popcounts(words, n_rounds):
+    """Bits that differ from a few words in registers: loads and popcounts, and next to nothing else."""
+    total = np.uint64(0)
+    for r in range(n_rounds):
+        mine = np.uint64(r)
+        for w in range(len(words)):
+            total += popcount(words[w] ^ mine)
+    return total
+
+
+def against_instructions() -> Claim:
+    """A band on correlations, and as many popcounts of words that stay in the first cache, two threads each."""
+    n_spins, rows = 50_000, 1024
+    screen = CorrelationScreen(bits_of(noise(n_spins, SAMPLES), False), 0.5)
+    words = np.random.default_rng(0).integers(0, 2**64, 1024, dtype=np.uint64)
+    n_rounds = 10_000
+    taken = seconds(
+        {
+            "screen": lambda: screen.band(0),
+            "instructions": lambda: spread(lambda start, stop: popcounts(words, n_rounds), n_threads()),
+        },
+        ROUNDS,
+    )
+    share = (rows * n_spins - rows**2 / 2) * SAMPLES / (n_threads() * n_rounds * len(words) * 64)
+    bound = [share * one for one in taken["instructions"]]
+    return within(f"screen on correlations, M={SAMPLES}", "its popcounts and loads alone", taken["screen"], bound, at_most=2)
+
+
 def growth() -> list[Claim]:
     """Twice the spins and twice the samples, from N = 10,000."""
     runs = {
@@ -109,7 +158,7 @@ def against_logistic_regressions() -> Claim:
 
 def measure() -> list[Claim]:
     """All of it."""
-    return [*against_products(), *growth(), against_logistic_regressions()]
+    return [*against_products(), against_instructions(), whole_fits(), *growth(), against_logistic_regressions()]
 
 
 if __name__ == "__main__":

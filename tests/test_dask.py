@@ -241,6 +241,17 @@ def test_a_screen_on_workers_finds_what_one_machine_finds(client, samples, ridge
     assert there.model_.n_edges > 5000
 
 
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.DoubtWarning")
+def test_structure_without_knobs_is_the_same_with_workers(client, samples):
+    """Both of its screens are tasks: of scores, and of correlations."""
+    here = ik.AutoIsing().fit(samples)
+    with isingkit.dask.using(client):
+        there = ik.AutoIsing().fit(samples)
+    np.testing.assert_array_equal(there.candidates_, here.candidates_)
+    np.testing.assert_array_equal(there.edges_, here.edges_)
+    assert there.model_.n_edges > 5000
+
+
 def test_what_bands_share_is_made_once_a_process(client, samples):
     """The screen that a worker holds is the one its tasks work on: no task leaves it as it was sent."""
     from isingkit.estimators import tiles

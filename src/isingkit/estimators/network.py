@@ -25,6 +25,7 @@ _RIDGE = 0.5  # on squares of couplings in a refit, where samples count 1: keeps
 _FREE, _NONE = 1e-3, 1e15  # the same on squares of fields: next to nothing, or so much that there are none
 _NEARLY = 1.0  # by so much less may a rival serve
 _PORTION = 1024  # spins refitted in one go
+_MANY = 5000  # spins or pairs that take a while
 _ROOM = 1 << 22  # numbers of residuals held at a time
 
 
@@ -135,8 +136,7 @@ class Network:
     def look_around(self) -> None:
         """See which pairs outside the network are suspects now, where regressions have changed."""
         chosen = np.flatnonzero(self.unseen)
-        shown = self.progress and len(chosen) > 10 * _PORTION
-        with tqdm(total=len(chosen), desc="looking around", unit=" spins", disable=not shown) as bar, one_blas_thread():
+        with self._bar(len(chosen), "looking around", " spins") as bar, one_blas_thread():
             for start in range(0, len(chosen), _PORTION):
                 some = chosen[start : start + _PORTION]
                 self.outlook.update(self, some, self.residuals_of(some))
@@ -146,6 +146,10 @@ class Network:
         self.unseen[:] = False
         found = np.sort(found[found[:, 0] != found[:, 1]], axis=1)
         self.suspects = np.setdiff1d(np.union1d(old, self.keys(found)), self.keys(self.pairs))
+
+    def _bar(self, total: int, what: str, unit: str) -> Any:
+        """A progress bar, where one is wanted and there is much to do."""
+        return tqdm(total=total, desc=what, unit=unit, disable=not (self.progress and total > _MANY), delay=1)
 
     def residuals_of(self, some: NDArray[np.int64]) -> Matrix:
         """(n_some, n_samples): w (s - m) of these spins."""
@@ -188,7 +192,7 @@ class Network:
         it: the coupling must hold given that rival, too.
         """
         found, size = np.zeros(len(pairs)), max(16, min(_PORTION, _ROOM // max(len(self.shares), 1)))
-        with one_blas_thread():
+        with self._bar(len(pairs), "testing pairs", " pairs") as bar, one_blas_thread():
             for start in range(0, len(pairs), size):
                 some, none = pairs[start : start + size], np.full((min(size, len(pairs) - start), 2), -1)
                 alone, residuals, information = self._given(some, none)
@@ -199,6 +203,7 @@ class Network:
                 sign, given = np.sign(alone[passing]), self._given(some[passing], rivals)[0]
                 alone[passing] = sign * np.minimum(np.abs(alone[passing]), np.maximum(sign * given, 0.0))
                 found[start : start + size] = alone
+                bar.update(len(some))
         return found
 
     def _given(self, pairs: Pairs, rivals: NDArray[np.int64]) -> tuple[Matrix, Matrix, Matrix]:

@@ -198,7 +198,9 @@ def screened(
     left = [number for number in range(n_bands(screen.bits)) if number not in bands]
     done = enumerate(screen.band(number, n_jobs) for number in left) if run is None else run(_one_band, screen, left)
     sizes = [packed.n_spins - number * BAND for number in range(n_bands(screen.bits))]  # a band's work
-    with tqdm(total=sum(sizes), desc="screening pairs", unit=" spins", unit_scale=True, disable=not progress, delay=1) as bar:
+    held = packed.words.nbytes + screen.n_bytes
+    label = f"screening pairs, {held / 1e9:.1f} GB and what passes"
+    with tqdm(total=sum(sizes), desc=label, unit=" spins", unit_scale=True, disable=not progress, delay=1) as bar:
         bar.initial = bar.n = sum(sizes[number] for number in bands)
         for place, kept in done:
             number = left[place]
