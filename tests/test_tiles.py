@@ -29,7 +29,7 @@ def by_tiles(monkeypatch):
     monkeypatch.setattr(two_stage, "MOST_DENSE", 10)
     monkeypatch.setattr(auto, "MOST_DENSE", 10)
     monkeypatch.setattr(tiles, "BAND", 192)
-    monkeypatch.setattr(bits, "TILE", 128)
+    monkeypatch.setattr(bits, "WIDE", 128)
 
 
 def world(n_spins, n_samples, fields=0.0):
@@ -209,11 +209,11 @@ def test_pairs_that_pass_and_do_not_fit_into_memory_are_refused(by_tiles, monkey
 @pytest.mark.parametrize("n_samples", [1, 3, 64, 100, 2500])
 @pytest.mark.parametrize("has_shuffle", [True, False])
 def test_large_sums_are_all_found(monkeypatch, rng, n_samples, has_shuffle):
-    """All that pass, and of others only those within the error. 2500 samples overflow a 16-bit sum; heavy tails round worst."""
+    """All that pass and no others. 2500 samples overflow a 16-bit sum; heavy tails round worst."""
     if has_shuffle and not nibbles.has_shuffle():
         pytest.skip("this processor has no AVX2")
     monkeypatch.setattr(nibbles, "has_shuffle", lambda: has_shuffle)
-    monkeypatch.setattr(bits, "TILE", 128)
+    monkeypatch.setattr(bits, "WIDE", 128)
     n_spins, n_rows = 300, 70
     values = rng.choice(np.array([-1, 1], np.int8), (n_samples, n_spins))
     known = bits_of(ik.pack(ik.as_spins(values, mapping=[(-1, 1)] * n_spins)), False)
@@ -223,18 +223,12 @@ def test_large_sums_are_all_found(monkeypatch, rng, n_samples, has_shuffle):
     after = rng.integers(-1, n_spins, n_rows)
     exact = rows @ values
     sizes = np.abs(exact) * (of_rows.T @ of_spins)
-    level = float(np.quantile(sizes, 0.9))
+    level = float(np.quantile(sizes, 0.9004))
     later = np.arange(n_spins) > after[:, None]
-    found = known.large_sums(rows, level, of_rows, of_spins, after=after)
-    places = np.zeros_like(later)
-    places[tuple(found.T)] = True
-    assert places.sum() == len(found)
-    assert not (places & ~later).any()
-    assert (places | ~later)[sizes > level * (1 + 1e-6)].all()
-    error = np.abs(rows).sum(axis=1) * 4 / 127 + 1e-4 * np.abs(rows).max()  # half a unit, 2 * largest sum of four / 127, a look-up
-    error = np.maximum(error, n_samples / 8 * np.abs(rows).max(axis=1) * 8 / 127) * 1.01
-    assert ((np.abs(exact) + error[:, None]) * (of_rows.T @ of_spins) >= level * (1 - 1e-6))[places].all()
-    np.testing.assert_allclose(known.sums_of(rows, found), exact[tuple(found.T)], atol=1e-9)
+    pairs, sums = known.large_sums(rows, level, of_rows, of_spins, after=after)
+    np.testing.assert_array_equal(pairs, np.argwhere((sizes > level) & later))
+    np.testing.assert_allclose(sums, exact[tuple(pairs.T)], atol=1e-9)
+    assert len(pairs) > 100
 
 
 def test_products_of_samples_are_those_of_centred_spins(rng, monkeypatch):

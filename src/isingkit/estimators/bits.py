@@ -18,6 +18,7 @@ from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins, unpacked
 
 TILE = 4096  # spins that are spread out at a time; a multiple of 64
+WIDE = 4 * TILE  # spins whose nibbles are made at a time
 _SINGLE = 2.0**-24  # rounding of single precision
 
 
@@ -107,10 +108,10 @@ class Bits:
     def large_sums(
         self, rows: Matrix, level: float, of_rows: Matrix, of_spins: Matrix, *, after: NDArray[np.int64] | None = None,
         n_jobs: int | None = None,
-    ) -> NDArray[np.int64]:  # fmt: skip
-        """(n, 2): rows r and spins j, sorted, with |sum_m rows[r, m] s_jm| (of_rows[:, r] . of_spins[:, j]) > level.
+    ) -> tuple[NDArray[np.int64], Matrix]:  # fmt: skip
+        """(n, 2): rows r and spins j, sorted, with |x| (of_rows[:, r] . of_spins[:, j]) > level; and x = sum_m rows[r, m] s_jm.
 
-        All of them and some others that come near: the sums are rough, with an error that is known and allowed for.
+        Sums are found by a rough look, with an error that is known, and those that may pass in double precision.
         of_rows: (2, n_rows)     of_spins: (2, n_spins)     all not negative     after: only spins j > after[r] count
         """
         after = np.full(len(rows), -1) if after is None else after
@@ -123,11 +124,11 @@ class Bits:
             single = rows.astype(np.float32)
             errors = (self.n_samples + 4) * _SINGLE * np.sqrt(np.einsum("ij,ij->i", rows, rows) * self.n_samples)
         own, found = np.asarray(of_rows, np.float32), [np.empty((0, 2), np.int64)]
-        for first in range(max(int(after.min(initial=self.n_spins)) + 1, 0) // TILE * TILE, self.n_spins, TILE):
-            words = np.ascontiguousarray(self.packed.words[first : first + TILE])
+        for first in range(max(int(after.min(initial=self.n_spins)) + 1, 0) // WIDE * WIDE, self.n_spins, WIDE):
+            words = np.ascontiguousarray(self.packed.words[first : first + WIDE])
             n_blocks = -(-len(words) // nibbles.COLUMNS)
             others = np.zeros((2, n_blocks * nibbles.COLUMNS), np.float32)
-            others[:, : len(words)] = of_spins[:, first : first + TILE]
+            others[:, : len(words)] = of_spins[:, first : first + WIDE]
             test = (after - first, own, others, level)
             if nibbles.has_shuffle():
                 split = nibbles.strips(n_blocks, words.shape[1])
@@ -140,7 +141,11 @@ class Bits:
                 here = spread(kernels.large_products, len(rows), products, errors, *test, chunk=kernels.ROWS, n_jobs=n_jobs)
             found += [pairs + np.array([0, first]) for pairs in here]
         pairs = np.concatenate(found)
-        return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+        sums = self.sums_of(rows, pairs, n_jobs)
+        passes = np.abs(sums) * (of_rows[:, pairs[:, 0]] * of_spins[:, pairs[:, 1]]).sum(axis=0) > level
+        pairs, sums = pairs[passes], sums[passes]
+        order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+        return pairs[order], sums[order]
 
     def sums_of(self, rows: Matrix, pairs: NDArray[np.int64], n_jobs: int | None = None) -> Matrix:
         """sum_m rows[r, m] s_jm of pairs (r, j)."""

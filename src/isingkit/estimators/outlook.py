@@ -108,10 +108,10 @@ class OutstandingPairs:
         explained = NEAR**2 + (np.sqrt(n_neighbours) + _BY_CHANCE) ** 2 / self.bits.n_samples  # of spins not near, at most
         of_rows = np.stack([1 / _scale(network.information[chosen], 1 - explained), np.zeros(len(chosen))])
         of_spins = np.stack([self.bits.changes.astype(np.float64), np.zeros(n_spins)])
-        found = self.bits.large_sums(residuals, network.look, of_rows, of_spins, n_jobs=network.n_jobs)
+        found, _ = self.bits.large_sums(residuals, network.look, of_rows, of_spins, n_jobs=network.n_jobs)
         graph = scipy.sparse.csr_array((np.ones(len(network.indices)), network.indices, network.indptr), shape=(n_spins, n_spins))
         hidden = np.column_stack((graph[chosen] @ self.near).nonzero()).astype(np.int64)
-        keys = np.union1d(found @ np.array([n_spins, 1]), hidden @ np.array([n_spins, 1]))
+        keys = np.union1d(found[:, 0] * n_spins + found[:, 1], hidden[:, 0] * n_spins + hidden[:, 1])
         places = np.column_stack([keys // n_spins, keys % n_spins])
         places = places[chosen[places[:, 0]] != places[:, 1]]
         scores = self._scores(network, chosen, residuals, places)
@@ -147,9 +147,9 @@ class OutstandingPairs:
         """For each row the spin, of those not barred, of the largest |sum of row times spin|, if above `least`; else -1."""
         n_spins = self.bits.n_spins
         of_rows, of_spins = np.stack([1 / least, np.zeros(len(rows))]), np.ones((2, n_spins))
-        found = self.bits.large_sums(rows, 1 - 1e-6, of_rows, of_spins, n_jobs=network.n_jobs)
-        found = found[~np.isin(found @ np.array([n_spins, 1]), barred[0] * n_spins + barred[1])]
-        sizes = np.abs(self.bits.sums_of(rows, found, network.n_jobs))
+        found, sums = self.bits.large_sums(rows, 1 - 1e-6, of_rows, of_spins, n_jobs=network.n_jobs)
+        free = ~np.isin(found[:, 0] * n_spins + found[:, 1], barred[0] * n_spins + barred[1])
+        found, sizes = found[free], np.abs(sums[free])
         largest, best = np.zeros(len(rows)), np.full(len(rows), n_spins)
         np.maximum.at(largest, found[:, 0], sizes)
         row, spin = found[sizes >= _AS_LARGE * largest[found[:, 0]]].T

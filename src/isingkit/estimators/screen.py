@@ -184,8 +184,7 @@ class ScoreScreen:
         """Pairs (i, j) of spins i with all others, or later ones, of a score above `least`."""
         y, factor = self._dual.responses(rows, n_jobs), self.bits.n_samples / (2 * self.ridge * self.bits.n_spins)
         of_rows, of_spins = factor * np.stack([self.own[rows], self.others[rows]]), np.stack([self.others, self.own])
-        pairs = self.bits.large_sums(y, least * (1 - TRIFLE), of_rows, of_spins, after=after, n_jobs=n_jobs)
-        sums = self.bits.sums_of(y, pairs, n_jobs)
+        pairs, sums = self.bits.large_sums(y, least * (1 - TRIFLE), of_rows, of_spins, after=after, n_jobs=n_jobs)
         i, j = rows[pairs[:, 0]], pairs[:, 1]
         scores = factor * sums * (self.own[i] * self.others[j] + self.own[j] * self.others[i])
         passes = (np.abs(scores) > least) & (i != j)

@@ -172,8 +172,7 @@ class DualScreen:
         y, least = self._dual.responses(rows, n_jobs), share.min()
         ones = np.ones(len(share))  # the larger of two shares is at most their sum less the smallest of all
         of_rows, of_spins = np.stack([share[rows], ones[rows]]), np.stack([ones, share - least])
-        pairs = self.bits.large_sums(y, self.prune * (1 - TRIFLE), of_rows, of_spins, after=rows, n_jobs=n_jobs)
-        products = self.bits.sums_of(y, pairs, n_jobs)
+        pairs, products = self.bits.large_sums(y, self.prune * (1 - TRIFLE), of_rows, of_spins, after=rows, n_jobs=n_jobs)
         pairs[:, 0] = rows[pairs[:, 0]]
         return passing(pairs, products[:, None] * share[pairs], self.prune)
 
