@@ -28,7 +28,7 @@ from isingkit.spins import require_network, warn_of_constants
 from isingkit.worlds.graphs import Seed, generator
 
 _A_TRIFLE = 1e-6
-_PAIRS, _VALUES = 9, 4  # numbers held for each pair of spins and each value of the table, as measured
+_PAIRS, _VALUES = 9, 3  # numbers held for each pair of spins and each value of the table, as measured
 
 
 class AutoIsing(IsingEstimator):
