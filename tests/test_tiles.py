@@ -19,6 +19,7 @@ from isingkit import exceptions as ex
 from isingkit._kernels import nibbles
 from isingkit.estimators import auto, bits, screen, tiles, two_stage
 from isingkit.estimators.bits import bits_of
+from isingkit.estimators.rough_look import rough_looks
 from isingkit.estimators.symmetric import RULES, symmetric_couplings
 from isingkit.memory import memory_there
 
@@ -163,6 +164,43 @@ def test_columns_that_are_constant_alike_or_short_of_candidates_are_no_obstacle_
 
 
 @pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
+@pytest.mark.parametrize("seed", [1, 2])
+def test_edges_that_hide_behind_many_neighbours_are_found_by_tiles(by_tiles, monkeypatch, seed):
+    """Two hubs that share eight leaves: each leaf knows little of the other hub, all of them together much."""
+    matrix = np.zeros((600, 600))
+    for first in range(0, 600, 10):
+        matrix[first, first + 2 : first + 10] = 0.5
+        matrix[first + 1, first + 2 : first + 10] = 0.5 * (-1.0) ** np.arange(1, 9)
+        matrix[first, first + 1] = 0.3
+    samples = ik.sample(ik.IsingModel(matrix + matrix.T, np.zeros(600)), n_samples=590, random_state=seed)
+    same_network(*both_ways(ik.AutoIsing(), samples, monkeypatch))
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
+@pytest.mark.parametrize("kind", ["rare", "constant", "equal"])
+def test_odd_tables_are_the_same_by_tiles(by_tiles, monkeypatch, rng, kind):
+    """Rare values make rows that bytes are too coarse for; equal columns have equal scores, of which some must do."""
+    values = np.where(rng.random((120, 200)) < 0.02, 1, -1)
+    if kind == "constant":
+        values[:] = 1
+    elif kind == "equal":
+        values[:] = np.repeat(rng.choice([-1, 1], (120, 4)), 50, axis=1)
+    few, many = both_ways(ik.AutoIsing(), ik.as_spins(values, mapping=[(-1, 1)] * 200), monkeypatch)
+    if kind == "equal":
+        np.testing.assert_array_equal(many.candidates_, few.candidates_)
+        assert len(many.candidates_) <= 200 * 15  # 120 samples allow 15 candidates a spin
+    else:
+        same_network(few, many)
+
+
+def test_rows_that_bytes_are_too_coarse_for_are_looked_at_by_products(rng):
+    rows = rng.normal(size=(40, 500))
+    rows[::4, ::100] = 100.0
+    looks = rough_looks(rows, np.stack([1 / np.linalg.norm(rows, axis=1), np.zeros(40)]), 0.38, None)
+    assert looks[-1].numbers.tolist() == (list(range(0, 40, 4)) if nibbles.has_shuffle() else list(range(40)))
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
 def test_spins_with_few_large_scores_are_looked_at_again(by_tiles, monkeypatch):
     """Were the first look as narrow as this, most spins would lack candidates."""
     few, _ = both_ways(ik.AutoIsing(), world(300, 150), monkeypatch)
@@ -172,7 +210,7 @@ def test_spins_with_few_large_scores_are_looked_at_again(by_tiles, monkeypatch):
     whole = screen.ScoreScreen.pairs_of
     monkeypatch.setattr(screen.ScoreScreen, "pairs_of", lambda *args: again.append(args[3] is None) or whole(*args))
     found, pairs = screen.screen_by_tiles(bits_of(world(300, 150), True))
-    assert sum(again) > 3
+    assert sum(again) >= 3
     np.testing.assert_array_equal(pairs, few.candidates_)
     assert found.least > 2.5
 

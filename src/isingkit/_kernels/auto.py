@@ -185,6 +185,31 @@ def fields_given(start, stop, spins, weights, indptr, indices, couplings, ridge,
 
 
 @njit(cache=True, nogil=True, fastmath=False)
+def _among_neighbours(i, source, indptr, indices):
+    """Correlations of the neighbours of spin i with each other, and the square roots of their variances."""
+    chosen = indices[indptr[i] : indptr[i + 1]]
+    size = len(chosen)
+    near, scales = np.empty((size, size)), np.empty(size)
+    for a in range(size):
+        scales[a] = np.sqrt(max(covariance(source, chosen[a], chosen[a]), 1e-300))
+    for a in range(size):
+        for b in range(a):
+            near[a, b] = near[b, a] = covariance(source, chosen[a], chosen[b]) / (scales[a] * scales[b])
+        near[a, a] = 1.0 + 1e-6
+    return near, scales
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def least_eigenvalues(start, stop, source, chosen, indptr, indices, least):
+    """least[number] = least eigenvalue of the correlations of the neighbours of spin chosen[number]; 1 where there are none."""
+    for number in range(start, stop):
+        i = chosen[number]
+        least[number] = 1.0
+        if indptr[i + 1] > indptr[i]:
+            least[number] = np.linalg.eigvalsh(_among_neighbours(i, source, indptr, indices)[0])[0]
+
+
+@njit(cache=True, nogil=True, fastmath=False)
 def unexplained_of_pairs(start, stop, source, pairs, indptr, indices, left):
     """left[p] = share of the variance of spin j that the neighbours of spin i do not explain, in least squares; (i, j) = pairs[p].
 
@@ -197,13 +222,7 @@ def unexplained_of_pairs(start, stop, source, pairs, indptr, indices, left):
         if i != last:
             last, chosen = i, indices[indptr[i] : indptr[i + 1]]
             size = len(chosen)
-            near, scales = np.empty((size, size)), np.empty(size)
-            for a in range(size):
-                scales[a] = np.sqrt(max(covariance(source, chosen[a], chosen[a]), 1e-300))
-            for a in range(size):
-                for b in range(a):
-                    near[a, b] = near[b, a] = covariance(source, chosen[a], chosen[b]) / (scales[a] * scales[b])
-                near[a, a] = 1.0 + 1e-6
+            near, scales = _among_neighbours(i, source, indptr, indices)
             inverse = np.ascontiguousarray(np.linalg.inv(near))
         part, own = np.empty(size), np.sqrt(max(covariance(source, j, j), 1e-300))
         for a in range(size):

@@ -151,7 +151,9 @@ class AutoIsing(IsingEstimator):
         self._report(network, judged, network.undirected_of(values), errors_told)
         needed = deviate_of_an_edge(normal.n_spins, len(network.pairs), self.level, self.control)
         by_bethe = np.where(square < 0, 0.0, by_bethe)
-        seen = Evidence(network, couplings, errors, by_bethe, self.edges_["z"], needed, self.elimination_.survivors)
+        seen = Evidence(
+            network, couplings, errors, by_bethe, self.edges_["z"], needed, self.candidates_, self.elimination_.survivors
+        )
         self.diagnostics_ = diagnose(seen)
         if self.fit_fields:
             intercepts[~normal.changes] = constant_fields(normal.means[~normal.changes], normal.n_samples)
@@ -258,9 +260,9 @@ class AutoIsing(IsingEstimator):
 
     def _screened(self, i: int, j: int) -> str:
         scores, ridge = self.screen_.scores, self.screen_.ridge
-        score, names = float(scores[i, j]), self.model_.names
-        if score == 0 and self.screen_.least > 0:
-            return f"less than {self.screen_.least:.1f} standard errors at ridge {ridge:g}"
+        score, least, names = float(scores[i, j]), self.screen_.least, self.model_.names
+        if abs(score) < least:  # others as small were not all looked at
+            return f"less than {least:.1f} standard errors at ridge {ridge:g}"
         ranks = [int((np.abs(scores[[a]]) > abs(score)).sum()) + 1 for a in (i, j)]
         return (
             f"{score:+.1f} standard errors at ridge {ridge:g}: number {ranks[0]} of '{names[i]}', number {ranks[1]} of '{names[j]}'"

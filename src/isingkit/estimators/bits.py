@@ -8,18 +8,18 @@ from numpy.typing import NDArray
 
 from isingkit._kernels import estimators as estimator_kernels
 from isingkit._kernels import gram as gram_kernels
-from isingkit._kernels import nibbles
 from isingkit._kernels import weighted_sums as kernels
 from isingkit._kernels.packing import pack_words
 from isingkit._kernels.threads import spread
 from isingkit.estimators.normal import Matrix
+from isingkit.estimators.rough_look import rough_looks
 from isingkit.gram import gram
 from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins, unpacked
 
 TILE = 4096  # spins that are spread out at a time; a multiple of 64
-WIDE = 4 * TILE  # spins whose nibbles are made at a time
-_SINGLE = 2.0**-24  # rounding of single precision
+WIDE = 4 * TILE  # spins that rough looks go through at a time
+_ROUGH = 0.45  # error of a look-up, in units of what must be passed, from which on a product is quicker
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,6 +74,8 @@ class Bits:
     def block(self, some: NDArray[np.int64]) -> Matrix:
         """(n_some, n_some): covariances of some spins."""
         sums = self.sums[some]
+        if len(some) == 0:
+            return np.empty((0, 0))
         return np.asarray(gram(self.packed[:, some]).sums - np.outer(sums, sums) / self.n_samples)
 
     def require_memory(self, n_bytes: float) -> None:
@@ -115,37 +117,20 @@ class Bits:
         of_rows: (2, n_rows)     of_spins: (2, n_spins)     all not negative     after: only spins j > after[r] count
         """
         after = np.full(len(rows), -1) if after is None else after
-        if nibbles.has_shuffle():
-            n_steps = 16 * self.packed.words.shape[1]
-            tables = np.empty((len(rows), n_steps, 16), np.uint8)
-            units, offsets, errors = np.empty(len(rows)), np.empty(len(rows)), np.empty(len(rows))
-            spread(kernels.tables_of, len(rows), rows, tables, units, offsets, errors, chunk=kernels.ROWS, n_jobs=n_jobs)
-        else:
-            single = rows.astype(np.float32)
-            errors = (self.n_samples + 4) * _SINGLE * np.sqrt(np.einsum("ij,ij->i", rows, rows) * self.n_samples)
-        own, found = np.asarray(of_rows, np.float32), [np.empty((0, 2), np.int64)]
+        most = _ROUGH * level / max(float(of_spins.sum(axis=0).max(initial=0.0)), 1e-300)
+        looks = rough_looks(rows, of_rows, most, n_jobs)
+        pairs, sums = [np.empty((0, 2), np.int64)], [np.empty(0)]
         for first in range(max(int(after.min(initial=self.n_spins)) + 1, 0) // WIDE * WIDE, self.n_spins, WIDE):
             words = np.ascontiguousarray(self.packed.words[first : first + WIDE])
-            n_blocks = -(-len(words) // nibbles.COLUMNS)
-            others = np.zeros((2, n_blocks * nibbles.COLUMNS), np.float32)
-            others[:, : len(words)] = of_spins[:, first : first + WIDE]
-            test = (after - first, own, others, level)
-            if nibbles.has_shuffle():
-                split = nibbles.strips(n_blocks, words.shape[1])
-                unused = np.zeros(len(words), np.int64)
-                spread(nibbles.split, n_blocks, words, 0, words.shape[1], split.shape[1], split, unused, chunk=4, n_jobs=n_jobs)
-                fixed: tuple[Any, ...] = (tables, units, offsets, errors, split, *test)
-                here = spread(kernels.large_sums_by_lookup, len(rows), *fixed, chunk=kernels.ROWS, n_jobs=n_jobs)
-            else:
-                products = single @ unpacked(words, self.n_samples, np.float32).T
-                here = spread(kernels.large_products, len(rows), products, errors, *test, chunk=kernels.ROWS, n_jobs=n_jobs)
-            found += [pairs + np.array([0, first]) for pairs in here]
-        pairs = np.concatenate(found)
-        sums = self.sums_of(rows, pairs, n_jobs)
-        passes = np.abs(sums) * (of_rows[:, pairs[:, 0]] * of_spins[:, pairs[:, 1]]).sum(axis=0) > level
-        pairs, sums = pairs[passes], sums[passes]
-        order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-        return pairs[order], sums[order]
+            found = np.concatenate([one.among(words, of_spins[:, first : first + WIDE], after - first, level) for one in looks])
+            found[:, 1] += first
+            exact = self.sums_of(rows, found, n_jobs)
+            passes = np.abs(exact) * (of_rows[:, found[:, 0]] * of_spins[:, found[:, 1]]).sum(axis=0) > level
+            pairs.append(found[passes])
+            sums.append(exact[passes])
+        all_pairs, all_sums = np.concatenate(pairs), np.concatenate(sums)
+        order = np.lexsort((all_pairs[:, 1], all_pairs[:, 0]))
+        return all_pairs[order], all_sums[order]
 
     def sums_of(self, rows: Matrix, pairs: NDArray[np.int64], n_jobs: int | None = None) -> Matrix:
         """sum_m rows[r, m] s_jm of pairs (r, j)."""

@@ -51,6 +51,7 @@ class Evidence:
     tree_couplings: Matrix  # (n_edges,): couplings by Bethe's inversion, 0 where that has none
     deviates: Matrix  # of the edges
     needed: float  # deviate that makes an edge
+    candidates: Pairs
     survivors: Pairs
 
 
@@ -117,11 +118,10 @@ def autocorrelation(packed: PackedSpins, normal: NormalEquations | Bits) -> tupl
 
 def _alike(e: Evidence) -> Diagnosis:
     """Are there columns that say nearly the same?"""
-    pairs, correlation = _strongest(e)
-    largest = float(correlation.max(initial=0.0))
+    largest, pairs = _most_alike(e)
     words = f"the largest correlation of two columns is {largest:.2f}"
     if largest > _ALIKE:
-        names, pairs = e.network.normal.names, pairs[correlation > _ALIKE]
+        names = e.network.normal.names
         some = ", ".join(f"'{names[i]}' and '{names[j]}'" for i, j in pairs[:3])
         words = (
             f"{some}{' and others' if len(pairs) > 3 else ''} are nearly the same: which of them has an edge is chance; keep one"
@@ -218,17 +218,17 @@ def _correlations(network: Network, some: NDArray[np.int64]) -> Matrix:
     return np.asarray(part)
 
 
-def _strongest(e: Evidence) -> tuple[Pairs, Matrix]:
-    """Pairs among which is that of the largest correlation, and the sizes of correlations."""
+def _most_alike(e: Evidence) -> tuple[float, Pairs]:
+    """The largest correlation of two spins, and the pairs that are alike. On bits, of spins that are near or were candidates."""
     network = e.network
     if isinstance(network.outlook, OutstandingPairs):
         near = np.column_stack(scipy.sparse.triu(network.outlook.near).nonzero()).astype(np.int64)
-        pairs, centred = near if len(near) else e.survivors, bits_of(network.packed, True)
-        return pairs, np.abs(centred.covariances(pairs) / (centred.scales[pairs[:, 0]] * centred.scales[pairs[:, 1]]))
+        pairs, centred = np.concatenate([near, e.candidates]), bits_of(network.packed, True)
+        sizes = np.abs(centred.covariances(pairs) / (centred.scales[pairs[:, 0]] * centred.scales[pairs[:, 1]]))
+        return float(sizes.max(initial=0.0)), np.unique(pairs[sizes > _ALIKE], axis=0)
     changing = np.flatnonzero(network.normal.changes)
-    correlation = np.abs(_correlations(network, np.arange(network.n_spins)))
-    first, second = np.triu_indices(len(correlation), 1)
-    return np.column_stack([changing[first], changing[second]]), correlation[first, second]
+    sizes = np.abs(np.triu(_correlations(network, np.arange(network.n_spins)), 1))
+    return float(sizes.max(initial=0.0)), changing[np.argwhere(sizes > _ALIKE)]
 
 
 def _largest_eigenvalue(matrix: Matrix) -> float:

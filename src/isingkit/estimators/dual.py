@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from isingkit._kernels.threads import one_blas_thread, spread
-from isingkit.estimators.bits import TILE, Bits
+from isingkit.estimators.bits import TILE, WIDE, Bits
 from isingkit.estimators.normal import Matrix
 from isingkit.exceptions import SettingError
 
@@ -30,7 +30,8 @@ class Dual:
     @property
     def n_bytes(self) -> int:
         """Memory beyond the bits themselves: these the other way round, the inverse of L, and portions."""
-        return self.bits.n_spins * (self.bits.n_samples // 8 + 8) + 24 * self.bits.n_samples**2 + 8 * TILE * self.bits.n_samples
+        n_spins, n_samples = self.bits.n_spins, self.bits.n_samples
+        return n_spins * (n_samples // 8 + 8) + 24 * n_samples**2 + (8 * TILE + 4 * min(WIDE, n_spins)) * n_samples
 
     def prepare(self) -> None:
         """Find the inverse of L, where it is not there yet."""

@@ -82,7 +82,7 @@ def settle(network: Network, also: Pairs, level: float, control: str) -> Judged:
         weakest = _leads(judged.pairs, ~judged.passes & judged.inside, judged.deviates, -1)
         comes, goes = strongest[0] & strongest[1], weakest[0] | weakest[1]
         n_moves = int(comes.sum() + goes.sum())
-        if n_moves == 0 and only_going:
+        if only_going and (n_moves == 0 or rounds >= _MOST_ROUNDS):
             only_going = False
             continue
         if n_moves > 0 and rounds >= _MOST_ROUNDS:

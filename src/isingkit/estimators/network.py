@@ -13,7 +13,7 @@ from isingkit._kernels.threads import one_blas_thread, spread
 from isingkit.estimators.bits import Bits
 from isingkit.estimators.nodewise import distinct_rows
 from isingkit.estimators.normal import Matrix, NormalEquations
-from isingkit.estimators.outlook import NEAR, AllPairs, Outlook, OutstandingPairs
+from isingkit.estimators.outlook import AllPairs, Outlook, OutstandingPairs, nearness
 from isingkit.estimators.screen import Pairs, neighbours
 from isingkit.estimators.tasks import asked
 from isingkit.estimators.tiles import CorrelationScreen, screened
@@ -66,8 +66,9 @@ class Network:
             self.spins = np.ascontiguousarray(np.asarray(self.packed, dtype=np.float64).T)
             self.shares = np.ones(self.packed.n_samples) if self.weights is None else self.weights
         if isinstance(self.normal, Bits):
-            kept = screened(CorrelationScreen(self.normal, NEAR), self.packed, n_jobs=self.n_jobs, run=asked())
-            self.outlook = OutstandingPairs(self.normal, neighbours(kept.pairs, self.normal.n_spins))
+            near = nearness(self.normal)
+            kept = screened(CorrelationScreen(self.normal, near), self.packed, n_jobs=self.n_jobs, run=asked())
+            self.outlook = OutstandingPairs(self.normal, neighbours(kept.pairs, self.normal.n_spins), near)
         else:
             among = correlations(self.normal)
             np.fill_diagonal(among, 1.0)

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from isingkit._kernels import auto as kernels
 from isingkit._kernels.threads import spread
@@ -13,9 +14,9 @@ from isingkit.estimators.bits import Bits
 from isingkit.estimators.normal import Matrix
 
 Integers = NDArray[np.int64]
-NEAR = 0.5  # correlation from which on a neighbour may hide what another spin has to say
+_NEAR = 0.2  # correlation from which on a neighbour may hide much of what another spin has to say
+_NEAR_BY_CHANCE = 50.0  # spins that seem near to each, at most, before more is asked for
 _LEAST_LEFT = 0.02  # of a spin's variance by the neighbours of another
-_BY_CHANCE = 4.5  # standard deviations by which neighbours may explain a spin that they know nothing of
 _AS_LARGE = 1 - 1e-4  # of equal sums, which rounding may tell apart, the first spin's is taken
 _PORTION = 1024  # spins looked at in one go
 
@@ -99,18 +100,22 @@ class OutstandingPairs:
     """Deviates of the pairs that stand out; others are computed from bits when they are asked for."""
 
     bits: Bits
-    near: Any  # (n_spins, n_spins) CSR: ones where the correlation is at least NEAR
+    near: Any  # (n_spins, n_spins) CSR: ones where the correlation is above `nearness`
+    nearness: float
     keys: Integers = field(init=False, default_factory=lambda: np.empty(0, np.int64))  # row * n_spins + column of large deviates
 
     def update(self, network: Regressions, chosen: Integers, residuals: Matrix) -> None:
         """The regressions of these spins have changed."""
-        n_spins, n_neighbours = self.bits.n_spins, np.diff(network.indptr)[chosen]
-        explained = NEAR**2 + (np.sqrt(n_neighbours) + _BY_CHANCE) ** 2 / self.bits.n_samples  # of spins not near, at most
+        n_spins, least = self.bits.n_spins, np.empty(len(chosen))
+        graph = (network.indptr, network.indices)
+        spread(kernels.least_eigenvalues, len(chosen), self.bits.source, chosen, *graph, least, chunk=64, n_jobs=network.n_jobs)
+        explained = np.diff(network.indptr)[chosen] * self.nearness**2 / np.maximum(least, 1e-6)  # of spins not near, at most
         of_rows = np.stack([1 / _scale(network.information[chosen], 1 - explained), np.zeros(len(chosen))])
         of_spins = np.stack([self.bits.changes.astype(np.float64), np.zeros(n_spins)])
         found, _ = self.bits.large_sums(residuals, network.look, of_rows, of_spins, n_jobs=network.n_jobs)
-        graph = scipy.sparse.csr_array((np.ones(len(network.indices)), network.indices, network.indptr), shape=(n_spins, n_spins))
-        hidden = np.column_stack((graph[chosen] @ self.near).nonzero()).astype(np.int64)
+        shape = (n_spins, n_spins)
+        around = scipy.sparse.csr_array((np.ones(len(network.indices)), network.indices, network.indptr), shape=shape)
+        hidden = np.column_stack((around[chosen] @ self.near).nonzero()).astype(np.int64)
         keys = np.union1d(found[:, 0] * n_spins + found[:, 1], hidden[:, 0] * n_spins + hidden[:, 1])
         places = np.column_stack([keys // n_spins, keys % n_spins])
         places = places[chosen[places[:, 0]] != places[:, 1]]
@@ -170,6 +175,11 @@ class OutstandingPairs:
         spread(kernels.unexplained_of_pairs, len(pairs), self.bits.source, pairs, *graph, left, chunk=4096, n_jobs=network.n_jobs)
         sums = self.bits.sums_of(residuals, places, network.n_jobs)
         return np.asarray(sums / _scale(network.information[pairs[:, 0]], left) * self.bits.changes[pairs[:, 1]])
+
+
+def nearness(bits: Bits) -> float:
+    """The correlation above which spins count as near."""
+    return max(_NEAR, float(norm.isf(min(_NEAR_BY_CHANCE / (2 * bits.n_spins), 0.5))) / np.sqrt(bits.n_samples))
 
 
 def _scale(information: Matrix, left: Matrix) -> Matrix:

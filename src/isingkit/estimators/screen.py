@@ -22,6 +22,7 @@ Pairs = NDArray[np.int64]  # (n, 2), first < second
 RIDGES = (0.3, 1.0, 3.0)
 _LOOKED_AT = 64  # spins whose error decides on the ridge
 _LEAST_SCORE = 1.5  # to be a candidate
+_DIGITS = 6  # of scores that count
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,12 +136,17 @@ def _noise(normal: NormalEquations | Bits, ridge: float, diagonal: Matrix, squar
 
 
 def candidates(found: Screen, normal: NormalEquations) -> Pairs:
-    """Pairs that are among the best of either spin and above the noise; few enough for the samples."""
-    sizes = np.abs(found.scores)
-    most = _most_candidates(normal)
+    """Pairs that are among the best of either spin and above the noise; few enough for the samples.
+
+    Of equal scores, which rounding may tell apart, those of the first spins are better: equal columns are not all candidates.
+    """
+    sizes, most = np.round(np.abs(found.scores), _DIGITS), _most_candidates(normal)
     level = np.partition(sizes, -most, axis=1)[:, -most]
-    chosen = (sizes >= np.minimum(level[:, None], level)) & (sizes > _LEAST_SCORE)
-    return np.argwhere(np.triu(chosen, 1))
+    best = sizes >= level[:, None]
+    for i in np.flatnonzero(best.sum(axis=1) > most):
+        equal = np.flatnonzero(sizes[i] == level[i])
+        best[i, equal[most - int((sizes[i] > level[i]).sum()) :]] = False
+    return np.argwhere(np.triu((best | best.T) & (sizes > _LEAST_SCORE), 1))
 
 
 def _most_candidates(normal: NormalEquations | Bits) -> int:
@@ -201,7 +207,7 @@ def screen_by_tiles(
     """
     n_spins, most = bits.n_spins, _most_candidates(bits)
     if bits.changes.sum() < 2:
-        return Screen(scipy.sparse.csr_array((n_spins, n_spins)), RIDGES[-1], 1.0, np.inf), np.empty((0, 2), np.int64)
+        return Screen(scipy.sparse.csr_array((n_spins, n_spins)), RIDGES[-1], 1.0), np.empty((0, 2), np.int64)
     products = bits.products_of_samples()
     ridge = best_ridge(bits, RIDGES, products)
     dual = Dual(bits, ridge, products)
@@ -214,16 +220,14 @@ def screen_by_tiles(
     kept = screened(found, bits.packed, checkpoint=checkpoint, n_jobs=n_jobs, progress=progress, run=asked())
     found._dual = dual
     pairs, scores = kept.pairs, kept.values[:, 0]
-    for least in [*leasts[1:], _LEAST_SCORE]:
+    for least in dict.fromkeys([*leasts[1:], _LEAST_SCORE]):
         short = np.flatnonzero((np.bincount(pairs.ravel(), minlength=n_spins) < most) & bits.changes)
-        for first in range(0, len(short), BAND):
-            more = found.pairs_of(short[first : first + BAND], least, None, n_jobs)
-            both = np.concatenate([pairs, np.sort(more.pairs, axis=1)])
-            _, place = np.unique(both @ np.array([n_spins, 1]), return_index=True)
-            pairs, scores = both[place], np.concatenate([scores, more.values[:, 0]])[place]
+        more = [found.pairs_of(short[first : first + BAND], least, None, n_jobs) for first in range(0, len(short), BAND)]
+        pairs = np.concatenate([pairs, *(np.sort(one.pairs, axis=1) for one in more)])
+        _, place = np.unique(pairs[:, 0] * n_spins + pairs[:, 1], return_index=True)
+        pairs, scores = pairs[place], np.concatenate([scores, *(one.values[:, 0] for one in more)])[place]
     matrix = _both_ways(pairs, scores, n_spins)
-    chosen = np.abs(scores) >= _levels(matrix, most)[pairs].min(axis=1)
-    return Screen(matrix, ridge, float(left_out[bits.changes].mean()), leasts[0]), pairs[chosen]
+    return Screen(matrix, ridge, float(left_out[bits.changes].mean()), leasts[0]), _best_of_either(matrix, most)
 
 
 def _diagonals(dual: Dual, some: NDArray[Any], n_jobs: int | None) -> tuple[Matrix, Matrix]:
@@ -241,14 +245,14 @@ def _both_ways(pairs: Pairs, values: Matrix, n_spins: int) -> scipy.sparse.csr_a
     return matrix
 
 
-def _levels(matrix: scipy.sparse.csr_array, most: int) -> Matrix:
-    """(n_spins,): the size of the `most`-th largest entry of each row; 0 where there are fewer."""
-    n_rows, sizes = matrix.shape[0], np.abs(matrix.data)
-    rows = np.repeat(np.arange(n_rows), np.diff(matrix.indptr))
-    ordered = sizes[np.lexsort((-sizes, rows))]
-    levels, enough = np.zeros(n_rows), np.diff(matrix.indptr) >= most
-    levels[enough] = ordered[matrix.indptr[:-1][enough] + most - 1]
-    return levels
+def _best_of_either(matrix: scipy.sparse.csr_array, most: int) -> Pairs:
+    """Pairs that are among the best of either spin, as in `candidates`."""
+    n_spins, sizes = matrix.shape[0], np.round(np.abs(matrix.data), _DIGITS)
+    rows = np.repeat(np.arange(n_spins), np.diff(matrix.indptr))
+    order = np.lexsort((matrix.indices, -sizes, rows))
+    best = order[np.arange(len(order)) - matrix.indptr[rows] < most]
+    pairs = np.sort(np.column_stack([rows[best], matrix.indices[best]]).astype(np.int64), axis=1)
+    return np.unique(pairs, axis=0)
 
 
 def eliminate(normal: NormalEquations | Bits, pairs: Pairs, n_jobs: int | None = None) -> Elimination:

@@ -28,7 +28,7 @@ class Config:
     n_spins: tuple[int, ...] = (200, 400, 800, 1600)
     n_graphs: int = 40
     n_samplings: int = 2
-    step: float = 0.001
+    step: float = 0.0001
     seed: int = 1
 
     @staticmethod
@@ -39,6 +39,6 @@ class Config:
         return [
             curves.Setting(
                 "Erdos-Renyi", self.mean_degree, self.coupling, self.n_spins, self.samples_per_spin, self.ridge, self.prune,
-                self.n_graphs, self.n_samplings, self.step, self.seed,
+                self.n_graphs, self.n_samplings, self.step, self.seed, every=10,
             )
         ]  # fmt: skip

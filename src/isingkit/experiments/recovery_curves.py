@@ -37,6 +37,7 @@ class Setting:
     n_samplings: int
     step: float  # between thresholds
     seed: int
+    every: int = 1  # of the thresholds, which one in so many is tabulated, beside all around the best
 
     @property
     def thresholds(self) -> list[float]:
@@ -105,10 +106,15 @@ def tabulate(config: Config, records: list[Row]) -> Table:
         edges = sum(result["edges"] for result in results)
         for stage in [name for name in ("one", "two") if name in results[0]]:
             theory = predict(config, place, stage)
-            precision, recall = (theory.precision(setting.thresholds), theory.recall(setting.thresholds)) if theory else ((), ())
-            for kind in ("directed", "averaged"):
-                found, false = (np.sum([result[stage][kind][k] for result in results], axis=0) for k in (0, 1))
-                for at, threshold in enumerate(setting.thresholds):
+            counts = {
+                kind: [np.sum([result[stage][kind][k] for result in results], axis=0) for k in (0, 1)]
+                for kind in ("directed", "averaged")
+            }
+            shown = sorted(set().union(*(_shown(found, false, edges, setting.every) for found, false in counts.values())))
+            at_shown = [setting.thresholds[at] for at in shown]
+            precision, recall = (theory.precision(at_shown), theory.recall(at_shown)) if theory else ((), ())
+            for kind, (found, false) in counts.items():
+                for place_of, (at, threshold) in enumerate(zip(shown, at_shown, strict=True)):
                     total = int(found[at] + false[at])
                     row = {
                         **place, "stage": stage, "kind": kind,
@@ -117,9 +123,15 @@ def tabulate(config: Config, records: list[Row]) -> Table:
                         "recall": found[at] / edges,
                     }  # fmt: skip
                     if kind == "directed" and theory:
-                        row |= {"predicted_precision": float(precision[at]), "predicted_recall": float(recall[at])}
+                        row |= {"predicted_precision": float(precision[place_of]), "predicted_recall": float(recall[place_of])}
                     rows.append(row)
     return rows
+
+
+def _shown(found: Any, false: Any, edges: int, every: int) -> set[int]:
+    """Places of the thresholds to tabulate: some of them, and all around the best in precision and recall."""
+    best = int(np.argmax(np.minimum(found / np.maximum(found + false, 1), found / edges)))
+    return set(range(0, len(found), every)) | set(range(max(best - every, 0), min(best + every + 1, len(found))))
 
 
 def agreement(table: Table) -> list[str]:
@@ -133,7 +145,7 @@ def agreement(table: Table) -> list[str]:
                 here = chosen(rows, n_spins=n_spins, kind=kind)
                 perfect = [row["threshold"] for row in here if row["false"] == row["missed"] == 0]
                 best = max(min(row["precision"], row["recall"]) for row in here if row["precision"] == row["precision"])
-                where = f"perfect from {perfect[0]:g} to {perfect[-1]:g}" if perfect else f"at best {100 * best:.2f} percent"
+                where = f"perfect from {perfect[0]:g} to {perfect[-1]:g}" if perfect else f"at best {100 * best:.3f} percent"
                 said.append(f"{kind} {where}")
             seen = [row for row in chosen(rows, n_spins=n_spins, kind="directed") if row["recall"] > 0.05]
             seen = [row for row in seen if "predicted_recall" in row]
