@@ -117,8 +117,8 @@ class Bits:
         of_rows: (2, n_rows)     of_spins: (2, n_spins)     all not negative     after: only spins j > after[r] count
         """
         after = np.full(len(rows), -1) if after is None else after
-        most = _ROUGH * level / max(float(of_spins.sum(axis=0).max(initial=0.0)), 1e-300)
-        looks = rough_looks(rows, of_rows, most, n_jobs)
+        largest = of_spins.max(axis=1, initial=0.0) @ of_rows  # factors of rows
+        looks = rough_looks(rows, of_rows, _ROUGH * level / np.maximum(largest, 1e-300), n_jobs)
         pairs, sums = [np.empty((0, 2), np.int64)], [np.empty(0)]
         for first in range(max(int(after.min(initial=self.n_spins)) + 1, 0) // WIDE * WIDE, self.n_spins, WIDE):
             words = np.ascontiguousarray(self.packed.words[first : first + WIDE])

@@ -22,8 +22,8 @@ class RoughLook(Protocol):
         """(n, 2): rows r and spins j > after[r] with |x| (of_rows[:, r] . of_spins[:, j]) > level, and others that come near."""
 
 
-def rough_looks(rows: Matrix, of_rows: Matrix, most: float, n_jobs: int | None) -> list[RoughLook]:
-    """By look-up where the processor can and its error times the factors of a row is at most `most`; else by a product.
+def rough_looks(rows: Matrix, of_rows: Matrix, most: Matrix, n_jobs: int | None) -> list[RoughLook]:
+    """By look-up where the processor can and its error is at most `most`, (n_rows,); else by a product.
 
     Bytes are too few for rows of some large numbers among many small ones, as spins have that hardly ever change.
     """
@@ -31,7 +31,7 @@ def rough_looks(rows: Matrix, of_rows: Matrix, most: float, n_jobs: int | None) 
     looks: list[RoughLook] = []
     if nibbles.has_shuffle():
         by_lookup = _LookUp(np.arange(len(rows)), of_rows.astype(np.float32), *_tables(rows, n_jobs), n_jobs)
-        coarse = by_lookup.errors * of_rows.max(axis=0) > most
+        coarse = by_lookup.errors > most
         looks.append(by_lookup if not coarse.any() else by_lookup.of(np.flatnonzero(~coarse)))
     if coarse.any():
         some = rows[coarse]
