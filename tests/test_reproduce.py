@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from isingkit import exceptions as ex
@@ -91,6 +92,8 @@ def test_two_stages_recover_more_as_networks_grow_and_as_predicted(folder):
             assert off(chosen(largest, stage="two"), "recall") < 0.05
         else:  # a third as many candidates as samples: no prediction
             assert not [row for row in chosen(largest, stage="two") if "predicted_recall" in row]
+    steps = np.diff([row["threshold"] for row in chosen(largest, stage="two")]).round(6)  # fine around the best, coarse elsewhere
+    assert set(steps) == {0.0001, 0.001}
     averaged = chosen(runner.read("fig8", folder), n_spins=400, stage="two", kind="averaged")
     assert best(averaged) > best(chosen(largest, stage="two"))
 
