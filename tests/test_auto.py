@@ -10,7 +10,7 @@ from scipy.stats import norm
 import isingkit as ik
 import reference
 from isingkit import exceptions as ex
-from isingkit._kernels import auto as kernels
+from isingkit._kernels import coupling_tests
 from isingkit.estimators.normal import normal_equations
 from isingkit.estimators.screen import candidates, eliminate, screen_at
 
@@ -131,7 +131,7 @@ def test_tails_are_those_of_the_exact_distribution(rng):
             place = np.searchsorted(cumulated, chance)
             exact = cumulated[place]
             score = scores[order][place] if side == "right" else scores[order][::-1][place]
-            found = norm.sf(abs(kernels.tail(first, second, lever, other, np.ones(8), score, variance)))
+            found = norm.sf(abs(coupling_tests.tail(first, second, lever, other, np.ones(8), score, variance)))
             assert 0.5 < found / exact < 2
             plain.append(norm.sf(abs(score) / np.sqrt(variance)) / exact)
             checked += 1

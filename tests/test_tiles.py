@@ -17,7 +17,7 @@ from sklearn.base import clone
 import isingkit as ik
 from isingkit import exceptions as ex
 from isingkit._kernels import nibbles
-from isingkit.estimators import auto, bits, screen, tiles, two_stage
+from isingkit.estimators import bits, screen, tiles
 from isingkit.estimators.bits import bits_of
 from isingkit.estimators.rough_look import rough_looks
 from isingkit.estimators.symmetric import RULES, symmetric_couplings
@@ -27,8 +27,7 @@ from isingkit.memory import memory_there
 @pytest.fixture
 def by_tiles(monkeypatch):
     """Few spins count as many, and bands are small."""
-    monkeypatch.setattr(two_stage, "MOST_DENSE", 10)
-    monkeypatch.setattr(auto, "MOST_DENSE", 10)
+    monkeypatch.setattr(bits, "MOST_DENSE", 10)
     monkeypatch.setattr(tiles, "BAND", 192)
     monkeypatch.setattr(bits, "WIDE", 128)
 
@@ -41,8 +40,7 @@ def world(n_spins, n_samples, fields=0.0):
 def both_ways(estimator, samples, monkeypatch):
     few = clone(estimator)
     with monkeypatch.context() as patch:
-        patch.setattr(two_stage, "MOST_DENSE", 10**9)
-        patch.setattr(auto, "MOST_DENSE", 10**9)
+        patch.setattr(bits, "MOST_DENSE", 10**9)
         few.fit(samples)
     many = clone(estimator).fit(samples)
     assert scipy.sparse.issparse(many.estimates_)
@@ -54,7 +52,7 @@ def both_ways(estimator, samples, monkeypatch):
 @pytest.mark.parametrize("fit_fields", [True, False])
 def test_tiles_give_the_same_answers_as_all_pairs_at_two_thousand_spins(monkeypatch, ridge, fit_fields):
     """Pair for pair: candidates and correlations to the last bit; ridge estimates to rounding."""
-    monkeypatch.setattr(two_stage, "MOST_DENSE", 1000)
+    monkeypatch.setattr(bits, "MOST_DENSE", 1000)
     samples = world(2000, 600, fields=0.2 if fit_fields else 0.0)
     estimator = ik.TwoStageIsing(ridge=ridge, prune=0.12 if ridge == np.inf else 0.03, threshold=0.15, fit_fields=fit_fields)
     few, many = both_ways(estimator, samples, monkeypatch)
@@ -136,7 +134,7 @@ def same_network(few, many):
 @pytest.mark.filterwarnings("ignore::isingkit.exceptions.DoubtWarning")
 @pytest.mark.parametrize("settings", [{}, {"fit_fields": False, "control": "fwer"}])
 def test_structure_without_knobs_is_the_same_by_tiles_at_two_thousand_spins(monkeypatch, settings):
-    monkeypatch.setattr(auto, "MOST_DENSE", 1000)
+    monkeypatch.setattr(bits, "MOST_DENSE", 1000)
     samples = world(2000, 500, fields=0.2 if not settings else 0.0)
     few, many = both_ways(ik.AutoIsing(**settings), samples, monkeypatch)
     same_network(few, many)
@@ -231,7 +229,7 @@ def test_structure_without_knobs_goes_on_from_records_on_any_number_of_threads(b
 def test_halves_of_many_spins_are_fitted_by_tiles(by_tiles, monkeypatch):
     samples = world(200, 180)
     by_bits = ik.AutoIsing().stability(samples, n_resamples=3, random_state=0)
-    monkeypatch.setattr(auto, "MOST_DENSE", 10**9)
+    monkeypatch.setattr(bits, "MOST_DENSE", 10**9)
     by_matrices = ik.AutoIsing().stability(samples, n_resamples=3, random_state=0)
     for name in by_bits.edges.dtype.names:
         np.testing.assert_array_equal(by_bits.edges[name], by_matrices.edges[name])
@@ -339,8 +337,8 @@ def test_records_of_another_fit_are_refused(by_tiles, tmp_path):
 
 KILLED = """
 import sys, numpy as np, isingkit as ik
-from isingkit.estimators import tiles, two_stage
-two_stage.MOST_DENSE, tiles.BAND = 10, 64
+from isingkit.estimators import bits, tiles
+bits.MOST_DENSE, tiles.BAND = 10, 64
 fit = ik.TwoStageIsing(ridge=float(sys.argv[3]), prune=0.2, checkpoint=sys.argv[1]).fit(ik.PackedSpins.load(sys.argv[2]))
 fit.model_.save(sys.argv[4])
 """

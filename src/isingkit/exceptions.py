@@ -353,7 +353,7 @@ class NotEnoughMemoryError(IsingkitError):
         self.needed, self.there, self.n_spins, self.n_samples = needed, there, n_spins, n_samples
         super().__init__(
             f"{n_samples} samples of {n_spins} spins need {needed / 2**30:.1f} GiB beside the data, {there / 2**30:.1f} are free. "
-            "TwoStageIsing(ridge=inf) needs least; or take fewer spins or samples, or a larger machine."
+            "TwoStageIsing(ridge=inf) needs least, less with a larger prune; or take fewer spins or samples, or a larger machine."
         )
 
 

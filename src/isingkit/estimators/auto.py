@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from isingkit._kernels.estimators import regressions_on_candidates
 from isingkit._kernels.threads import one_blas_thread, spread
 from isingkit.estimators.base import IsingEstimator
-from isingkit.estimators.bits import Bits, bits_of
+from isingkit.estimators.bits import Bits, bits_of, goes_by_bits
 from isingkit.estimators.diagnostics import Evidence, diagnose
 from isingkit.estimators.judge import Judged, deviate_of_an_edge, deviate_to_look_at, settle
 from isingkit.estimators.mean_field import bethe_couplings, bethe_pulls
@@ -19,7 +19,6 @@ from isingkit.estimators.network import Network
 from isingkit.estimators.normal import Matrix, NormalEquations, constant_fields, normal_equations
 from isingkit.estimators.screen import candidates, eliminate, screen, screen_by_tiles
 from isingkit.estimators.stability import Stability, stability_of
-from isingkit.estimators.two_stage import MOST_DENSE
 from isingkit.exceptions import NoMeanFieldWarning, SettingError, require_number, warn
 from isingkit.gram import gram
 from isingkit.memory import require_memory
@@ -144,11 +143,9 @@ class AutoIsing(IsingEstimator):
         by_bethe, square = tree_couplings(network)
         if self.refit != "pseudolikelihood":
             values, intercepts = closed_form(network, self.refit)
-            errors_told = np.full(len(errors), np.nan)
-        else:
-            errors_told = errors
         estimates = network.directed(values)
-        self._report(network, judged, network.undirected_of(values), errors_told)
+        told = errors if self.refit == "pseudolikelihood" else np.full(len(errors), np.nan)
+        self._report(network, judged, network.undirected_of(values), told)
         needed = deviate_of_an_edge(normal.n_spins, len(network.pairs), self.level, self.control)
         by_bethe = np.where(square < 0, 0.0, by_bethe)
         seen = Evidence(
@@ -165,8 +162,7 @@ class AutoIsing(IsingEstimator):
 
     def _find(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> tuple[Network, Judged]:
         """The network found; `warned`: constant columns were already warned of."""
-        many = packed.n_spins > MOST_DENSE and packed.n_samples < packed.n_spins
-        if many and packed.present is None and weights is None:
+        if goes_by_bits(packed, weights) and packed.n_samples < packed.n_spins:
             checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
             bits = bits_of(packed, self.fit_fields)
             self.screen_, self.candidates_ = screen_by_tiles(bits, checkpoint, self.n_jobs, self.progress)

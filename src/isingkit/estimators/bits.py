@@ -17,6 +17,7 @@ from isingkit.gram import gram
 from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins, unpacked
 
+MOST_DENSE = 5000  # spins whose pairs fit into memory at ease
 TILE = 4096  # spins that are spread out at a time; a multiple of 64
 WIDE = 4 * TILE  # spins that rough looks go through at a time
 _ROUGH = 0.45  # error of a look-up, in units of what must be passed, from which on a product is quicker
@@ -137,6 +138,11 @@ class Bits:
         sums = np.empty(len(pairs))
         spread(kernels.sums_of_pairs, len(pairs), rows, self.packed.words, pairs, sums, chunk=4096, n_jobs=n_jobs)
         return sums
+
+
+def goes_by_bits(packed: PackedSpins, weights: Matrix | None) -> bool:
+    """Whether there are so many spins that nothing of the size of all pairs is stored; bits know no weights and no holes."""
+    return packed.n_spins > MOST_DENSE and packed.present is None and weights is None
 
 
 def bits_of(packed: PackedSpins, fit_fields: bool) -> Bits:

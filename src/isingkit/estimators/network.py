@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from isingkit._kernels import auto as kernels
+from isingkit._kernels import coupling_tests
 from isingkit._kernels.threads import one_blas_thread, spread
 from isingkit.estimators.bits import Bits
 from isingkit.estimators.nodewise import distinct_rows
@@ -58,18 +59,11 @@ class Network:
     def __post_init__(self) -> None:
         if isinstance(self.normal, Bits):
             self.spins, self.shares = np.ascontiguousarray(self.packed.words), np.ones(self.packed.n_samples)
-        elif self.packed.present is None:
-            rows = distinct_rows(self.packed, self.weights)
-            total = self.packed.n_samples if self.weights is None else self.weights.sum()
-            self.spins, self.shares = rows.spins, rows.weights * total
-        else:
-            self.spins = np.ascontiguousarray(np.asarray(self.packed, dtype=np.float64).T)
-            self.shares = np.ones(self.packed.n_samples) if self.weights is None else self.weights
-        if isinstance(self.normal, Bits):
             near = nearness(self.normal)
             kept = screened(CorrelationScreen(self.normal, near), self.packed, n_jobs=self.n_jobs, run=asked())
             self.outlook = OutstandingPairs(self.normal, neighbours(kept.pairs, self.normal.n_spins), near)
         else:
+            self.spins, self.shares = self._rows()
             among = correlations(self.normal)
             np.fill_diagonal(among, 1.0)
             self.outlook = AllPairs(self.spins.astype(np.float32), among, self.normal.changes)
@@ -79,6 +73,15 @@ class Network:
         self.places, self.inverses = np.arange(n_spins + 1), np.zeros(n_spins)
         self.fields, self.couplings = np.zeros(n_spins), np.empty(0)
         self.information, self.seen, self.unseen = np.zeros(n_spins), np.zeros(n_spins), np.ones(n_spins, dtype=bool)
+
+    def _rows(self) -> tuple[Matrix, Matrix]:
+        """Spins as numbers, and how many samples each row stands for."""
+        if self.packed.present is None:
+            rows = distinct_rows(self.packed, self.weights)
+            total = self.packed.n_samples if self.weights is None else self.weights.sum()
+            return rows.spins, rows.weights * total
+        shares = np.ones(self.packed.n_samples) if self.weights is None else self.weights
+        return np.ascontiguousarray(np.asarray(self.packed, dtype=np.float64).T), shares
 
     @property
     def n_spins(self) -> int:
@@ -165,13 +168,9 @@ class Network:
 
         Clear edges need no test (couplings over their standard errors serve), nor do pairs outside that a first look acquits.
         """
-        found = self._clear(pairs)
-        outside = np.flatnonzero(~np.isin(self.keys(pairs), self.keys(self.pairs)))
-        rough, dull = self.outlook.rough(self, pairs[outside]), np.zeros(len(pairs), dtype=bool)
-        dull[outside] = np.abs(rough) <= self.look
-        found[outside] = rough
-        unclear = (np.abs(found) < _CLEAR) & ~dull
-        unclear[outside] = ~dull[outside]
+        found, inside = self._clear(pairs), np.isin(self.keys(pairs), self.keys(self.pairs))
+        found[~inside] = self.outlook.rough(self, pairs[~inside])
+        unclear = np.where(inside, np.abs(found) < _CLEAR, np.abs(found) > self.look)
         found[unclear] = self._tested(pairs[unclear], needed)
         return found
 
@@ -213,7 +212,7 @@ class Network:
         residuals = np.zeros((len(pairs), 2, len(self.shares)))
         fixed = (self.spins, self.shares, self.indptr, self.indices, self.ridges, self.fields, self.couplings)
         out = (deviates, residuals, information)
-        spread(kernels.test_couplings, len(pairs), pairs, rivals, *fixed, *out, chunk=16, n_jobs=self.n_jobs)
+        spread(coupling_tests.test_couplings, len(pairs), pairs, rivals, *fixed, *out, chunk=16, n_jobs=self.n_jobs)
         return deviates, residuals, information
 
     def _rivals(self, pairs: Pairs, deviates: Matrix, residuals: Matrix, information: Matrix) -> NDArray[np.int64]:
@@ -229,13 +228,13 @@ class Network:
             np.concatenate([rows, rows, np.repeat(rows, degrees)]),
             np.concatenate([own, other, self.indices[_ranges(self.indptr[:-1][own], degrees)]]),
         )
-        least = np.maximum(np.abs(deviates) - _NEARLY, kernels.SMALL)[sides]
+        least = np.maximum(np.abs(deviates) - _NEARLY, coupling_tests.SMALL)[sides]
         least = least * np.sqrt(np.maximum(information.ravel(), 1e-9))
         best = self.outlook.strongest(self, residuals.reshape(len(own), len(self.shares)), least, barred)
         there = np.flatnonzero(best >= 0)
         same = np.zeros(len(there), dtype=np.bool_)
         both = np.column_stack([best[there], other[there]])
-        spread(kernels.alike, len(there), both, self.spins, self.shares, same, chunk=64, n_jobs=self.n_jobs)
+        spread(coupling_tests.alike, len(there), both, self.spins, self.shares, same, chunk=64, n_jobs=self.n_jobs)
         best[there[same]] = -1
         return best.reshape(-1, 2)
 

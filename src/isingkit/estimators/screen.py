@@ -16,7 +16,7 @@ from isingkit.estimators.bits import Bits
 from isingkit.estimators.dual import Dual
 from isingkit.estimators.normal import Matrix, NormalEquations, factor_of, inverse_of
 from isingkit.estimators.tasks import asked
-from isingkit.estimators.tiles import BAND, TRIFLE, Kept, screened, spins_of_band
+from isingkit.estimators.tiles import BAND, TRIFLE, Kept, bytes_of_responses, screened, spins_of_band
 
 Pairs = NDArray[np.int64]  # (n, 2), first < second
 RIDGES = (0.3, 1.0, 3.0)
@@ -167,7 +167,7 @@ class ScoreScreen:
     @property
     def n_bytes(self) -> int:
         """Memory beyond the bits themselves."""
-        return Dual(self.bits, self.ridge).n_bytes + 13 * BAND * self.bits.n_samples
+        return bytes_of_responses(self.bits)
 
     def settings(self) -> dict[str, Any]:
         """What the result depends on, beside the data."""
@@ -218,7 +218,7 @@ def screen_by_tiles(
     leasts = [max(float(norm.isf(min(share * most / n_spins, 0.5))), _LEAST_SCORE) for share in (1, 4, 16, 64)]
     found = ScoreScreen(bits, ridge, leasts[0], own, others)
     kept = screened(found, bits.packed, checkpoint=checkpoint, n_jobs=n_jobs, progress=progress, run=asked())
-    found._dual = dual
+    found._dual = dual  # only now: workers of a cluster make their own, which is quicker than to send it
     pairs, scores = kept.pairs, kept.values[:, 0]
     for least in dict.fromkeys([*leasts[1:], _LEAST_SCORE]):
         short = np.flatnonzero((np.bincount(pairs.ravel(), minlength=n_spins) < most) & bits.changes)

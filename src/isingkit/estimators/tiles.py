@@ -45,7 +45,12 @@ def spins_of_band(bits: Bits, number: int) -> NDArray[np.int64]:
     return np.arange(number * BAND, min((number + 1) * BAND, bits.n_spins))
 
 
-class Screen(Protocol):
+def bytes_of_responses(bits: Bits) -> int:
+    """Memory beyond the bits of a screen on ridge regressions: that of the dual, and a band of responses with its tables."""
+    return Dual(bits, 1.0).n_bytes + 13 * BAND * bits.n_samples
+
+
+class BandedScreen(Protocol):
     """A way to find the pairs of a band that pass."""
 
     bits: Bits
@@ -150,8 +155,8 @@ class DualScreen:
 
     @property
     def n_bytes(self) -> int:
-        """Memory beyond the bits themselves: that of the dual, and a band of responses with its tables."""
-        return Dual(self.bits, self.ridge).n_bytes + 13 * BAND * self.bits.n_samples
+        """Memory beyond the bits themselves."""
+        return bytes_of_responses(self.bits)
 
     def settings(self) -> dict[str, Any]:
         """What the result depends on, beside the data."""
@@ -183,7 +188,7 @@ def passing(pairs: NDArray[np.int64], values: Matrix, prune: float) -> Kept:
 
 
 def screened(
-    screen: Screen, packed: PackedSpins, *, checkpoint: Path | None = None, n_jobs: int | None = None, progress: bool = False,
+    screen: BandedScreen, packed: PackedSpins, *, checkpoint: Path | None = None, n_jobs: int | None = None, progress: bool = False,
     run: Run | None = None,
 ) -> Kept:  # fmt: skip
     """All pairs that pass. With a checkpoint, finished bands are recorded there, and those recorded earlier are not done again.
@@ -214,7 +219,7 @@ def screened(
     return Kept(np.concatenate([kept.pairs for kept in ordered]), np.concatenate([kept.values for kept in ordered]))
 
 
-def _one_band(screen: Screen, number: int) -> Kept:
+def _one_band(screen: BandedScreen, number: int) -> Kept:
     """What a thread of a worker does. One thread makes what all bands need, while those beside it wait."""
     with _PREPARING:
         screen.prepare(1)
@@ -225,7 +230,7 @@ def _record(checkpoint: Path, number: int) -> Path:
     return checkpoint / f"band-{number:05d}.npz"
 
 
-def _resumed(checkpoint: Path, screen: Screen, packed: PackedSpins) -> dict[int, Kept]:
+def _resumed(checkpoint: Path, screen: BandedScreen, packed: PackedSpins) -> dict[int, Kept]:
     """Bands that an earlier run of the same data with the same settings has recorded; other records are refused."""
     checkpoint.mkdir(parents=True, exist_ok=True)
     wanted = screen.settings() | {"data": fingerprint(packed), "band": BAND, "version": __version__}

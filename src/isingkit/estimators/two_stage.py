@@ -12,7 +12,7 @@ from scipy.stats import norm
 from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import one_blas_thread, spread
 from isingkit.estimators.base import LinearEstimator
-from isingkit.estimators.bits import Bits, bits_of
+from isingkit.estimators.bits import Bits, bits_of, goes_by_bits
 from isingkit.estimators.normal import Matrix, NormalEquations, refuse_duplicates
 from isingkit.estimators.ridge import ridge_estimates
 from isingkit.estimators.screen import best_ridge, noise_at
@@ -29,7 +29,6 @@ from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
 from isingkit.spins import warn_of_constants
 
-MOST_DENSE = 5000  # spins whose pairs fit into memory at ease
 _RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0)
 _ABSENT = 4.0  # couplings of each spin that are not there and pass stage one
 _FALSE = 0.05  # share of edges
@@ -140,8 +139,7 @@ class TwoStageIsing(LinearEstimator):
         return self.threshold_
 
     def _learn(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> Self:
-        many = packed.n_spins > MOST_DENSE and packed.present is None and weights is None
-        if many and (self.ridge == np.inf or packed.n_samples < packed.n_spins):
+        if goes_by_bits(packed, weights) and (self.ridge == np.inf or packed.n_samples < packed.n_spins):
             return self._learn_by_tiles(packed, warned)
         return super()._learn(packed, weights, warned)
 

@@ -114,7 +114,7 @@ def tabulate(config: Config, records: list[Row]) -> Table:
             at_shown = [setting.thresholds[at] for at in shown]
             precision, recall = (theory.precision(at_shown), theory.recall(at_shown)) if theory else ((), ())
             for kind, (found, false) in counts.items():
-                for place_of, (at, threshold) in enumerate(zip(shown, at_shown, strict=True)):
+                for number, (at, threshold) in enumerate(zip(shown, at_shown, strict=True)):
                     total = int(found[at] + false[at])
                     row = {
                         **place, "stage": stage, "kind": kind,
@@ -123,7 +123,7 @@ def tabulate(config: Config, records: list[Row]) -> Table:
                         "recall": found[at] / edges,
                     }  # fmt: skip
                     if kind == "directed" and theory:
-                        row |= {"predicted_precision": float(precision[place_of]), "predicted_recall": float(recall[place_of])}
+                        row |= {"predicted_precision": float(precision[number]), "predicted_recall": float(recall[number])}
                     rows.append(row)
     return rows
 

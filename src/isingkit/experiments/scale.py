@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from isingkit._kernels.threads import n_threads
 from isingkit.estimators.bits import bits_of
-from isingkit.estimators.tiles import BAND, CorrelationScreen, DualScreen, Screen
+from isingkit.estimators.tiles import BAND, BandedScreen, CorrelationScreen, DualScreen
 from isingkit.estimators.two_stage import TwoStageIsing
 from isingkit.metrics import score
 from isingkit.packing import PackedSpins
@@ -72,7 +72,7 @@ def measure_rates(n_spins: int, n_samples: int, rounds: int = 5) -> Rates:
     words = rng.integers(0, 2**64, (n_spins, n_samples // 64), dtype=np.uint64)
     packed = PackedSpins(words, 64 * words.shape[1], tuple(f"x{k}" for k in range(n_spins)))
     bits = bits_of(packed, False)
-    rivals: list[Screen] = [CorrelationScreen(bits, 0.5), DualScreen(bits, 1.0, 0.5)]
+    rivals: list[BandedScreen] = [CorrelationScreen(bits, 0.5), DualScreen(bits, 1.0, 0.5)]
     columns, others = (rng.standard_normal((4096, packed.n_samples), dtype=np.float32) for _ in range(2))
     taken: list[list[float]] = [[], [], []]
     for counted in [False] + [True] * rounds:
