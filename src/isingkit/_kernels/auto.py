@@ -66,11 +66,13 @@ def _responses(own, field, weights, residual, curvature):
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def logistic(own, design, weights, ridges, x, field, residual, curvature):
+def logistic(own, design, weights, ridges, unbiased, x, field, residual, curvature):
     """Fit P(s) ~ exp(s (design' x)) in place by Newton steps; gives the last Hessian.
 
     design: (n, n_samples)     field, residual, curvature: (n_samples,), overwritten: f, w (s - tanh f), w (1 - tanh^2 f)
     ridges: the penalties on the square of the field, the first coefficient, and of couplings, the others
+    unbiased: maximize the likelihood times the square root of the Hessian's determinant (Firth), which clears x of the bias of few
+    samples, some x / n_samples for each coefficient, to first order
     """
     size, n_samples = design.shape
     hessian = np.empty((size, size))
@@ -78,15 +80,17 @@ def logistic(own, design, weights, ridges, x, field, residual, curvature):
     for _ in range(_STEPS):
         field[:] = np.dot(x, design)
         _responses(own, field, weights, residual, curvature)
-        gradient = np.dot(design, residual)
         for a in range(size):
             for k in range(n_samples):
                 room[a, k] = design[a, k] * curvature[k]
         hessian = np.dot(room, design.T)
         for a in range(size):
-            penalty = ridges[min(a, 1)]
-            gradient[a] -= penalty * x[a]
-            hessian[a, a] += penalty
+            hessian[a, a] += ridges[min(a, 1)]
+        if unbiased:
+            _clear_of_bias(design, room, hessian, field, residual)
+        gradient = np.dot(design, residual)
+        for a in range(size):
+            gradient[a] -= ridges[min(a, 1)] * x[a]
         change = np.linalg.solve(hessian, gradient)
         longest = np.abs(change).max()
         x += change / max(longest, 1.0)
@@ -95,6 +99,17 @@ def logistic(own, design, weights, ridges, x, field, residual, curvature):
     field[:] = np.dot(x, design)
     _responses(own, field, weights, residual, curvature)
     return hessian
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def _clear_of_bias(design, room, hessian, field, residual):
+    """residual: less h tanh f, where h = w (1 - tanh^2 f) d' H^-1 d is a sample's part in the fit; d its column of the design."""
+    parts = np.dot(np.linalg.inv(hessian), room)
+    for k in range(len(field)):
+        h = 0.0
+        for a in range(len(design)):
+            h += design[a, k] * parts[a, k]
+        residual[k] -= h * tanh(field[k])
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -119,10 +134,13 @@ def _design(i, spins, n_samples, indptr, indices):
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def refit(start, stop, chosen, spins, weights, indptr, indices, ridges, fields, couplings, inverses, places, information, seen):
+def refit(
+    start, stop, chosen, spins, weights, indptr, indices, ridges, unbiased, fields, couplings, inverses, places, information, seen
+):
     """Logistic regressions of the chosen spins, from the one at `start` to that at `stop`, on their neighbours.
 
     spins: as `spin_row` takes them     indptr, indices: neighbours, CSR     fields: (n_spins,)     couplings: like indices
+    ridges, unbiased: as `logistic` takes them
     inverses: inverse Hessians, spin after spin, from `places` on     information: (n_spins,), sums of w (1 - m^2)
     seen: (n_spins,), weight of the rows with nothing missing
     All but what describes the problem is overwritten.
@@ -136,7 +154,7 @@ def refit(start, stop, chosen, spins, weights, indptr, indices, ridges, fields, 
         x = np.zeros(len(design))
         spin_row(spins, i, own)
         rows_seen(own, design, weights, rows)
-        hessian = logistic(own, design, rows, ridges, x, state, residual, curvature)
+        hessian = logistic(own, design, rows, ridges, unbiased, x, state, residual, curvature)
         inverses[places[i] : places[i + 1]] = np.linalg.inv(hessian).ravel()
         fields[i], information[i], seen[i] = x[0], curvature.sum(), rows.sum()
         couplings[indptr[i] : indptr[i + 1]] = x[1:]

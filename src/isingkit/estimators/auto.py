@@ -35,10 +35,12 @@ class AutoIsing(IsingEstimator):
 
     *Screen*: ridge regressions of all spins at once, the ridge chosen by leave-one-out error, estimates in units of their noise.
     *Eliminate*: of each spin's best candidates the weakest are dropped, by an extended Bayesian criterion.
-    *Refit*: logistic regression of each spin on what is left (the pseudolikelihood: consistent, loops or not).
+    *Refit*: logistic regression of each spin on what is left (the pseudolikelihood: consistent, loops or not), cleared of the bias
+    that few samples give it.
     *Judge*: each edge is tested in the network without it, each pair outside in the network as it is, both directions together,
     with tails that hold where spins hardly ever change; what fails goes, what passes comes in, until nothing moves. Levels count
-    all pairs of spins as tested, so that choosing among them costs nothing more.
+    all pairs of spins as tested, so that choosing among them costs nothing more; those count for more whose other neighbours make
+    an edge likely, such as two spins with one neighbour fewer than all others have.
 
     Whole numbers as `sample_weight` are counts of samples; others say how much rows matter, and stand for (sum w)^2 / sum w^2 rows.
 
@@ -67,7 +69,8 @@ class AutoIsing(IsingEstimator):
     Attributes
     ----------
     edges_
-        Structured array, surest first: source, target, coupling, std_error, z, p_value, q_value.
+        Structured array, surest first: source, target, coupling, std_error, z, p_value, q_value. p-values are those of single
+        tests; q-values count all pairs, by their weights.
     rejected_
         The same of the candidates that are no edges, and of other pairs that came near it, with the coupling they would have had,
         to first order.
@@ -136,17 +139,20 @@ class AutoIsing(IsingEstimator):
     def _learn(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> Self:
         weights = counts(weights)
         network, judged = self._find(packed, weights, warned)
-        normal, values = network.normal, network.couplings
+        refitted = network.cleared_of_bias()
+        normal, values = network.normal, refitted.couplings
         self.n_rounds_ = judged.n_rounds
-        couplings, errors = network.undirected()
-        intercepts = network.fields_given(network.symmetric(values)) if self.fit_fields else np.zeros(normal.n_spins)
+        couplings, errors = refitted.undirected()
+        intercepts = refitted.fields_given(network.symmetric(values)) if self.fit_fields else np.zeros(normal.n_spins)
         by_bethe, square = tree_couplings(network)
         if self.refit != "pseudolikelihood":
             values, intercepts = closed_form(network, self.refit)
         estimates = network.directed(values)
         told = errors if self.refit == "pseudolikelihood" else np.full(len(errors), np.nan)
         self._report(network, judged, network.undirected_of(values), told)
-        needed = deviate_of_an_edge(normal.n_spins, len(network.pairs), self.level, self.control)
+        weight = float(np.median(judged.weights[judged.inside])) if len(network.pairs) else 1.0
+        n_changing = int(normal.changes.sum())
+        needed = float(deviate_of_an_edge(n_changing, len(network.pairs), self.level, self.control, weight))
         by_bethe = np.where(square < 0, 0.0, by_bethe)
         seen = Evidence(
             network, couplings, errors, by_bethe, self.edges_["z"], needed, self.candidates_, self.elimination_.survivors
@@ -178,7 +184,7 @@ class AutoIsing(IsingEstimator):
         with one_blas_thread():  # once for all steps, which spread over threads themselves
             self.elimination_ = eliminate(normal, self.candidates_, self.n_jobs)
             n_edges = len(self.elimination_.survivors)
-            look = deviate_to_look_at(normal.n_spins, n_edges, self.level, self.control)
+            look = deviate_to_look_at(int(normal.changes.sum()), n_edges, self.level, self.control)
             network = Network(packed, weights, normal, self.fit_fields, look, self.n_jobs, self.progress)
             network.connect(self.elimination_.survivors)
             return network, settle(network, self.candidates_, self.level, self.control)
@@ -243,12 +249,15 @@ class AutoIsing(IsingEstimator):
             lines.append("eliminate  " + ", ".join(self._eliminated(a, b) for a, b in ((i, j), (j, i))))
         n_lines = len(lines)
         tables = [(self.edges_, "an edge"), (self.rejected_, "not an edge")]
-        for table, verdict in tables:
-            here = table[(table["source"] == names[i]) & (table["target"] == names[j])]
-            for row in here:
+        for (table, verdict), weights in zip(tables, self._weights, strict=True):
+            for k in np.flatnonzero((table["source"] == names[i]) & (table["target"] == names[j])):
+                row = table[k]
                 error = "" if np.isnan(row["std_error"]) else f" +- {row['std_error']:.3f}"
                 lines.append(f"refit      coupling {row['coupling']:+.3f}{error}")
                 lines.append(f"judge      z = {row['z']:+.2f}, p = {row['p_value']:.2g}, q = {row['q_value']:.2g}")
+                lines.append(
+                    f"degrees    other neighbours of both give it a weight of {weights[k]:.2g}; the mean of all pairs is 1"
+                )
                 lines.append(f"verdict    {verdict}, by {self.control} at level {self.level:g}")
         if len(lines) == n_lines:
             lines.append("verdict    not an edge: nothing in the screen nor in the network found hints at one")
@@ -278,9 +287,11 @@ class AutoIsing(IsingEstimator):
         labels = np.array(network.normal.names, dtype=np.str_)
         columns: list[tuple[str, Any]] = [(name, labels.dtype) for name in ("source", "target")]
         columns += [(name, np.float64) for name in ("coupling", "std_error", "z", "p_value", "q_value")]
+        self._weights: list[Matrix] = []
         for inside in (True, False):
             chosen = np.flatnonzero(judged.inside == inside)
             chosen = chosen[np.argsort(-np.abs(judged.deviates[chosen]), kind="stable")]
+            self._weights.append(judged.weights[chosen])
             table = np.empty(len(chosen), dtype=columns)
             pairs = judged.pairs[chosen]
             table["source"], table["target"] = labels[pairs[:, 0]], labels[pairs[:, 1]]

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from isingkit.estimators.degrees import degree_weights
 from isingkit.estimators.network import Network
 from isingkit.estimators.normal import Matrix
 from isingkit.estimators.screen import Pairs
@@ -13,9 +14,11 @@ from isingkit.exceptions import NotConvergedWarning, warn
 
 _LOOK = 3.0  # deviate at which a pair outside the network is looked at closely, at most ...
 _BY_NOISE = 6.0  # ... unless so many pairs of each spin would reach it by chance
-_MARGIN = 1.5  # how far below the deviate of an edge, since a first look is rough
+_MARGIN = 2.0  # how far below the deviate of an edge, since a first look is rough and degrees may lower it
 _NARROW = 0.8  # the same where the deviate of an edge is only known once the network is
 _MOST_ROUNDS = 200
+_UNKNOWN = np.inf, np.inf
+Known = dict[int, tuple[float, float]]  # by key: a pair's deviate, and that from which on it was tested against rivals
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,38 +29,43 @@ class Judged:
     inside: NDArray[np.bool_]
     deviates: Matrix
     chances: Matrix  # two-sided p-values
-    shares: Matrix  # q-values, by Benjamini and Hochberg over all pairs of spins
+    weights: Matrix  # by the degrees of their spins
+    shares: Matrix  # q-values, by Benjamini and Hochberg over all pairs of spins, p-values over weights
     passes: NDArray[np.bool_]
     n_rounds: int
 
 
 def deviate_to_look_at(n_spins: int, n_edges: int, level: float, control: str) -> float:
     """Pairs outside a network of about so many edges that have a lesser deviate at a first look will hardly become edges."""
-    needed = deviate_of_an_edge(n_spins, n_edges, level, control)
-    by_noise = float(norm.isf(min(_BY_NOISE / (2 * n_spins), 0.5)))
+    needed = float(deviate_of_an_edge(n_spins, n_edges, level, control))
+    by_noise = float(norm.isf(min(_BY_NOISE / max(2 * n_spins, 1), 0.5)))
     return needed - _MARGIN if control == "fwer" else min(max(_LOOK, by_noise), needed - _NARROW)
 
 
-def deviate_of_an_edge(n_spins: int, n_edges: int, level: float, control: str) -> float:
+def deviate_of_an_edge(n_spins: int, n_edges: int, level: float, control: str, weights: Matrix | float = 1.0) -> Matrix:
     """The least deviate of an edge in a network of so many."""
-    return float(norm.isf(level * (max(n_edges, 1) if control == "fdr" else 1) / max(n_spins * (n_spins - 1), 2)))
+    share = level * weights * (max(n_edges, 1) if control == "fdr" else 1) / max(n_spins * (n_spins - 1), 2)
+    return np.asarray(norm.isf(np.minimum(share, 0.5)))
 
 
-def judge(network: Network, known: dict[int, float], pairs: Pairs, level: float, control: str, n_rounds: int) -> Judged:
-    """These pairs, those of the network first. `known` keeps deviates for later."""
-    keys = network.keys(pairs)
-    new = np.array([key not in known for key in keys.tolist()], dtype=bool)
-    needed = deviate_of_an_edge(network.n_spins, len(pairs), level, control)
-    known.update(zip(keys[new].tolist(), network.deviates(pairs[new], needed).tolist(), strict=True))
-    deviates = np.array([known[key] for key in keys.tolist()])
+def judge(network: Network, known: Known, pairs: Pairs, level: float, control: str, n_rounds: int) -> Judged:
+    """These pairs, those of the network first. Known deviates are taken as they are unless less is needed now than when tested."""
+    keys, changes = network.keys(pairs).tolist(), network.normal.changes
+    weights, n_spins = degree_weights(pairs, network.pairs, changes), int(changes.sum())
+    needed = deviate_of_an_edge(n_spins, len(pairs), level, control, weights)
+    size, tested = np.abs([known.get(key, _UNKNOWN) for key in keys]).reshape(-1, 2).T
+    new = np.flatnonzero((tested >= size) & (size > needed))
+    for k, deviate in zip(new.tolist(), network.deviates(pairs[new], needed[new]).tolist(), strict=True):
+        known[keys[k]] = deviate, float(needed[k])
+    deviates = np.array([known[key][0] for key in keys])
     chances = np.asarray(2 * norm.sf(np.abs(deviates)))
-    n_pairs = network.n_spins * (network.n_spins - 1) / 2
-    order = np.argsort(chances)
+    counted = chances / weights * max(n_spins * (n_spins - 1) / 2, 1)
+    order = np.argsort(counted)
     shares = np.empty(len(pairs))
-    stepped = chances[order] * n_pairs / np.arange(1, len(pairs) + 1)
+    stepped = counted[order] / np.arange(1, len(pairs) + 1)
     shares[order] = np.minimum(np.minimum.accumulate(stepped[::-1])[::-1], 1.0)
-    passes = shares <= level if control == "fdr" else chances * n_pairs <= level
-    return Judged(pairs, np.arange(len(pairs)) < len(network.pairs), deviates, chances, shares, passes, n_rounds)
+    passes = shares <= level if control == "fdr" else counted <= level
+    return Judged(pairs, np.arange(len(pairs)) < len(network.pairs), deviates, chances, weights, shares, passes, n_rounds)
 
 
 def settle(network: Network, also: Pairs, level: float, control: str) -> Judged:
@@ -67,7 +75,7 @@ def settle(network: Network, also: Pairs, level: float, control: str) -> Judged:
 
     The result judges the pairs `also`, too, whether they were ever in question or not.
     """
-    known: dict[int, float] = {}
+    known: Known = {}
     moves: dict[int, int] = {}
     last: dict[int, float] = {}  # deviates of pairs that went, when they did
     rounds, only_going = 0, True
@@ -77,8 +85,8 @@ def settle(network: Network, also: Pairs, level: float, control: str) -> Judged:
             network.look_around()
         judged = judge(network, known, np.concatenate([network.pairs, network.unkeyed(network.suspects)]), level, control, rounds)
         keys = network.keys(judged.pairs)
-        tried = np.array([moves.get(key, 0) > 1 for key in keys.tolist()], dtype=bool)  # no going round in circles
-        strongest = _leads(judged.pairs, judged.passes & ~judged.inside & ~tried, judged.deviates, 1)
+        circling = [key for key, times in moves.items() if times > 1]
+        strongest = _leads(judged.pairs, judged.passes & ~judged.inside & ~np.isin(keys, circling), judged.deviates, 1)
         weakest = _leads(judged.pairs, ~judged.passes & judged.inside, judged.deviates, -1)
         comes, goes = strongest[0] & strongest[1], weakest[0] | weakest[1]
         n_moves = int(comes.sum() + goes.sum())
@@ -90,9 +98,14 @@ def settle(network: Network, also: Pairs, level: float, control: str) -> Judged:
             warn(NotConvergedWarning(what="judging edges", residual=n_moves, allowed=0, advice=advice))
         if n_moves == 0 or rounds >= _MOST_ROUNDS:
             outside = np.union1d(np.setdiff1d(network.keys(also), network.keys(network.pairs)), network.suspects)
-            for key in set(outside.tolist()) & {key for key, times in moves.items() if times > 1}:
-                known[key] = last[key]  # outside it would be an edge, inside it is none
-            return judge(network, known, np.concatenate([network.pairs, network.unkeyed(outside)]), level, control, rounds)
+            for key in set(outside.tolist()) & set(circling):
+                known[key] = last[key], 0.0  # outside it would be an edge, inside it is none
+            judged = judge(network, known, np.concatenate([network.pairs, network.unkeyed(outside)]), level, control, rounds)
+            late = np.setdiff1d(network.keys(judged.pairs[judged.passes & ~judged.inside]), circling)
+            if rounds >= _MOST_ROUNDS or len(late) == 0:
+                return judged
+            network.suspects = np.union1d(network.suspects, late).astype(np.int64)
+            continue
         last.update(zip(keys[goes].tolist(), judged.deviates[goes].tolist(), strict=True))
         for key in keys[comes].tolist():
             moves[key] = moves.get(key, 0) + 1

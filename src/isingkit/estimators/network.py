@@ -1,7 +1,8 @@
 """A network and the logistic regressions of its spins on their neighbours."""
 
+from copy import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -129,9 +130,18 @@ class Network:
         self._refit(changed)
         return changed
 
-    def _refit(self, chosen: NDArray[np.intp]) -> None:
+    def cleared_of_bias(self) -> Self:
+        """The same network with regressions that few samples do not make too large: for estimates, not for tests."""
+        other = copy(self)
+        for name in ("fields", "couplings", "inverses", "information", "seen", "unseen"):
+            setattr(other, name, getattr(self, name).copy())
+        other._refit(np.arange(self.n_spins), unbiased=True)
+        return other
+
+    def _refit(self, chosen: NDArray[np.intp], unbiased: bool = False) -> None:
         """Fit the regressions of the chosen spins anew."""
-        fixed = (self.spins, self.shares, self.indptr, self.indices, self.ridges)
+        ridges = np.minimum(self.ridges, [_NONE, _FREE]) if unbiased else self.ridges
+        fixed = (self.spins, self.shares, self.indptr, self.indices, ridges, unbiased)
         out = (self.fields, self.couplings, self.inverses, self.places, self.information, self.seen)
         with one_blas_thread():
             spread(kernels.refit, len(chosen), chosen, *fixed, *out, chunk=16, n_jobs=self.n_jobs)
@@ -163,15 +173,15 @@ class Network:
             spread(kernels.residuals_of, len(some), some, *fixed, residuals, chunk=16, n_jobs=self.n_jobs)
         return residuals
 
-    def deviates(self, pairs: Pairs, needed: float) -> Matrix:
-        """Deviates of single couplings; `needed` is the least that makes an edge.
+    def deviates(self, pairs: Pairs, needed: Matrix) -> Matrix:
+        """Deviates of single couplings; `needed` are the least that make edges.
 
         Clear edges need no test (couplings over their standard errors serve), nor do pairs outside that a first look acquits.
         """
         found, inside = self._clear(pairs), np.isin(self.keys(pairs), self.keys(self.pairs))
         found[~inside] = self.outlook.rough(self, pairs[~inside])
-        unclear = np.where(inside, np.abs(found) < _CLEAR, np.abs(found) > self.look)
-        found[unclear] = self._tested(pairs[unclear], needed)
+        unclear = np.where(inside, np.abs(found) < _CLEAR, np.abs(found) > np.minimum(self.look, needed))
+        found[unclear] = self._tested(pairs[unclear], needed[unclear])
         return found
 
     def _clear(self, pairs: Pairs) -> Matrix:
@@ -185,7 +195,7 @@ class Network:
         forth, back = (np.asarray(table[pairs[:, a], pairs[:, 1 - a]]).ravel() for a in (0, 1))
         return np.where(forth * back > 0, np.sign(forth) * np.minimum(np.abs(forth), np.abs(back)), 0.0)
 
-    def _tested(self, pairs: Pairs, needed: float) -> Matrix:
+    def _tested(self, pairs: Pairs, needed: Matrix) -> Matrix:
         """Deviates by a close look, a portion of pairs at a time. Those below `needed` do not matter.
 
         Where another spin would serve the regression of i nearly as well as j, it may be the true neighbour, and j may only be near
@@ -196,7 +206,7 @@ class Network:
             for start in range(0, len(pairs), size):
                 some, none = pairs[start : start + size], np.full((min(size, len(pairs) - start), 2), -1)
                 alone, residuals, information = self._given(some, none)
-                passing = np.flatnonzero(np.abs(alone) > needed)
+                passing = np.flatnonzero(np.abs(alone) > needed[start : start + size])
                 rivals = self._rivals(some[passing], alone[passing], residuals[passing], information[passing])
                 has = (rivals >= 0).any(axis=1)
                 passing, rivals = passing[has], rivals[has]

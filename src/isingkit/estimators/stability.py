@@ -77,7 +77,7 @@ def _refit(shared: _Shared, rng: np.random.Generator) -> tuple[NDArray[np.int64]
         network = shared.find(*_half(shared.packed, shared.weights, rng))
         keys = network.keys(network.pairs)
         network.connect(shared.pairs)
-        return keys, network.undirected()[0]
+        return keys, network.cleared_of_bias().undirected()[0]
     except IsingkitError:  # nothing can be said from this half
         return keys, np.full(len(shared.pairs), np.nan)
 
@@ -108,7 +108,7 @@ def _table(whole: Network, keys: NDArray[np.int64], couplings: Matrix, names: tu
     for name in ("coupling", "low", "high"):
         table[name] = np.nan
     place = np.searchsorted(found, own)
-    estimates = whole.undirected()[0]
+    estimates = whole.cleared_of_bias().undirected()[0]
     told = couplings[~np.isnan(couplings).any(axis=1)]
     if len(own) and len(told):
         off = np.quantile(np.abs(told - estimates), 0.95, axis=0)
