@@ -184,9 +184,11 @@ allies[(allies["source"] == "Zane") | (allies["target"] == "Zane")].round(
 )
 
 # %%
-# Two of Zane's four couplings are found in 200 roll calls; the warning says that weaker ones are
-# probably missed.
-#
+# Two of Zane's four couplings are found in 200 roll calls. What so few rows can find:
+
+print(late.diagnostics_[0].words)
+
+# %%
 # **Lopsided and unanimous votes.** Where everyone votes yea, rows say nothing about couplings, but
 # a chamber in which *most* votes are party votes acts like one big bloc: one mode carries most of
 # the variance, and single couplings cannot be told apart. The check "order" looks at it.
