@@ -13,6 +13,7 @@ import isingkit as ik
 import reference
 from isingkit import exceptions as ex
 from isingkit._kernels import elementary
+from isingkit.estimators import elasso
 
 
 @pytest.fixture
@@ -140,6 +141,28 @@ def test_both_codings_are_the_same_model(world):
     i = 3
     odds = 2 * (fit.intercepts_[i] + values @ fit.estimates_[i])
     np.testing.assert_allclose(fit.thresholds_[i] + zero_one @ (4 * fit.estimates_[i]), odds, atol=1e-9)
+
+
+@pytest.mark.parametrize(("n_spins", "n_samples", "gamma"), [(30, 40, 0.0), (50, 80, 0.25), (50, 80, 0.5)])
+def test_elasso_ends_paths_that_can_no_longer_be_best(monkeypatch, n_spins, n_samples, gamma):
+    """The choice is that of whole paths, two worlds each; the first has fits that drop neighbours again, and stays whole."""
+    whole, used = elasso.node_paths, []
+
+    def counted(*args, **settings):
+        path, residuals = whole(*args, **settings)
+        used.append(np.isfinite(path.losses).sum())
+        return path, residuals
+
+    for seed in range(2):
+        truth = ik.random_regular(n_spins=n_spins, degree=3, coupling=0.4, random_state=seed)
+        samples = ik.sample(truth, n_samples=n_samples, random_state=seed)
+        monkeypatch.setattr(elasso, "node_paths", counted)
+        early = ik.ELassoIsing(gamma=gamma).fit(samples)
+        monkeypatch.setattr(elasso, "node_paths", lambda *args, **settings: counted(*args, **settings | {"cost": 0.0}))
+        late = ik.ELassoIsing(gamma=gamma).fit(samples)
+        np.testing.assert_array_equal(early.estimates_, late.estimates_)
+        np.testing.assert_array_equal(early.criteria_, late.criteria_)
+    assert (sum(used[::2]) < sum(used[1::2])) == (n_spins == 50)
 
 
 def test_a_larger_gamma_finds_fewer_edges(world):

@@ -14,6 +14,7 @@ LOGISTIC, SCREENING, LOG_SCREENING = 0, 1, 2
 SEPARATED = np.inf  # the residual that stands for a loss without a minimum
 LARGEST_VARIANCE = 900.0  # of a coupling, in units of the lightest sample; more only where there is no minimum
 _ALL_EXPLAINED = 0.999  # share of the loss, where a path that may end early does
+_HOPELESS = 3  # penalties in a row at which even a perfect fit with half the neighbours would be too costly
 FAR = 300.0  # couplings that no data can hold up
 _SHORTEST = 1e-9  # step of a line search
 
@@ -149,7 +150,7 @@ def _admit(i, keep, slopes, level, scales, spins, place, spin_of, design, size):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def node_paths(
-    start, stop, spins, weights, keep, kind, penalties, scales, l2, fit_fields, tolerance, most_steps, least_gain,
+    start, stop, spins, weights, keep, kind, penalties, scales, l2, fit_fields, tolerance, most_steps, least_gain, cost,
     fields, estimates, losses, residuals,
 ):  # fmt: skip
     """Minimise loss + sum_j penalty * scale_j |J_j| + l2 * J_j^2 for spins start to stop and each of their penalties.
@@ -159,6 +160,8 @@ def node_paths(
     fields, losses, residuals: (n, n_spins), overwritten     estimates: (n, n_spins, n_spins), zero on entry
     Proximal Newton steps on the couplings that may be present; the Hessian is kept while it still serves; the optimality of all
     others is then looked at with one product. Losses are without penalties. A residual of infinity: no minimum.
+    With a `cost` of each neighbour, a path ends once these alone cost twice as much as the best loss and neighbours so far; twice,
+    for where spins can be separated, fits at small penalties may drop neighbours again.
     """
     n_spins, n_samples = spins.shape
     slope, curvature = np.empty(n_samples), np.empty(n_samples)
@@ -177,6 +180,7 @@ def node_paths(
         field = np.full(n_samples, all_x[0])
         slopes = np.zeros(n_spins)
         size, known, before, null, gained = 1, 0, np.inf, 1.0, 0.0  # known: rows of the Hessian that serve
+        best, hopeless = np.inf, 0
         for number in range(penalties.shape[1]):
             penalty = penalties[i, number]
             # in a path, couplings that the next penalty will probably let in; without penalty, all
@@ -245,3 +249,9 @@ def node_paths(
                 if number >= 5 and (explained - gained < least_gain or explained > _ALL_EXPLAINED):
                     break
                 gained = explained
+            if cost > 0:
+                n_neighbours = np.count_nonzero(all_x[1:size])
+                best = min(best, loss + cost * n_neighbours)
+                hopeless = hopeless + 1 if cost * n_neighbours > 2 * best else 0
+                if hopeless == _HOPELESS:
+                    break

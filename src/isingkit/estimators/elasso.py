@@ -106,11 +106,12 @@ class ELassoIsing(IsingEstimator):
         largest = np.abs(slopes / scales).max(axis=1)  # of each spin: where its first neighbour appears
         ratio = 1e-4 if stat.n_effective >= rows.n_spins - 1 else 1e-2
         penalties = np.where(largest > 0, largest, 1.0)[:, None] * ratio ** np.linspace(0, 1, self.n_penalties)
+        cost = np.log(stat.n_effective) + 2 * self.gamma * np.log(max(int(rows.changes.sum()) - 1, 1))
+        ends = {"least_gain": _LEAST_GAIN, "cost": cost / (2 * stat.n_effective)}
         path, residuals = node_paths(
-            rows, kernels.LOGISTIC, penalties, l2=0.0, fit_fields=True, n_jobs=self.n_jobs, scales=scales, least_gain=_LEAST_GAIN
+            rows, kernels.LOGISTIC, penalties, l2=0.0, fit_fields=True, n_jobs=self.n_jobs, scales=scales, **ends
         )
         neighbours = np.count_nonzero(path.estimates, axis=2)
-        cost = np.log(stat.n_effective) + 2 * self.gamma * np.log(max(int(rows.changes.sum()) - 1, 1))
         criteria = 2 * stat.n_effective * path.losses + neighbours * cost
         criteria[:, ~rows.changes] = 0.0
         best, spins = criteria.argmin(axis=0), np.arange(rows.n_spins)

@@ -88,19 +88,33 @@ def distinct_rows(packed: PackedSpins, weights: Matrix | None) -> Rows:
 
 def node_paths(
     rows: Rows, loss: int, penalties: Matrix, *, l2: float, fit_fields: bool, n_jobs: int | None,
-    scales: Matrix | None = None, least_gain: float = 0.0,
+    scales: Matrix | None = None, least_gain: float = 0.0, cost: float = 0.0,
 ) -> tuple[PenaltyPath, Matrix]:  # fmt: skip
     """Estimates of every spin for each of its penalties, (n_spins, n) and falling, and how far they are from optimal, (n, n_spins).
 
     `scales` weighs the penalty of each coupling by the spin at its other end. Paths end once a penalty explains less than
-    `least_gain` more than the one before. The same for any number of threads: no spin's numbers depend on another's.
+    `least_gain` more than the one before, or has so many neighbours, each at a `cost`, that no fit would be worth it.
+    The same for any number of threads: no spin's numbers depend on another's.
     """
     n_spins, n_penalties = penalties.shape
     shape = (n_penalties, n_spins)
     intercepts, losses, residuals = np.zeros(shape), np.full(shape, np.inf), np.zeros(shape)
     estimates = np.zeros((n_penalties, n_spins, n_spins))
     scales = np.ones(n_spins) if scales is None else scales
-    fixed = (rows.spins, rows.weights, rows.changes, loss, penalties, scales, float(l2), fit_fields, TOLERANCE, _STEPS, least_gain)
+    fixed = (
+        rows.spins,
+        rows.weights,
+        rows.changes,
+        loss,
+        penalties,
+        scales,
+        float(l2),
+        fit_fields,
+        TOLERANCE,
+        _STEPS,
+        least_gain,
+        cost,
+    )
     with one_blas_thread():
         spread(kernels.node_paths, n_spins, *fixed, intercepts, estimates, losses, residuals, n_jobs=n_jobs)
     constant = ~rows.changes
