@@ -17,6 +17,7 @@ _BY_NOISE = 6.0  # ... unless so many pairs of each spin would reach it by chanc
 _MARGIN = 2.0  # how far below the deviate of an edge, since a first look is rough and degrees may lower it
 _NARROW = 0.8  # the same where the deviate of an edge is only known once the network is
 _MOST_ROUNDS = 200
+_MANY = 16  # neighbours, for each of which a spin may have one more let in or go at a time
 _UNKNOWN = np.inf, np.inf
 Known = dict[int, tuple[float, float]]  # by key: a pair's deviate, and that from which on it was tested against rivals
 
@@ -86,8 +87,9 @@ def settle(network: Network, also: Pairs, level: float, control: str) -> Judged:
         judged = judge(network, known, np.concatenate([network.pairs, network.unkeyed(network.suspects)]), level, control, rounds)
         keys = network.keys(judged.pairs)
         circling = [key for key, times in moves.items() if times > 1]
-        strongest = _leads(judged.pairs, judged.passes & ~judged.inside & ~np.isin(keys, circling), judged.deviates, 1)
-        weakest = _leads(judged.pairs, ~judged.passes & judged.inside, judged.deviates, -1)
+        room = 1 + np.diff(network.indptr) // _MANY  # at a hub one move more or less makes little difference
+        strongest = _leads(judged.pairs, judged.passes & ~judged.inside & ~np.isin(keys, circling), judged.deviates, 1, room)
+        weakest = _leads(judged.pairs, ~judged.passes & judged.inside, judged.deviates, -1, room)
         comes, goes = strongest[0] & strongest[1], weakest[0] | weakest[1]
         n_moves = int(comes.sum() + goes.sum())
         if only_going and (n_moves == 0 or rounds >= _MOST_ROUNDS):
@@ -116,11 +118,17 @@ def settle(network: Network, also: Pairs, level: float, control: str) -> Judged:
             del known[key]
 
 
-def _leads(pairs: Pairs, among: NDArray[np.bool_], deviates: Matrix, sign: int) -> list[NDArray[np.bool_]]:
-    """Whether a pair is the strongest (sign 1) or weakest (-1) of its first spin's pairs in question, and of its second's."""
-    ranks = np.argsort(np.argsort(sign * np.abs(deviates), kind="stable"), kind="stable")  # of equal ones, one leads
-    sizes = np.where(among, ranks.astype(np.float64), -np.inf)
-    largest = np.full(int(pairs.max(initial=0)) + 1, -np.inf)
-    for side in (0, 1):
-        np.maximum.at(largest, pairs[:, side], sizes)
-    return [among & (sizes >= largest[pairs[:, side]]) for side in (0, 1)]
+def _leads(pairs: Pairs, among: NDArray[np.bool_], deviates: Matrix, sign: int, room: NDArray[np.int64]) -> list[NDArray[np.bool_]]:
+    """Whether a pair is one of the strongest (sign 1) or weakest (-1) of its first spin's pairs in question, and of its second's.
+
+    room: (n_spins,), how many of a spin's pairs may be
+    """
+    chosen = np.flatnonzero(among)
+    spins, sizes = pairs[chosen].T.ravel(), np.tile(sign * np.abs(deviates[chosen]), 2)  # first spins, then second ones
+    order = np.lexsort((np.tile(chosen, 2), -sizes, spins))  # of equal ones, the first leads
+    _, starts, counts = np.unique(spins[order], return_index=True, return_counts=True)
+    ranks = np.empty(len(spins), dtype=np.int64)
+    ranks[order] = np.arange(len(spins)) - np.repeat(starts, counts)
+    leads = np.zeros((2, len(pairs)), dtype=np.bool_)
+    leads[:, chosen] = (ranks < room[spins]).reshape(2, -1)
+    return list(leads)
