@@ -216,20 +216,24 @@ def weights_of(graph, n_constant=0):
 
 
 def test_degrees_weigh_pairs_by_the_odds_of_one_more_neighbour():
-    """Hubs make degrees negative binomial: weights from its probabilities, pair by pair, each without itself; mean 1."""
-    graph = nx.barabasi_albert_graph(60, 2, seed=0)
+    """Hubs make degrees negative binomial: weights from its probabilities, pair by pair, each in the network without it."""
+    graph = nx.barabasi_albert_graph(40, 2, seed=0)
     pairs, weights = weights_of(graph)
-    degrees = np.array([graph.degree(i) for i in range(60)])
-    mean, by_chance = degrees.mean(), 1 - degrees.mean() / 59
-    ratio = degrees.var(ddof=1) / mean / by_chance / (1 + 2 * np.sqrt(2 / 60)) * by_chance  # two standard errors nearer to chance
-    assert ratio > 1.2
-    chance = nbinom(mean / (ratio - 1), 1 / ratio).pmf
-    expected = []
-    for i, j in pairs:
-        others = [degrees[a] - graph.has_edge(i, j) for a in (i, j)]
-        expected.append(np.prod([(d + 1) * chance(d + 1) / chance(d) / (59 - d) for d in others]))
-    np.testing.assert_allclose(weights, 0.2 + 0.8 * np.array(expected) / np.mean(expected))
-    assert weights.mean() == pytest.approx(1.0)
+    for number in range(0, len(pairs), 19):
+        without = graph.copy()
+        without.remove_edges_from([tuple(pairs[number])])
+        degrees = np.array([without.degree(i) for i in range(40)])
+        mean = degrees.mean()
+        ratio = degrees.var(ddof=1) / mean / (1 + 2 * np.sqrt(2 / 40))  # two standard errors nearer to chance
+        assert ratio > 1.1
+        chance = nbinom(mean / (ratio - 1), 1 / ratio).pmf
+        odds = [
+            np.prod([(d + 1) * chance(d + 1) / chance(d) / (39 - d) for d in degrees[[i, j]] - without.has_edge(i, j)])
+            for i, j in pairs.tolist()
+        ]
+        assert weights[number] == pytest.approx(0.2 + 0.8 * odds[number] / np.mean(odds))
+    outside = np.array([not graph.has_edge(*pair) for pair in pairs.tolist()])
+    assert 0.9 < weights[outside].mean() <= 1.0
 
 
 def test_degrees_speak_for_pairs_whose_spins_lack_a_neighbour():
@@ -243,12 +247,12 @@ def test_degrees_speak_for_pairs_whose_spins_lack_a_neighbour():
     assert np.median(weights[outside]) == pytest.approx(0.2, abs=0.01)
     graph.add_edge(*missing)
     there = weights_of(graph)[1][(pairs == sorted(missing)).all(axis=1)]
-    assert there == pytest.approx(weights[outside].max(), rel=0.05)  # its own edge does not move it
+    assert there == pytest.approx(weights[outside].max())  # its own edge does not move it
 
 
 def test_degrees_by_chance_say_nothing_and_constant_spins_have_none():
     by_chance = nx.gnp_random_graph(100, 0.04, seed=1)
-    np.testing.assert_allclose(weights_of(by_chance)[1], 1.0, atol=0.01)
+    np.testing.assert_allclose(weights_of(by_chance)[1], 1.0, atol=0.05)
     np.testing.assert_array_equal(weights_of(nx.complete_graph(5))[1], 1.0)
     np.testing.assert_allclose(weights_of(nx.star_graph(20), 40)[1], weights_of(nx.star_graph(20), 0)[1])
 
@@ -286,6 +290,48 @@ def test_few_samples_do_not_make_couplings_too_large():
         network.connect(pairs)
         couplings.append(network.cleared_of_bias().undirected()[0] * np.sign(truth.couplings.toarray()[tuple(pairs.T)]))
     assert np.mean(couplings) == pytest.approx(0.5, abs=0.012)
+
+
+@doubts_allowed
+def test_pairs_that_pass_are_edges_on_small_stars():
+    """Twelve columns that all copy the first: no pair goes round in circles because its own edge moves its weight."""
+    rng = np.random.default_rng(92)
+    own = rng.integers(0, 2, (100, 1))
+    values = np.where(rng.random((100, 12)) < 0.2, 1 - own, own)
+    values[:, 0] = own[:, 0]
+    fit = ik.AutoIsing(level=0.01).fit(values)
+    assert (fit.rejected_["q_value"] > 0.01).all()
+    assert (fit.edges_["q_value"] <= 0.01).all()
+
+
+def test_judging_ends_when_nothing_moves():
+    rng = np.random.default_rng(1478)
+    own = rng.integers(0, 2, (20, 1))
+    values = np.where(rng.random((20, 16)) < 0.15, 1 - own, own)
+    values[:, 0] = own[:, 0]
+    with pytest.warns(ex.DoubtWarning):
+        assert ik.AutoIsing(level=0.05).fit(values).n_rounds_ < 60
+
+
+@doubts_allowed
+def test_constant_columns_have_no_edge_at_any_level(rng):
+    table = rng.integers(0, 2, (20, 6))
+    table[:, 2:] = 0
+    for control, level in itertools.product(("fdr", "fwer"), (0.05, 0.5, 1e-322)):
+        with pytest.warns(ex.ConstantColumnWarning):
+            fit = ik.AutoIsing(control=control, level=level).fit(table)
+        assert len(fit.edges_) + len(fit.rejected_) <= 1
+
+
+@doubts_allowed
+def test_copies_with_a_flip_each_are_coupled_alike():
+    """Where spins are separated, the likelihood times the root of its information has absurd optima, too."""
+    values = np.repeat((np.arange(1000) % 2)[:, None], 8, axis=1)
+    values[np.arange(1, 8), np.arange(1, 8)] ^= 1
+    fit = ik.AutoIsing().fit(values)
+    assert (fit.edges_["coupling"] > 0).all()
+    equal = ik.AutoIsing().fit(np.repeat(values[:, :1], 3, axis=1))
+    assert (equal.edges_["std_error"] < 1).all()
 
 
 def test_closed_form_refits_are_exact_on_trees():

@@ -11,6 +11,8 @@ KEPT = 0  # in the order of elimination
 _STEPS = 30
 _MOST_STEPS = 100  # of Newton's method for a field, each at most 1
 _SHORT = 1e-4  # step of Newton's method after which the next would be about its square
+_TRIFLE = 1e-3  # ridge on couplings that are cleared of bias
+_MOST_GROWN, _MOST_OPEN = 1.1, 0.25  # factor of the largest coupling, and variance of any, beyond which the clearing has failed
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -67,7 +69,7 @@ def _responses(own, field, weights, residual, curvature):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def logistic(own, design, weights, ridges, unbiased, x, field, residual, curvature):
-    """Fit P(s) ~ exp(s (design' x)) in place by Newton steps; gives the last Hessian.
+    """Fit P(s) ~ exp(s (design' x)) in place by Newton steps; gives the last Hessian and the length of the last step.
 
     design: (n, n_samples)     field, residual, curvature: (n_samples,), overwritten: f, w (s - tanh f), w (1 - tanh^2 f)
     ridges: the penalties on the square of the field, the first coefficient, and of couplings, the others
@@ -75,7 +77,7 @@ def logistic(own, design, weights, ridges, unbiased, x, field, residual, curvatu
     samples, some x / n_samples for each coefficient, to first order
     """
     size, n_samples = design.shape
-    hessian = np.empty((size, size))
+    hessian, longest = np.empty((size, size)), np.inf
     room = np.empty((size, n_samples))
     for _ in range(_STEPS):
         field[:] = np.dot(x, design)
@@ -98,7 +100,19 @@ def logistic(own, design, weights, ridges, unbiased, x, field, residual, curvatu
             break
     field[:] = np.dot(x, design)
     _responses(own, field, weights, residual, curvature)
-    return hessian
+    return hessian, longest
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def _is_cleared(before, after, variances, last_step):
+    """Whether a fit without bias, from `before`, is sound. Where spins are separated it may have several optima, some absurd."""
+    largest, was = np.abs(after[1:]).max(), np.abs(before[1:]).max()
+    return (
+        last_step < _SHORT
+        and largest <= _MOST_GROWN * was
+        and variances[1:].max() < _MOST_OPEN
+        and (before[1:] * after[1:] >= 0).all()
+    )
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -154,8 +168,18 @@ def refit(
         x = np.zeros(len(design))
         spin_row(spins, i, own)
         rows_seen(own, design, weights, rows)
-        hessian = logistic(own, design, rows, ridges, unbiased, x, state, residual, curvature)
-        inverses[places[i] : places[i + 1]] = np.linalg.inv(hessian).ravel()
+        hessian, _ = logistic(own, design, rows, ridges, False, x, state, residual, curvature)
+        inverse = np.linalg.inv(hessian)
+        if unbiased and len(x) > 1:
+            cleared = x.copy()
+            free = np.array([ridges[0], _TRIFLE])
+            hessian, last_step = logistic(own, design, rows, free, True, cleared, state, residual, curvature)
+            own_inverse = np.linalg.inv(hessian)
+            if _is_cleared(x, cleared, np.diag(own_inverse), last_step):
+                x, inverse = cleared, own_inverse
+            else:
+                logistic(own, design, rows, ridges, False, x, state, residual, curvature)
+        inverses[places[i] : places[i + 1]] = inverse.ravel()
         fields[i], information[i], seen[i] = x[0], curvature.sum(), rows.sum()
         couplings[indptr[i] : indptr[i + 1]] = x[1:]
 

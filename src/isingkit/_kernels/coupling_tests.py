@@ -118,7 +118,7 @@ def _given(i, j, rival, spins, weights, indptr, indices, ridges, fields, couplin
     own, seen, field, curvature = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
     spin_row(spins, i, own)
     rows_seen(own, design[:size], weights, seen)
-    hessian = logistic(own, design[:size], seen, ridges, False, x[:size], field, residual, curvature)
+    hessian, _ = logistic(own, design[:size], seen, ridges, False, x[:size], field, residual, curvature)
     for k in range(n_samples):
         residual[k] = residual[k] / seen[k] if seen[k] > 0 else 0.0
         means[k] = own[k] - residual[k] if seen[k] > 0 else 1.0

@@ -146,7 +146,7 @@ class AutoIsing(IsingEstimator):
         intercepts = refitted.fields_given(network.symmetric(values)) if self.fit_fields else np.zeros(normal.n_spins)
         by_bethe, square = tree_couplings(network)
         if self.refit != "pseudolikelihood":
-            values, intercepts = closed_form(network, self.refit)
+            values, intercepts = closed_form(refitted, self.refit)
         estimates = network.directed(values)
         told = errors if self.refit == "pseudolikelihood" else np.full(len(errors), np.nan)
         self._report(network, judged, network.undirected_of(values), told)
@@ -255,9 +255,7 @@ class AutoIsing(IsingEstimator):
                 error = "" if np.isnan(row["std_error"]) else f" +- {row['std_error']:.3f}"
                 lines.append(f"refit      coupling {row['coupling']:+.3f}{error}")
                 lines.append(f"judge      z = {row['z']:+.2f}, p = {row['p_value']:.2g}, q = {row['q_value']:.2g}")
-                lines.append(
-                    f"degrees    other neighbours of both give it a weight of {weights[k]:.2g}; the mean of all pairs is 1"
-                )
+                lines.append(f"degrees    other neighbours of both give it a weight of {weights[k]:.2g}; 1 is usual")
                 lines.append(f"verdict    {verdict}, by {self.control} at level {self.level:g}")
         if len(lines) == n_lines:
             lines.append("verdict    not an edge: nothing in the screen nor in the network found hints at one")

@@ -46,7 +46,7 @@ def deviate_to_look_at(n_spins: int, n_edges: int, level: float, control: str) -
 def deviate_of_an_edge(n_spins: int, n_edges: int, level: float, control: str, weights: Matrix | float = 1.0) -> Matrix:
     """The least deviate of an edge in a network of so many."""
     share = level * weights * (max(n_edges, 1) if control == "fdr" else 1) / max(n_spins * (n_spins - 1), 2)
-    return np.asarray(norm.isf(np.minimum(share, 0.5)))
+    return np.asarray(norm.isf(np.clip(share, 1e-300, 0.5)))
 
 
 def judge(network: Network, known: Known, pairs: Pairs, level: float, control: str, n_rounds: int) -> Judged:
@@ -104,9 +104,10 @@ def settle(network: Network, also: Pairs, level: float, control: str) -> Judged:
                 known[key] = last[key], 0.0  # outside it would be an edge, inside it is none
             judged = judge(network, known, np.concatenate([network.pairs, network.unkeyed(outside)]), level, control, rounds)
             late = np.setdiff1d(network.keys(judged.pairs[judged.passes & ~judged.inside]), circling)
-            if rounds >= _MOST_ROUNDS or len(late) == 0:
+            suspects = np.union1d(network.suspects, np.union1d(late, np.intersect1d(outside, circling))).astype(np.int64)
+            if rounds >= _MOST_ROUNDS or len(late) == 0 or len(suspects) == len(network.suspects):
                 return judged
-            network.suspects = np.union1d(network.suspects, late).astype(np.int64)
+            network.suspects = suspects
             continue
         last.update(zip(keys[goes].tolist(), judged.deviates[goes].tolist(), strict=True))
         for key in keys[comes].tolist():

@@ -140,8 +140,7 @@ class Network:
 
     def _refit(self, chosen: NDArray[np.intp], unbiased: bool = False) -> None:
         """Fit the regressions of the chosen spins anew."""
-        ridges = np.minimum(self.ridges, [_NONE, _FREE]) if unbiased else self.ridges
-        fixed = (self.spins, self.shares, self.indptr, self.indices, ridges, unbiased)
+        fixed = (self.spins, self.shares, self.indptr, self.indices, self.ridges, unbiased)
         out = (self.fields, self.couplings, self.inverses, self.places, self.information, self.seen)
         with one_blas_thread():
             spread(kernels.refit, len(chosen), chosen, *fixed, *out, chunk=16, n_jobs=self.n_jobs)
@@ -158,7 +157,7 @@ class Network:
             old = self.suspects[~self.unseen[self.suspects // self.n_spins] & ~self.unseen[self.suspects % self.n_spins]]
             found = self.outlook.suspects(self, chosen)
         self.unseen[:] = False
-        found = np.sort(found[found[:, 0] != found[:, 1]], axis=1)
+        found = np.sort(found[(found[:, 0] != found[:, 1]) & self.normal.changes[found].all(axis=1)], axis=1)
         self.suspects = np.setdiff1d(np.union1d(old, self.keys(found)), self.keys(self.pairs))
 
     def _bar(self, total: int, what: str, unit: str) -> Any:
