@@ -157,7 +157,7 @@ def refit(
     ridges, unbiased: as `logistic` takes them
     inverses: inverse Hessians, spin after spin, from `places` on     information: (n_spins,), sums of w (1 - m^2)
     seen: (n_spins,), weight of the rows with nothing missing
-    All but what describes the problem is overwritten.
+    All but what describes the problem is overwritten; where a fit without bias is not sound, with what it was on entry.
     """
     n_samples = len(weights)
     own, rows, state = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
@@ -168,17 +168,16 @@ def refit(
         x = np.zeros(len(design))
         spin_row(spins, i, own)
         rows_seen(own, design, weights, rows)
-        hessian, _ = logistic(own, design, rows, ridges, False, x, state, residual, curvature)
-        inverse = np.linalg.inv(hessian)
-        if unbiased and len(x) > 1:
-            cleared = x.copy()
-            free = np.array([ridges[0], _TRIFLE])
-            hessian, last_step = logistic(own, design, rows, free, True, cleared, state, residual, curvature)
-            own_inverse = np.linalg.inv(hessian)
-            if _is_cleared(x, cleared, np.diag(own_inverse), last_step):
-                x, inverse = cleared, own_inverse
-            else:
-                logistic(own, design, rows, ridges, False, x, state, residual, curvature)
+        if unbiased:
+            x[0], x[1:] = fields[i], couplings[indptr[i] : indptr[i + 1]]
+            before, free = x.copy(), np.array([ridges[0], _TRIFLE])
+            hessian, last_step = logistic(own, design, rows, free, True, x, state, residual, curvature)
+            inverse = np.linalg.inv(hessian)
+            if len(x) == 1 or not _is_cleared(before, x, np.diag(inverse), last_step):
+                continue
+        else:
+            hessian, _ = logistic(own, design, rows, ridges, False, x, state, residual, curvature)
+            inverse = np.linalg.inv(hessian)
         inverses[places[i] : places[i + 1]] = inverse.ravel()
         fields[i], information[i], seen[i] = x[0], curvature.sum(), rows.sum()
         couplings[indptr[i] : indptr[i + 1]] = x[1:]

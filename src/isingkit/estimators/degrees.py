@@ -1,11 +1,13 @@
 """Degrees: what the other neighbours of two spins say of whether these are neighbours."""
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from isingkit.estimators.normal import Matrix
 from isingkit.estimators.screen import Pairs
 
+Integers = NDArray[np.int64]
 _UNLEARNED = 0.2  # of all weight is shared alike, whatever degrees seem to say
 _MOST = 100.0  # a weight
 _NOTHING = 1e-12
@@ -23,66 +25,69 @@ def degree_weights(pairs: Pairs, network: Pairs, changes: NDArray[np.bool_]) -> 
 
     changes: (n_spins,), whether a spin does; others have no part in it
     """
-    n_spins = int(changes.sum())
-    degrees = np.bincount(network.ravel(), minlength=len(changes))
+    degrees, n_spins = np.bincount(network.ravel(), minlength=len(changes)), int(changes.sum())
+    total, squares, numbers = degrees.sum(), (degrees**2).sum(), np.bincount(degrees[changes], minlength=1)
+    types, times = np.unique(degrees[network].reshape(-1, 2), axis=0, return_counts=True)  # of edges, by the degrees of their ends
     inside = np.isin(pairs @ (len(changes), 1), network @ (len(changes), 1))
-    weights = np.ones(len(pairs))
-    table = _odds(degrees.sum(), (degrees**2).sum(), n_spins, int(degrees.max(initial=0)))
-    if table is not None:
-        apart = table[degrees] * changes
-        total = (apart.sum() ** 2 - (apart**2).sum()) / 2 + _gain(table, degrees[network]).sum()
-        weights[~inside] = _weight(table[degrees[pairs[~inside]]].prod(axis=1), total, n_spins)
-    own = np.sort(degrees[pairs[inside]], axis=1)  # pairs with the same degrees share what follows
-    kinds, kind = np.unique(own, axis=0, return_inverse=True)
-    found = np.ones(len(own))
-    for number, (u, v) in enumerate(kinds.tolist()):
-        here = np.flatnonzero(kind.ravel() == number)
-        found[here] = _without(pairs[inside][here], (u, v), network, degrees, changes)
-    weights[inside] = found
-    return weights
+    odds, sums = np.empty(len(pairs)), np.empty(len(pairs))
 
+    table = _odds(np.array([total]), np.array([squares]), n_spins, len(numbers))
+    odds[~inside] = table[0][degrees[pairs[~inside]]].prod(axis=1)
+    sums[~inside] = _over_all_pairs(table, numbers) + _gain(table, types) @ times
 
-def _odds(total: float, squares: float, n_spins: int, largest: int) -> Matrix | None:
-    """Odds of another neighbour for spins of 0, 1, ... neighbours, from sums of degrees and of their squares; None: all alike."""
-    mean, most = total / max(n_spins, 1), n_spins - 1
-    by_chance = 1 - mean / max(most, 1)
-    if mean == 0 or by_chance <= 0:
-        return None
-    variance = max(squares - n_spins * mean**2, 0.0) / most
-    ratio, doubt = variance / (mean * by_chance), 1 + _DOUBT * np.sqrt(2 / n_spins)
-    f = by_chance * (min(ratio * doubt, 1.0) if ratio < 1 else max(ratio / doubt, 1.0))
-    others = np.arange(largest + 1)
-    return np.asarray(np.maximum(mean - (1 - f) * others, 0.0) / np.maximum(most - others, 1.0))
-
-
-def _gain(table: Matrix, ends: NDArray[np.int64]) -> Matrix:
-    """By how much more the pairs of a network weigh than if their edges counted; ends: (n, 2), degrees of their spins."""
-    return np.asarray(table[ends - 1].prod(axis=1) - table[ends].prod(axis=1))
-
-
-def _weight(odds: Matrix, total: Matrix | float, n_spins: int) -> Matrix:
-    """Weights from odds and their sum over all pairs; where that is nothing, all are 1."""
-    learned = np.where(total > _NOTHING, odds * (n_spins * (n_spins - 1) / 2) / np.maximum(total, _NOTHING), 1.0)
+    own = pairs[inside]
+    ends, kind = np.unique(np.sort(degrees[own], axis=1), axis=0, return_inverse=True)
+    each = np.arange(len(ends))
+    tables = _odds(np.full(len(ends), total - 2), squares - 2 * (ends.sum(axis=1) - 1), n_spins, len(numbers))
+    less = [tables[each, d - 1] for d in ends.T], [tables[each, d] for d in ends.T]
+    most = (
+        _over_all_pairs(tables, numbers, *less) + _gain(tables, types) @ times - np.prod(less[0], axis=0) + np.prod(less[1], axis=0)
+    )
+    odds[inside], sums[inside] = np.prod(less[0], axis=0)[kind.ravel()], most[kind.ravel()]
+    if len(own):
+        sums[inside] += _at_their_ends(own, network, degrees, tables, kind.ravel())
+    learned = np.where(sums > _NOTHING, odds * (n_spins * (n_spins - 1) / 2) / np.maximum(sums, _NOTHING), 1.0)
     return np.asarray(np.minimum(_UNLEARNED + (1 - _UNLEARNED) * learned, _MOST))
 
 
-def _without(pairs: Pairs, ends: tuple[int, int], network: Pairs, degrees: NDArray[np.int64], changes: NDArray[np.bool_]) -> Matrix:
-    """Weights of edges whose spins have `ends` neighbours, each in the network without it."""
-    n_spins, (u, v) = int(changes.sum()), ends
-    table = _odds(degrees.sum() - 2, (degrees**2).sum() - 2 * (u + v - 1), n_spins, int(degrees.max()))
-    if table is None:
-        return np.ones(len(pairs))
-    apart = table[degrees] * changes
-    sums = [(apart**k).sum() + sum(table[d - 1] ** k - table[d] ** k for d in ends) for k in (1, 2)]
-    total = (sums[0] ** 2 - sums[1]) / 2 + _gain(table, degrees[network]).sum() - _gain(table, np.array([ends]))[0]
-    totals = np.full(len(pairs), total)  # of this, edges between a spin of the pair and others gain differently now
-    around = np.zeros((2, len(degrees)))
-    for row, values in enumerate((table[degrees - 1], table[degrees])):
-        np.add.at(around[row], network[:, 0], values[network[:, 1]])
-        np.add.at(around[row], network[:, 1], values[network[:, 0]])
+def _odds(total: Integers, squares: Integers, n_spins: int, size: int) -> Matrix:
+    """(n, size): odds of another neighbour of spins with 0, 1, ... neighbours, from sums of degrees and of their squares, (n,)."""
+    mean, most = total / max(n_spins, 1), max(n_spins - 1, 1)
+    by_chance = 1 - mean / most
+    alike = (mean == 0) | (by_chance <= 0)
+    mean, by_chance = np.where(alike, 1.0, mean), np.where(alike, 1.0, by_chance)
+    ratio = np.maximum(squares - n_spins * mean**2, 0.0) / most / (mean * by_chance)
+    doubt = 1 + _DOUBT * np.sqrt(2 / max(n_spins, 1))
+    f = by_chance * np.where(ratio < 1, np.minimum(ratio * doubt, 1.0), np.maximum(ratio / doubt, 1.0))
+    others = np.arange(size)
+    odds = np.maximum(mean[:, None] - (1 - f)[:, None] * others, 0.0) / np.maximum(n_spins - 1 - others, 1.0)
+    return np.where(alike[:, None], 1.0, odds)
+
+
+def _over_all_pairs(tables: Matrix, numbers: Integers, new: list[Matrix] | None = None, old: list[Matrix] | None = None) -> Matrix:
+    """Sums of products of odds over all pairs of spins, (n,), from numbers of spins by degree; some odds are new instead of old."""
+    sums = [tables**k @ numbers + sum((a**k - b**k for a, b in zip(new or [], old or [], strict=True)), 0.0) for k in (1, 2)]
+    return np.asarray((sums[0] ** 2 - sums[1]) / 2)
+
+
+def _gain(tables: Matrix, ends: Integers) -> Matrix:
+    """(n_tables, n_edges): by how much more edges weigh than if they counted themselves; ends: (n_edges, 2), degrees."""
+    return np.asarray(tables[:, ends - 1].prod(axis=2) - tables[:, ends].prod(axis=2))
+
+
+def _at_their_ends(own: Pairs, network: Pairs, degrees: Integers, tables: Matrix, kind: Integers) -> Matrix:
+    """Without an edge, those between its spins and their other neighbours gain differently: by how much in all, for each edge."""
+    forth, back = network.ravel(), network[:, ::-1].ravel()
+    shape = (len(degrees), tables.shape[1])
+    around = scipy.sparse.csr_array((np.ones(len(forth)), (forth, degrees[back])), shape=shape)  # neighbours by degree
+    change = np.zeros(len(own))
     for side in (0, 1):
-        own, other = pairs[:, side], pairs[:, 1 - side]
-        d = degrees[own]
-        one_less, as_now = around[0, own] - table[degrees[other] - 1], around[1, own] - table[degrees[other]]
-        totals += (table[d - 2] - table[d - 1]) * one_less - (table[d - 1] - table[d]) * as_now
-    return _weight(np.full(len(pairs), table[u - 1] * table[v - 1]), totals, n_spins)
+        d, other, here = degrees[own[:, side]], degrees[own[:, 1 - side]], around[own[:, side]].tocoo()
+        edge, degree = here.coords
+        one_less, as_now = (
+            np.bincount(edge, here.data * tables[kind[edge], degree - less], len(own)) - tables[kind, other - less]
+            for less in (1, 0)
+        )
+        steps = [tables[kind, d - less - 1] - tables[kind, d - less] for less in (1, 0)]
+        change += steps[0] * one_less - steps[1] * as_now
+    return change
