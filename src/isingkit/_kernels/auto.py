@@ -118,12 +118,18 @@ def _is_cleared(before, after, variances, last_step):
 @njit(cache=True, nogil=True, fastmath=False)
 def _clear_of_bias(design, room, hessian, field, residual):
     """residual: less h tanh f, where h = w (1 - tanh^2 f) d' H^-1 d is a sample's part in the fit; d its column of the design."""
-    parts = np.dot(np.linalg.inv(hessian), room)
+    parts, h = np.dot(np.linalg.inv(hessian), room), np.zeros(len(field))
+    for a in range(len(design)):
+        for k in range(len(field)):
+            h[k] += design[a, k] * parts[a, k]
+    _lessen(residual, h, field)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+def _lessen(residual, h, field):
+    """residual: less h tanh f."""
     for k in range(len(field)):
-        h = 0.0
-        for a in range(len(design)):
-            h += design[a, k] * parts[a, k]
-        residual[k] -= h * tanh(field[k])
+        residual[k] -= h[k] * tanh(field[k])
 
 
 @njit(cache=True, nogil=True, fastmath=False)

@@ -1,9 +1,9 @@
 """Degrees: what the other neighbours of two spins say of whether these are neighbours."""
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
+from isingkit.estimators.network import ranges
 from isingkit.estimators.normal import Matrix
 from isingkit.estimators.screen import Pairs
 
@@ -27,25 +27,27 @@ def degree_weights(pairs: Pairs, network: Pairs, changes: NDArray[np.bool_]) -> 
     """
     degrees, n_spins = np.bincount(network.ravel(), minlength=len(changes)), int(changes.sum())
     total, squares, numbers = degrees.sum(), (degrees**2).sum(), np.bincount(degrees[changes], minlength=1)
-    types, times = np.unique(degrees[network].reshape(-1, 2), axis=0, return_counts=True)  # of edges, by the degrees of their ends
+    size = len(numbers)
+    types, times = np.unique(degrees[network] @ (size, 1), return_counts=True)  # of edges, by the degrees of their ends
+    types = np.column_stack([types // size, types % size])
     inside = np.isin(pairs @ (len(changes), 1), network @ (len(changes), 1))
     odds, sums = np.empty(len(pairs)), np.empty(len(pairs))
 
-    table = _odds(np.array([total]), np.array([squares]), n_spins, len(numbers))
+    table = _odds(np.array([total]), np.array([squares]), n_spins, size)
     odds[~inside] = table[0][degrees[pairs[~inside]]].prod(axis=1)
     sums[~inside] = _over_all_pairs(table, numbers) + _gain(table, types) @ times
 
     own = pairs[inside]
-    ends, kind = np.unique(np.sort(degrees[own], axis=1), axis=0, return_inverse=True)
-    each = np.arange(len(ends))
-    tables = _odds(np.full(len(ends), total - 2), squares - 2 * (ends.sum(axis=1) - 1), n_spins, len(numbers))
+    kinds, kind = np.unique(np.sort(degrees[own], axis=1) @ (size, 1), return_inverse=True)
+    ends, each = np.column_stack([kinds // size, kinds % size]), np.arange(len(kinds))
+    tables = _odds(np.full(len(ends), total - 2), squares - 2 * (ends.sum(axis=1) - 1), n_spins, size)
     less = [tables[each, d - 1] for d in ends.T], [tables[each, d] for d in ends.T]
     most = (
         _over_all_pairs(tables, numbers, *less) + _gain(tables, types) @ times - np.prod(less[0], axis=0) + np.prod(less[1], axis=0)
     )
-    odds[inside], sums[inside] = np.prod(less[0], axis=0)[kind.ravel()], most[kind.ravel()]
+    odds[inside], sums[inside] = np.prod(less[0], axis=0)[kind], most[kind]
     if len(own):
-        sums[inside] += _at_their_ends(own, network, degrees, tables, kind.ravel())
+        sums[inside] += _at_their_ends(own, network, degrees, tables, kind)
     learned = np.where(sums > _NOTHING, odds * (n_spins * (n_spins - 1) / 2) / np.maximum(sums, _NOTHING), 1.0)
     return np.asarray(np.minimum(_UNLEARNED + (1 - _UNLEARNED) * learned, _MOST))
 
@@ -77,15 +79,15 @@ def _gain(tables: Matrix, ends: Integers) -> Matrix:
 
 def _at_their_ends(own: Pairs, network: Pairs, degrees: Integers, tables: Matrix, kind: Integers) -> Matrix:
     """Without an edge, those between its spins and their other neighbours gain differently: by how much in all, for each edge."""
-    forth, back = network.ravel(), network[:, ::-1].ravel()
-    shape = (len(degrees), tables.shape[1])
-    around = scipy.sparse.csr_array((np.ones(len(forth)), (forth, degrees[back])), shape=shape)  # neighbours by degree
-    change = np.zeros(len(own))
+    size, change = tables.shape[1], np.zeros(len(own))
+    around, times = np.unique(network.ravel() * size + degrees[network[:, ::-1].ravel()], return_counts=True)  # spins' neighbours
+    starts = np.searchsorted(around, np.arange(len(degrees) + 1) * size)
     for side in (0, 1):
-        d, other, here = degrees[own[:, side]], degrees[own[:, 1 - side]], around[own[:, side]].tocoo()
-        edge, degree = here.coords
+        d, other = degrees[own[:, side]], degrees[own[:, 1 - side]]
+        first, n_here = starts[own[:, side]], np.diff(starts)[own[:, side]]
+        edge, here = np.repeat(np.arange(len(own)), n_here), ranges(first, n_here)
         one_less, as_now = (
-            np.bincount(edge, here.data * tables[kind[edge], degree - less], len(own)) - tables[kind, other - less]
+            np.bincount(edge, times[here] * tables[kind[edge], around[here] % size - less], len(own)) - tables[kind, other - less]
             for less in (1, 0)
         )
         steps = [tables[kind, d - less - 1] - tables[kind, d - less] for less in (1, 0)]

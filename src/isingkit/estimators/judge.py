@@ -14,7 +14,7 @@ from isingkit.exceptions import NotConvergedWarning, warn
 
 _LOOK = 3.0  # deviate at which a pair outside the network is looked at closely, at most ...
 _BY_NOISE = 6.0  # ... unless so many pairs of each spin would reach it by chance
-_MARGIN = 2.0  # how far below the deviate of an edge, since a first look is rough and degrees may lower it
+_MARGIN = 1.75  # how far below the deviate of an edge, since a first look is rough and degrees may lower it
 _NARROW = 0.8  # the same where the deviate of an edge is only known once the network is
 _MOST_ROUNDS = 200
 _MANY = 16  # neighbours, for each of which a spin may have one more let in or go at a time
@@ -54,7 +54,8 @@ def judge(network: Network, known: Known, pairs: Pairs, level: float, control: s
     keys, changes = network.keys(pairs).tolist(), network.normal.changes
     weights, n_spins = degree_weights(pairs, network.pairs, changes), int(changes.sum())
     needed = deviate_of_an_edge(n_spins, len(pairs), level, control, weights)
-    size, tested = np.abs([known.get(key, _UNKNOWN) for key in keys]).reshape(-1, 2).T
+    before = [known.get(key, _UNKNOWN) for key in keys]
+    size, tested = np.abs([deviate for deviate, _ in before]), np.array([least for _, least in before])
     new = np.flatnonzero((tested >= size) & (size > needed))
     for k, deviate in zip(new.tolist(), network.deviates(pairs[new], needed[new]).tolist(), strict=True):
         known[keys[k]] = deviate, float(needed[k])

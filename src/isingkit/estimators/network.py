@@ -124,9 +124,9 @@ class Network:
         sizes = np.diff(self.indptr)
         self.places = np.concatenate([[0], np.cumsum((sizes + 1) ** 2)])
         self.inverses, self.couplings = np.zeros(self.places[-1]), np.zeros(len(self.indices))
-        self.couplings[_ranges(self.indptr[:-1][same], sizes[same])] = old_couplings[_ranges(old_indptr[:-1][same], sizes[same])]
+        self.couplings[ranges(self.indptr[:-1][same], sizes[same])] = old_couplings[ranges(old_indptr[:-1][same], sizes[same])]
         blocks = (sizes[same] + 1) ** 2
-        self.inverses[_ranges(self.places[:-1][same], blocks)] = old_inverses[_ranges(old_places[:-1][same], blocks)]
+        self.inverses[ranges(self.places[:-1][same], blocks)] = old_inverses[ranges(old_places[:-1][same], blocks)]
         self._refit(changed)
         return changed
 
@@ -235,7 +235,7 @@ class Network:
         rows = np.arange(len(own))
         barred = (
             np.concatenate([rows, rows, np.repeat(rows, degrees)]),
-            np.concatenate([own, other, self.indices[_ranges(self.indptr[:-1][own], degrees)]]),
+            np.concatenate([own, other, self.indices[ranges(self.indptr[:-1][own], degrees)]]),
         )
         least = np.maximum(np.abs(deviates) - _NEARLY, coupling_tests.SMALL)[sides]
         least = least * np.sqrt(np.maximum(information.ravel(), 1e-9))
@@ -287,6 +287,6 @@ class Network:
         return fields
 
 
-def _ranges(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def ranges(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     """The numbers from each start on, as many as its size, one after the other."""
     return np.asarray(np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum()))
