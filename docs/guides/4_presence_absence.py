@@ -88,7 +88,7 @@ birds = fitted(counts, binarize=0)
 print(birds.model_)
 
 # %%
-# Three warnings. The last one matters here. "One mode carries 31 percent of the variance" says
+# Two warnings. The second one matters here. "One mode carries 31 percent of the variance" says
 # that there is one thing along which all species move together. In a table of species that is
 # nearly always the habitat.
 #
