@@ -160,7 +160,7 @@ def refit(
     """Logistic regressions of the chosen spins, from the one at `start` to that at `stop`, on their neighbours.
 
     spins: as `spin_row` takes them     indptr, indices: neighbours, CSR     fields: (n_spins,)     couplings: like indices
-    ridges, unbiased: as `logistic` takes them
+    ridges, unbiased: as `logistic` takes them; without bias couplings have next to no ridge
     inverses: inverse Hessians, spin after spin, from `places` on     information: (n_spins,), sums of w (1 - m^2)
     seen: (n_spins,), weight of the rows with nothing missing
     All but what describes the problem is overwritten; where a fit without bias is not sound, with what it was on entry.
