@@ -13,6 +13,7 @@ import isingkit as ik
 import reference
 from isingkit import exceptions as ex
 from isingkit._kernels import coupling_tests
+from isingkit._kernels.cells import into_cells, weights_and_sums
 from isingkit.estimators.degrees import degree_weights
 from isingkit.estimators.network import Network
 from isingkit.estimators.normal import normal_equations
@@ -258,6 +259,18 @@ def test_degrees_by_chance_say_nothing_and_constant_spins_have_none():
 
 
 @doubts_allowed
+@pytest.mark.parametrize("n_neighbours", [0, 1, 5, 9, 60])
+def test_samples_with_the_same_neighbours_are_one_cell(n_neighbours, rng):
+    design = np.concatenate([np.ones((1, 200)), rng.choice([-1.0, 1.0], size=(n_neighbours, 200))])
+    own, weights, cell = rng.choice([-1.0, 1.0], size=200), rng.gamma(2.0, size=200), np.empty(200, np.int64)
+    cells = into_cells(design, cell)
+    totals, sums = weights_and_sums(own, weights, cell, cells.shape[1])
+    np.testing.assert_array_equal(cells[:, cell], design)
+    assert cells.shape[1] == len(np.unique(design, axis=1).T)
+    np.testing.assert_allclose(totals, np.bincount(cell, weights))
+    np.testing.assert_allclose(sums, np.bincount(cell, weights * own))
+
+
 def test_refits_maximize_the_likelihood_times_the_root_of_its_information(spins):
     """Firth's estimates: against scipy's minimizer, with rows that count twice."""
     counts = np.random.default_rng(0).integers(0, 3, len(spins[:80]))

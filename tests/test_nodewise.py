@@ -312,6 +312,8 @@ def test_vectors_of_exponentials_are_numpys(ours, numpys, largest):
 def test_vectors_of_logarithms_are_numpys():
     shares = np.concatenate([[0.0, 1.0], np.geomspace(1e-18, 1, 20_000)])
     np.testing.assert_allclose([elementary.log1p_of_share(u) for u in shares], np.log1p(shares), rtol=5e-16)
+    numbers = np.concatenate([[1.0], np.geomspace(1e-300, 1e300, 20_000), 1 + np.geomspace(1e-15, 1, 2000)])
+    np.testing.assert_allclose([elementary.log(x) for x in numbers], np.log(numbers), rtol=5e-16, atol=3e-16)
 
 
 def test_exponents_out_of_range_stay_finite():

@@ -3,6 +3,7 @@
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.cells import into_cells, weights_and_sums
 from isingkit._kernels.elementary import tanh
 from isingkit._kernels.sources import covariance, spin_row
 
@@ -11,6 +12,7 @@ KEPT = 0  # in the order of elimination
 _STEPS = 30
 _MOST_STEPS = 100  # of Newton's method for a field, each at most 1
 _SHORT = 1e-4  # step of Newton's method after which the next would be about its square
+_BY_HAND = 24  # rows of a design, below which half a matrix is quicker than a whole one by BLAS
 _TRIFLE = 1e-3  # ridge on couplings that are cleared of bias
 _MOST_GROWN, _MOST_OPEN = 1.1, 0.25  # factor of the largest coupling, and variance of any, beyond which the clearing has failed
 
@@ -59,33 +61,48 @@ def eliminate(start, stop, source, indptr, indices, n_samples, cost, order):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-def _responses(own, field, weights, residual, curvature):
-    """residual, curvature: overwritten with w (s - tanh f) and w (1 - tanh^2 f)."""
+def _responses(sums, field, weights, residual, curvature):
+    """residual, curvature: overwritten with sums - w tanh f and w (1 - tanh^2 f)."""
     for k in range(len(field)):
         mean = tanh(field[k])
-        residual[k] = weights[k] * (own[k] - mean)
+        residual[k] = sums[k] - weights[k] * mean
         curvature[k] = weights[k] * (1 - mean * mean)
 
 
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+def _weigh(design, curvature, room, hessian):
+    """room, hessian: overwritten with the design times curvatures, and that times the design."""
+    for a in range(len(design)):
+        for k in range(len(curvature)):
+            room[a, k] = design[a, k] * curvature[k]
+    if len(design) > _BY_HAND:
+        hessian[:] = np.dot(room, design.T)
+        return
+    for a in range(len(design)):
+        for b in range(a + 1):
+            total = 0.0
+            for k in range(len(curvature)):
+                total += room[a, k] * design[b, k]
+            hessian[a, b] = hessian[b, a] = total
+
+
 @njit(cache=True, nogil=True, fastmath=False)
-def logistic(own, design, weights, ridges, unbiased, x, field, residual, curvature):
+def logistic(sums, design, weights, ridges, unbiased, x, field, residual, curvature):
     """Fit P(s) ~ exp(s (design' x)) in place by Newton steps; gives the last Hessian and the length of the last step.
 
-    design: (n, n_samples)     field, residual, curvature: (n_samples,), overwritten: f, w (s - tanh f), w (1 - tanh^2 f)
+    sums, weights: (n_cells,), of w s and w, cells of samples or single ones     design: (n, n_cells)
+    field, residual, curvature: (n_cells,), overwritten: f, sums - w tanh f, w (1 - tanh^2 f)
     ridges: the penalties on the square of the field, the first coefficient, and of couplings, the others
     unbiased: maximize the likelihood times the square root of the Hessian's determinant (Firth), which clears x of the bias of few
     samples, some x / n_samples for each coefficient, to first order
     """
-    size, n_samples = design.shape
+    size, n_cells = design.shape
     hessian, longest = np.empty((size, size)), np.inf
-    room = np.empty((size, n_samples))
+    room = np.empty((size, n_cells))
     for _ in range(_STEPS):
         field[:] = np.dot(x, design)
-        _responses(own, field, weights, residual, curvature)
-        for a in range(size):
-            for k in range(n_samples):
-                room[a, k] = design[a, k] * curvature[k]
-        hessian = np.dot(room, design.T)
+        _responses(sums, field, weights, residual, curvature)
+        _weigh(design, curvature, room, hessian)
         for a in range(size):
             hessian[a, a] += ridges[min(a, 1)]
         if unbiased:
@@ -99,7 +116,7 @@ def logistic(own, design, weights, ridges, unbiased, x, field, residual, curvatu
         if longest < _SHORT:
             break
     field[:] = np.dot(x, design)
-    _responses(own, field, weights, residual, curvature)
+    _responses(sums, field, weights, residual, curvature)
     return hessian, longest
 
 
@@ -117,7 +134,7 @@ def _is_cleared(before, after, variances, last_step):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def _clear_of_bias(design, room, hessian, field, residual):
-    """residual: less h tanh f, where h = w (1 - tanh^2 f) d' H^-1 d is a sample's part in the fit; d its column of the design."""
+    """residual: less h tanh f, where h = w (1 - tanh^2 f) d' H^-1 d is a cell's part in the fit; d its column of the design."""
     parts, h = np.dot(np.linalg.inv(hessian), room), np.zeros(len(field))
     for a in range(len(design)):
         for k in range(len(field)):
@@ -154,6 +171,26 @@ def _design(i, spins, n_samples, indptr, indices):
 
 
 @njit(cache=True, nogil=True, fastmath=False)
+def _cells(i, spins, weights, indptr, indices, own, rows, cell):
+    """Design of the regression of spin i on its neighbours, by cells; own, rows, cell: as in `_in_cells`."""
+    design = _design(i, spins, len(weights), indptr, indices)
+    spin_row(spins, i, own)
+    rows_seen(own, design, weights, rows)
+    return into_cells(design, cell)
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def _in_cells(i, spins, weights, indptr, indices, own, rows, cell):
+    """The regression of spin i on its neighbours, in cells: sums of w, sums of w s, (n_cells,), and design, (1 + n, n_cells).
+
+    own, rows, cell: (n_samples,), overwritten: the spin, weights of the rows with nothing missing, and the cell of each row
+    """
+    cells = _cells(i, spins, weights, indptr, indices, own, rows, cell)
+    totals, sums = weights_and_sums(own, rows, cell, cells.shape[1])
+    return totals, sums, cells
+
+
+@njit(cache=True, nogil=True, fastmath=False)
 def refit(
     start, stop, chosen, spins, weights, indptr, indices, ridges, unbiased, fields, couplings, inverses, places, information, seen
 ):
@@ -165,27 +202,24 @@ def refit(
     seen: (n_spins,), weight of the rows with nothing missing
     All but what describes the problem is overwritten; where a fit without bias is not sound, with what it was on entry.
     """
-    n_samples = len(weights)
-    own, rows, state = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
-    residual, curvature = np.empty(n_samples), np.empty(n_samples)
+    own, rows, cell = np.empty(len(weights)), np.empty(len(weights)), np.empty(len(weights), np.int64)
     for number in range(start, stop):
         i = chosen[number]
-        design = _design(i, spins, n_samples, indptr, indices)
-        x = np.zeros(len(design))
-        spin_row(spins, i, own)
-        rows_seen(own, design, weights, rows)
+        totals, sums, cells = _in_cells(i, spins, weights, indptr, indices, own, rows, cell)
+        state, residual, curvature = np.empty_like(sums), np.empty_like(sums), np.empty_like(sums)
+        x = np.zeros(len(cells))
         if unbiased:
             x[0], x[1:] = fields[i], couplings[indptr[i] : indptr[i + 1]]
             before, free = x.copy(), np.array([ridges[0], _TRIFLE])
-            hessian, last_step = logistic(own, design, rows, free, True, x, state, residual, curvature)
+            hessian, last_step = logistic(sums, cells, totals, free, True, x, state, residual, curvature)
             inverse = np.linalg.inv(hessian)
             if len(x) == 1 or not _is_cleared(before, x, np.diag(inverse), last_step):
                 continue
         else:
-            hessian, _ = logistic(own, design, rows, ridges, False, x, state, residual, curvature)
+            hessian, _ = logistic(sums, cells, totals, ridges, False, x, state, residual, curvature)
             inverse = np.linalg.inv(hessian)
         inverses[places[i] : places[i + 1]] = inverse.ravel()
-        fields[i], information[i], seen[i] = x[0], curvature.sum(), rows.sum()
+        fields[i], information[i], seen[i] = x[0], curvature.sum(), totals.sum()
         couplings[indptr[i] : indptr[i + 1]] = x[1:]
 
 
@@ -201,7 +235,7 @@ def residuals_of(start, stop, chosen, spins, weights, indptr, indices, fields, c
         rows_seen(own, design, weights, rows)
         x = np.empty(len(design))
         x[0], x[1:] = fields[i], couplings[indptr[i] : indptr[i + 1]]
-        _responses(own, np.dot(x, design), rows, residuals[number], curvature)
+        _responses(rows * own, np.dot(x, design), rows, residuals[number], curvature)
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -210,17 +244,14 @@ def fields_given(start, stop, spins, weights, indptr, indices, couplings, ridge,
 
     fields: (n_spins,), a start on entry     ridge: on the squares of fields
     """
-    n_samples = len(weights)
-    own, rows, curvature, residual = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
+    own, rows, cell = np.empty(len(weights)), np.empty(len(weights)), np.empty(len(weights), np.int64)
     for i in range(start, stop):
-        design = _design(i, spins, n_samples, indptr, indices)
-        spin_row(spins, i, own)
-        rows_seen(own, design, weights, rows)
-        local = np.zeros(n_samples)
-        for a in range(1, len(design)):
-            local += couplings[indptr[i] + a - 1] * design[a]
+        totals, sums, cells = _in_cells(i, spins, weights, indptr, indices, own, rows, cell)
+        local, residual, curvature = np.zeros_like(sums), np.empty_like(sums), np.empty_like(sums)
+        for a in range(1, len(cells)):
+            local += couplings[indptr[i] + a - 1] * cells[a]
         for _ in range(_MOST_STEPS):
-            _responses(own, local + fields[i], rows, residual, curvature)
+            _responses(sums, local + fields[i], totals, residual, curvature)
             step = (residual.sum() - ridge * fields[i]) / (curvature.sum() + ridge)
             step = min(max(step, -1.0), 1.0)
             fields[i] += step
@@ -306,21 +337,25 @@ def edge_errors(start, stop, edges, spins, weights, indptr, indices, fields, cou
     A sample's influence on the couplings of spin i is the inverse Hessian times its residual times (1, its neighbours). Where no
     sample contradicts a coupling residuals vanish, but the inverse Hessians do not: they bound the error from below.
     """
-    n_samples = len(weights)
-    one, residuals = np.empty(1, np.int64), np.empty((1, n_samples))
+    own, rows, cell = np.empty(len(weights)), np.empty(len(weights)), np.empty(len(weights), np.int64)
     for e in range(start, stop):
-        influence, bound = np.zeros(n_samples), 0.0
+        influence, bound = np.zeros(len(weights)), 0.0
         for side in range(2):
             k = edges[e, side]
             i = np.searchsorted(indptr, k, side="right") - 1
             first, size = indptr[i], indptr[i + 1] - indptr[i] + 1
             row = inverses[places[i] : places[i + 1]].reshape((size, size))[k - first + 1]
-            one[0] = i
-            residuals_of(0, 1, one, spins, weights, indptr, indices, fields, couplings, residuals)
-            influence += 0.5 * np.dot(row, _design(i, spins, n_samples, indptr, indices)) * residuals[0]
+            cells = _cells(i, spins, weights, indptr, indices, own, rows, cell)
+            field = fields[i] + np.dot(couplings[first : indptr[i + 1]], cells[1:])
+            _add_influence(own, rows, cell, 0.5 * np.dot(row, cells), np.tanh(field), influence)
             bound += 0.5 * row[k - first + 1]
-        total = 0.0
-        for k in range(n_samples):
-            if weights[k] > 0:
-                total += influence[k] ** 2 / weights[k]  # a row of weight w is w samples
+        total = np.dot(weights, influence**2)  # a row of weight w is w samples
         errors[e] = np.sqrt(max(total, _LEAST_SHARED * bound))
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def _add_influence(own, rows, cell, levers, means, influence):
+    """influence: (n_samples,), grows by lever (s - m) in rows with nothing missing."""
+    for k in range(len(own)):
+        if rows[k] > 0:
+            influence[k] += levers[cell[k]] * (own[k] - means[cell[k]])

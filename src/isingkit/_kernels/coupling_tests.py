@@ -4,7 +4,8 @@ import numpy as np
 from numba import njit
 
 from isingkit._kernels.auto import logistic, rows_seen
-from isingkit._kernels.elementary import exp
+from isingkit._kernels.cells import into_cells, weights_and_sums
+from isingkit._kernels.elementary import exp, log
 from isingkit._kernels.sources import spin_row
 
 _STEPS = 60  # of Newton's method, or halvings
@@ -16,14 +17,17 @@ SMALL = 2.0  # a score so many standard errors away or less needs no better tail
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 def _tilted(first, second, lever, other, weights, t):
     """First two derivatives at t of the cumulant function of the sum of w g, g as in `tail`."""
-    slope, bend = 0.0, 0.0
+    slope, bend, alike, unlike = 0.0, 0.0, np.exp(t), np.exp(-t)
     for k in range(len(weights)):
         m, n, u, v = first[k], second[k], lever[k], other[k]
+        up, right = exp(t * (u - n)), exp(t * (v - m))  # exp(t g) is a product of these and a factor that all four share
+        down, left = 1 / up, 1 / right
         total, mean, square = 0.0, 0.0, 0.0
         for spin in (-1.0, 1.0):
             for neighbour in (-1.0, 1.0):
                 g = (spin - m) * (neighbour - n) + (spin - m) * u + (neighbour - n) * v
-                chance = (1 + spin * m) * (1 + neighbour * n) * exp(t * g)
+                tilt = (alike if spin == neighbour else unlike) * (up if spin > 0 else down) * (right if neighbour > 0 else left)
+                chance = (1 + spin * m) * (1 + neighbour * n) * tilt
                 total += chance
                 mean += chance * g
                 square += chance * g * g
@@ -33,18 +37,19 @@ def _tilted(first, second, lever, other, weights, t):
     return slope, bend
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 def _cumulant(first, second, lever, other, weights, t):
     """The cumulant function itself."""
-    result = 0.0
+    result, alike, unlike = 0.0, np.exp(t), np.exp(-t)
     for k in range(len(weights)):
         m, n, u, v = first[k], second[k], lever[k], other[k]
-        total = 0.0
-        for spin in (-1.0, 1.0):
-            for neighbour in (-1.0, 1.0):
-                g = (spin - m) * (neighbour - n) + (spin - m) * u + (neighbour - n) * v
-                total += 0.25 * (1 + spin * m) * (1 + neighbour * n) * np.exp(t * g)
-        result += weights[k] * np.log(total)
+        up, right = exp(t * (u - n)), exp(t * (v - m))
+        down, left = 1 / up, 1 / right
+        plus, minus = (1 + m) * up, (1 - m) * down
+        total = alike * (plus * (1 + n) * right + minus * (1 - n) * left) + unlike * (
+            plus * (1 - n) * left + minus * (1 + n) * right
+        )
+        result += weights[k] * (log(0.25 * total) + t * (m * n - m * u - n * v))
     return result
 
 
@@ -98,10 +103,12 @@ def _score(r, q, first, second, lever, other, weights):
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def _given(i, j, rival, spins, weights, indptr, indices, ridges, fields, couplings, means, residual):
-    """The regression of spin i on its neighbours but j, and on a rival of j (or none: -1): design, inverse Hessian and curvatures.
+def _given(i, j, rival, spins, weights, indptr, indices, ridges, fields, couplings, means, residual, seen, cell):
+    """The regression of spin i on its neighbours but j, and on a rival of j (or none: -1): design of cells, inverse Hessian,
+    1 - m^2 in each cell, and information.
 
     means, residual: (n_samples,), overwritten with m and s - m; 1 and 0 in rows that lack s_i or one of its neighbours
+    seen, cell: (n_samples,), overwritten with the weights of the other rows, and their cells
     """
     n_samples, size = len(weights), 1
     most = indptr[i + 1] - indptr[i] + 2
@@ -115,14 +122,18 @@ def _given(i, j, rival, spins, weights, indptr, indices, ridges, fields, couplin
     if rival >= 0:
         spin_row(spins, rival, design[size])
         size += 1
-    own, seen, field, curvature = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
+    own = np.empty(n_samples)
     spin_row(spins, i, own)
     rows_seen(own, design[:size], weights, seen)
-    hessian, _ = logistic(own, design[:size], seen, ridges, False, x[:size], field, residual, curvature)
+    cells = into_cells(design[:size], cell)
+    totals, sums = weights_and_sums(own, seen, cell, cells.shape[1])
+    field, left, curvature = np.empty_like(sums), np.empty_like(sums), np.empty_like(sums)
+    hessian, _ = logistic(sums, cells, totals, ridges, False, x[:size], field, left, curvature)
+    of_cells = np.tanh(field)
     for k in range(n_samples):
-        residual[k] = residual[k] / seen[k] if seen[k] > 0 else 0.0
-        means[k] = own[k] - residual[k] if seen[k] > 0 else 1.0
-    return design[:size], np.linalg.inv(hessian), curvature
+        means[k] = of_cells[cell[k]] if seen[k] > 0 else 1.0
+        residual[k] = own[k] - means[k] if seen[k] > 0 else 0.0
+    return cells, np.linalg.inv(hessian), 1 - of_cells**2, curvature.sum()
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -138,24 +149,34 @@ def alike(start, stop, pairs, spins, weights, found):
 
 
 @njit(cache=True, nogil=True, fastmath=False)
+def _cleared(wanted, seen, cell, cells, inverse, open_):
+    """`wanted`, (n_samples,), without what a regression could have made of it."""
+    sums = np.zeros(cells.shape[1])
+    for k in range(len(cell)):
+        sums[cell[k]] += seen[k] * wanted[k]
+    made, left = np.dot(np.dot(inverse, np.dot(cells, open_ * sums)), cells), np.empty(len(cell))
+    for k in range(len(cell)):
+        left[k] = wanted[k] - made[cell[k]]
+    return left
+
+
+@njit(cache=True, nogil=True, fastmath=False)
 def _deviate(i, j, first, second, spins, weights, indptr, indices, ridges, fields, couplings, means, residuals):
-    """Signed normal deviate of one coupling given neighbours and rivals of both spins; and the curvatures of both regressions."""
+    """Signed normal deviate of one coupling given neighbours and rivals of both spins; and the information of both regressions."""
     n_samples = len(weights)
     fit = (spins, weights, indptr, indices, ridges, fields, couplings)
-    regressions = (_given(i, j, first, *fit, means[0], residuals[0]), _given(j, i, second, *fit, means[1], residuals[1]))
-    levers, wanted = np.empty((2, n_samples)), np.empty(n_samples)
-    spent = 1.0
-    for side in range(2):
-        design, inverse, curvature = regressions[side]
-        for k in range(n_samples):
-            wanted[k] = means[1 - side, k] if means[0, k] < 1 and means[1, k] < 1 else 0.0
-        levers[side] = wanted - np.dot(np.dot(inverse, np.dot(design, curvature * wanted)), design)
-        spent -= (len(design) + 1) / (2 * max((weights * (means[side] < 1)).sum(), 1.0))
-    score, variance = _score(residuals[0], residuals[1], means[0], means[1], levers[0], levers[1], weights)
+    seen, cell = np.empty((2, n_samples)), np.empty((2, n_samples), np.int64)
+    one = _given(i, j, first, *fit, means[0], residuals[0], seen[0], cell[0])
+    two = _given(j, i, second, *fit, means[1], residuals[1], seen[1], cell[1])
+    both = (seen[0] > 0) & (seen[1] > 0)
+    lever = _cleared(np.where(both, means[1], 0.0), seen[0], cell[0], one[0], one[1], one[2])
+    other = _cleared(np.where(both, means[0], 0.0), seen[1], cell[1], two[0], two[1], two[2])
+    spent = (len(one[0]) + 1) / max(seen[0].sum(), 1.0) + (len(two[0]) + 1) / max(seen[1].sum(), 1.0)
+    score, variance = _score(residuals[0], residuals[1], means[0], means[1], lever, other, weights)
     deviate = 0.0
     if variance > 1e-6:
-        deviate = np.sqrt(max(spent, 0.1)) * tail(means[0], means[1], levers[0], levers[1], weights, score, variance)
-    return deviate, regressions[0][2], regressions[1][2]
+        deviate = np.sqrt(max(1 - spent / 2, 0.1)) * tail(means[0], means[1], lever, other, weights, score, variance)
+    return deviate, one[3], two[3]
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -173,7 +194,7 @@ def test_couplings(
     means, left = np.empty((2, len(weights))), np.empty((2, len(weights)))
     fit = (spins, weights, indptr, indices, ridges, fields, couplings)
     for p in range(start, stop):
-        deviates[p], own, other = _deviate(pairs[p, 0], pairs[p, 1], rivals[p, 0], rivals[p, 1], *fit, means, left)
-        information[p, 0], information[p, 1] = own.sum(), other.sum()
+        ends = (pairs[p, 0], pairs[p, 1], rivals[p, 0], rivals[p, 1])
+        deviates[p], information[p, 0], information[p, 1] = _deviate(*ends, *fit, means, left)
         for side in range(2):
             residuals[p, side] = weights * left[side]

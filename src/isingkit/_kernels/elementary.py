@@ -9,6 +9,7 @@ from numba import njit
 _ROUND = 1.5 * 2.0**52  # added to a number and taken off again, it rounds; in between, the last bits hold the whole number
 _LOG2_HIGH, _LOG2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10  # the first has zeros at its end
 _MOST = 708.0  # exponents beyond count as this
+_FRACTION, _OF_ONE, _OF_2_TO_52 = (1 << 52) - 1, 1023 << 52, 1075 << 52  # bits of a float's fraction, and of the numbers 1 and 2^52
 
 
 @njit(cache=True, nogil=True, inline="always", error_model="numpy", fastmath={"contract"})
@@ -58,6 +59,15 @@ def log1p_of_share(u):
     series = series * square + 1 / 5.0
     series = series * square + 1 / 3.0
     return 2 * (y + y * square * series)
+
+
+@njit(cache=True, nogil=True, inline="always", error_model="numpy", fastmath={"contract"})
+def log(x):
+    """log(x) of a positive number, within 2e-16 or two units in the last place: x = 2^n (1 + u)."""
+    bits = np.float64(x).view(np.int64)
+    n = np.int64((bits >> 52) | _OF_2_TO_52).view(np.float64) - (2.0**52 + 1023)
+    u = np.int64((bits & _FRACTION) | _OF_ONE).view(np.float64) - 1
+    return n * _LOG2_HIGH + (log1p_of_share(u) + n * _LOG2_LOW)
 
 
 @njit(cache=True, nogil=True, inline="always", error_model="numpy", fastmath={"contract"})
