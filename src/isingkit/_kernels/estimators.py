@@ -39,6 +39,36 @@ def regressions(start, stop, inverse, diagonal, keep):
             inverse[i, i] = 0.0
 
 
+@njit(cache=True, nogil=True, fastmath=False)
+def mirrored(start, stop, matrix, factor, squares):
+    """matrix -> factor times the symmetric matrix whose lower triangle it holds, in place, for tiles start to stop of columns.
+
+    squares: (n_tiles, n_spins), row `tile` overwritten with what the tile adds to the sums of squares of the rows of the result
+    """
+    n_spins = len(matrix)
+    n_tiles = (n_spins + TILE - 1) // TILE
+    for tile in range(start, stop):
+        sums = squares[tile]
+        sums[:] = 0.0
+        for other in range(tile, n_tiles):
+            for i in range(other * TILE, min(n_spins, (other + 1) * TILE)):
+                for j in range(tile * TILE, min(i + 1, (tile + 1) * TILE)):
+                    value = factor * matrix[i, j]
+                    matrix[i, j] = matrix[j, i] = value
+                    sums[i] += value * value
+                    if i != j:
+                        sums[j] += value * value
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def scaled_both_ways(start, stop, matrix, own, others):
+    """matrix[i, j] -> -matrix[i, j] (own_i others_j + own_j others_i) / 2 in place, 0 on the diagonal, for rows start to stop."""
+    for i in range(start, stop):
+        for j in range(len(matrix)):
+            matrix[i, j] *= (own[i] * others[j] + own[j] * others[i]) / -2
+        matrix[i, i] = 0.0
+
+
 AVERAGE, AND, OR = 0, 1, 2
 
 

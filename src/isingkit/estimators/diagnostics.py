@@ -11,7 +11,7 @@ from scipy.stats import norm
 from isingkit.estimators.bits import Bits, bits_of
 from isingkit.estimators.network import Network
 from isingkit.estimators.normal import Matrix, NormalEquations
-from isingkit.estimators.outlook import OutstandingPairs
+from isingkit.estimators.outlook import AllPairs, OutstandingPairs
 from isingkit.estimators.screen import Pairs
 from isingkit.exceptions import DoubtWarning, warn
 from isingkit.packing import PackedSpins
@@ -202,8 +202,10 @@ def _some(network: Network) -> NDArray[np.int64]:
 
 def _correlations(network: Network, some: NDArray[np.int64]) -> Matrix:
     """Of those that change of some spins."""
-    normal = network.normal
+    normal, outlook = network.normal, network.outlook
     some = some[normal.changes[some]]
+    if network.fit_fields and isinstance(outlook, AllPairs):  # known
+        return outlook.correlations if len(some) == network.n_spins else outlook.correlations[np.ix_(some, some)]
     part = normal.block(some) / normal.n_samples
     if not network.fit_fields:  # means of products as they are
         values = np.asarray(network.packed[:, some], dtype=np.float64).T if isinstance(normal, Bits) else network.spins[some]
@@ -227,15 +229,16 @@ def _most_alike(e: Evidence) -> tuple[float, Pairs]:
         sizes = np.abs(centred.covariances(pairs) / (centred.scales[pairs[:, 0]] * centred.scales[pairs[:, 1]]))
         return float(sizes.max(initial=0.0)), np.unique(pairs[sizes > _ALIKE], axis=0)
     changing = np.flatnonzero(network.normal.changes)
-    sizes = np.abs(np.triu(_correlations(network, np.arange(network.n_spins)), 1))
-    return float(sizes.max(initial=0.0)), changing[np.argwhere(sizes > _ALIKE)]
+    sizes = np.abs(_correlations(network, np.arange(network.n_spins)))
+    np.fill_diagonal(sizes, 0.0)
+    return float(sizes.max(initial=0.0)), changing[np.argwhere(np.triu(sizes > _ALIKE))]
 
 
-def _largest_eigenvalue(matrix: Matrix) -> float:
+def _largest_eigenvalue(matrix: NDArray[np.floating]) -> float:
     if not matrix.any():
         return 0.0
     if len(matrix) < 30:
         return float(np.linalg.eigvalsh(matrix)[-1]) if len(matrix) else 0.0
-    operator = LinearOperator(matrix.shape, matvec=lambda x: matrix @ x, dtype=np.float64)
+    operator = LinearOperator(matrix.shape, matvec=lambda x: matrix @ x.astype(matrix.dtype), dtype=np.float64)
     start = np.random.default_rng(0).normal(size=len(matrix))  # a fixed one, for the same answer every time
     return float(eigsh(operator, k=1, which="LA", v0=start, tol=1e-3, return_eigenvectors=False)[0])

@@ -152,9 +152,9 @@ def all_regressions(normal: NormalEquations, ridge: float) -> Matrix:
     return estimates
 
 
-def inverse_of(normal: NormalEquations, ridge: float) -> Matrix:
-    """(G + ridge N I)^{-1} in the lower triangle; constant spins stand alone."""
-    inverse, _ = lapack.dpotri(factor_of(normal, ridge), lower=0, overwrite_c=1)
+def inverse_of(normal: NormalEquations, ridge: float, factor: Matrix | None = None) -> Matrix:
+    """(G + ridge N I)^{-1} in the lower triangle, in place of its factor, where that is known; constant spins stand alone."""
+    inverse, _ = lapack.dpotri(factor_of(normal, ridge) if factor is None else factor, lower=0, overwrite_c=1)
     lower: Matrix = inverse.T  # C order: P in the lower triangle
     if len(normal.unobserved):
         _complete(lower, normal)

@@ -42,7 +42,7 @@ class Outlook(Protocol):
     def suspects(self, network: Regressions, chosen: Integers) -> Integers: ...
     def rough(self, network: Regressions, pairs: Integers) -> Matrix: ...
     def strongest(self, network: Regressions, rows: Matrix, least: Matrix, barred: tuple[Integers, Integers]) -> Integers: ...
-    def leftover(self, network: Regressions, some: Integers) -> Matrix: ...
+    def leftover(self, network: Regressions, some: Integers) -> NDArray[np.floating]: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -89,9 +89,9 @@ class AllPairs:
         largest = sizes.max(axis=1, initial=0.0)
         return np.where(largest > least, np.argmax(sizes >= _AS_LARGE * largest[:, None], axis=1), -1)
 
-    def leftover(self, network: Regressions, some: Integers) -> Matrix:
+    def leftover(self, network: Regressions, some: Integers) -> NDArray[np.floating]:
         """Deviates of all pairs of some spins."""
-        part = self.scores[np.ix_(some, some)].astype(np.float64)
+        part = self.scores if len(some) == len(self.scores) else self.scores[np.ix_(some, some)]
         return np.asarray((part + part.T) / 2)
 
 
@@ -161,7 +161,7 @@ class OutstandingPairs:
         np.minimum.at(best, row, spin)
         return np.where(largest > least, best, -1)
 
-    def leftover(self, network: Regressions, some: Integers) -> Matrix:
+    def leftover(self, network: Regressions, some: Integers) -> NDArray[np.floating]:
         """Deviates of all pairs of some spins, not cleared of neighbours."""
         residuals = network.residuals_of(some).astype(np.float32)
         part = residuals @ (np.asarray(self.bits.packed[:, some], dtype=np.float32) * self.bits.changes[some])

@@ -11,6 +11,7 @@ from scipy.linalg import lapack
 from scipy.stats import norm
 
 from isingkit._kernels import auto as kernels
+from isingkit._kernels import estimators as matrices
 from isingkit._kernels.threads import one_blas_thread, spread
 from isingkit.estimators.bits import Bits
 from isingkit.estimators.dual import Dual
@@ -48,24 +49,27 @@ def screen(normal: NormalEquations) -> Screen:
     """The screen by the ridge among RIDGES that predicts left-out samples best."""
     if normal.changes.sum() < 2:
         return Screen(np.zeros_like(normal.matrix), RIDGES[-1], 1.0)
-    return screen_at(normal, best_ridge(normal, RIDGES))
+    return screen_at(normal, *_best_ridge(normal, RIDGES, None))
 
 
 def best_ridge(normal: NormalEquations | Bits, ridges: tuple[float, ...], products: Matrix | None = None) -> float:
     """The one of the smallest leave-one-out error, by up to 64 spins. `products`: of samples of bits, where they are known."""
     if isinstance(normal, Bits) and products is None:
         products = normal.products_of_samples()
+    return _best_ridge(normal, ridges, products)[0] if normal.changes.sum() > 1 else ridges[-1]
+
+
+def _best_ridge(normal: NormalEquations | Bits, ridges: tuple[float, ...], products: Matrix | None) -> tuple[float, Matrix | None]:
+    """The same, and the factor of normal equations with that ridge."""
     changing = np.flatnonzero(normal.changes)
-    if len(changing) < 2:
-        return ridges[-1]
     spins = changing[np.linspace(0, len(changing) - 1, min(_LOOKED_AT, len(changing))).astype(int)]
-    best, least = ridges[-1], _error_at(normal, ridges[-1], spins, products)
+    best, least, factor = ridges[-1], *_error_at(normal, ridges[-1], spins, products)
     for ridge in ridges[-2::-1]:  # downwards while that helps: errors fall, then rise
-        error = _error_at(normal, ridge, spins, products)
+        error, other = _error_at(normal, ridge, spins, products)
         if error >= least:
             break
-        best, least = ridge, error
-    return best
+        best, least, factor = ridge, error, other
+    return best, factor
 
 
 def noise_at(normal: NormalEquations | Bits, ridge: float) -> float:
@@ -75,22 +79,23 @@ def noise_at(normal: NormalEquations | Bits, ridge: float) -> float:
     if isinstance(normal, Bits):
         diagonal, squares = _diagonals(Dual(normal, ridge), np.arange(normal.n_spins), None)
     else:
-        lower = np.tril(inverse_of(normal, ridge)) * normal.n_samples
-        diagonal, below = np.diagonal(lower).copy(), lower**2
-        squares = below.sum(axis=0) + below.sum(axis=1) - diagonal**2
+        _, diagonal, squares = _resolvent(normal, ridge)
     left_out, noise = _noise(normal, ridge, diagonal, squares)
     return float(np.sqrt(left_out[normal.changes].mean() * noise[normal.changes].mean()))
 
 
-def _error_at(normal: NormalEquations | Bits, ridge: float, spins: NDArray[np.intp], products: Matrix | None) -> float:
-    """Mean squared leave-one-out error of these spins at one ridge."""
+def _error_at(
+    normal: NormalEquations | Bits, ridge: float, spins: NDArray[np.intp], products: Matrix | None
+) -> tuple[float, Matrix | None]:
+    """Mean squared leave-one-out error of these spins at one ridge; and the factor of normal equations."""
     if isinstance(normal, Bits):
-        return float(_left_out(normal, ridge, *_diagonals(Dual(normal, ridge, products), spins, None))[0].mean())
+        return float(_left_out(normal, ridge, *_diagonals(Dual(normal, ridge, products), spins, None))[0].mean()), None
     columns = np.zeros((normal.n_spins, len(spins)), order="F")
     columns[spins, np.arange(len(spins))] = normal.n_samples
-    resolvent, _ = lapack.dpotrs(factor_of(normal, ridge), columns, lower=0, overwrite_b=1)
+    factor = factor_of(normal, ridge)
+    resolvent, _ = lapack.dpotrs(factor, columns, lower=0, overwrite_b=1)
     diagonal, squares = resolvent[spins, np.arange(len(spins))], (resolvent**2).sum(axis=0)
-    return float(_left_out(normal, ridge, diagonal, squares)[0].mean())
+    return float(_left_out(normal, ridge, diagonal, squares)[0].mean()), factor
 
 
 def _left_out(normal: NormalEquations | Bits, ridge: float, diagonal: Matrix, squares: Matrix) -> tuple[Matrix, float]:
@@ -106,24 +111,27 @@ def _left_out(normal: NormalEquations | Bits, ridge: float, diagonal: Matrix, sq
     return np.maximum(1 / diagonal - z * squares / diagonal**2, 1e-12) / (1 - in_use / alpha) ** 2, in_use_twice
 
 
-def screen_at(normal: NormalEquations, ridge: float) -> Screen:
+def screen_at(normal: NormalEquations, ridge: float, factor: Matrix | None = None) -> Screen:
     r"""Scores of ridge estimates at one ridge.
 
     The noise of \hat J_ij is E_i [C' (C' + k)^{-2}]_jj / M with E_i the leave-one-out error, where the true correlations C' with
     their effective ridge k are told from the sample's by t2: [C R^2]_jj (1 - t2 / \alpha).
     """
-    n_samples, changes = normal.n_samples, normal.changes
-    lower = np.tril(inverse_of(normal, ridge))
-    resolvent = n_samples * (lower + np.tril(lower, -1).T)
-    diagonal, squares = np.diagonal(resolvent).copy(), np.einsum("ij,ij->i", resolvent, resolvent)
+    scores, diagonal, squares = _resolvent(normal, ridge, factor)
     left_out, noise = _noise(normal, ridge, diagonal, squares)
     own, others = 1 / (diagonal * np.sqrt(left_out)), 1 / np.sqrt(noise)
-    scores = np.outer(own, others)
-    scores = resolvent * (scores + scores.T) / -2
-    scores[~changes], scores[:, ~changes] = 0.0, 0.0
+    own[~normal.changes], others[~normal.changes] = 0.0, 0.0
+    spread(matrices.scaled_both_ways, normal.n_spins, scores, own, others, chunk=matrices.TILE)
     scores[tuple(normal.unobserved.T)] = scores[tuple(normal.unobserved.T[::-1])] = 0.0
-    np.fill_diagonal(scores, 0.0)
-    return Screen(scores, ridge, float(left_out[changes].mean()))
+    return Screen(scores, ridge, float(left_out[normal.changes].mean()))
+
+
+def _resolvent(normal: NormalEquations, ridge: float, factor: Matrix | None = None) -> tuple[Matrix, Matrix, Matrix]:
+    """R, its diagonal, and that of its square; `factor`: of the normal equations, where it is known. It is overwritten."""
+    resolvent, n_tiles = inverse_of(normal, ridge, factor), -(-normal.n_spins // matrices.TILE)
+    squares = np.empty((n_tiles, normal.n_spins))
+    spread(matrices.mirrored, n_tiles, resolvent, float(normal.n_samples), squares)
+    return resolvent, np.diagonal(resolvent).copy(), squares.sum(axis=0)
 
 
 def _noise(normal: NormalEquations | Bits, ridge: float, diagonal: Matrix, squares: Matrix) -> tuple[Matrix, Matrix]:
