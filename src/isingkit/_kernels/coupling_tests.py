@@ -17,7 +17,7 @@ SMALL = 2.0  # a score so many standard errors away or less needs no better tail
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 def _tilted(first, second, lever, other, weights, t):
     """First two derivatives at t of the cumulant function of the sum of w g, g as in `tail`."""
-    slope, bend, alike, unlike = 0.0, 0.0, np.exp(t), np.exp(-t)
+    slope, bend, equal, unequal = 0.0, 0.0, np.exp(t), np.exp(-t)
     for k in range(len(weights)):
         m, n, u, v = first[k], second[k], lever[k], other[k]
         up, right = exp(t * (u - n)), exp(t * (v - m))  # exp(t g) is a product of these and a factor that all four share
@@ -26,7 +26,7 @@ def _tilted(first, second, lever, other, weights, t):
         for spin in (-1.0, 1.0):
             for neighbour in (-1.0, 1.0):
                 g = (spin - m) * (neighbour - n) + (spin - m) * u + (neighbour - n) * v
-                tilt = (alike if spin == neighbour else unlike) * (up if spin > 0 else down) * (right if neighbour > 0 else left)
+                tilt = (equal if spin == neighbour else unequal) * (up if spin > 0 else down) * (right if neighbour > 0 else left)
                 chance = (1 + spin * m) * (1 + neighbour * n) * tilt
                 total += chance
                 mean += chance * g
@@ -40,13 +40,13 @@ def _tilted(first, second, lever, other, weights, t):
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 def _cumulant(first, second, lever, other, weights, t):
     """The cumulant function itself."""
-    result, alike, unlike = 0.0, np.exp(t), np.exp(-t)
+    result, equal, unequal = 0.0, np.exp(t), np.exp(-t)
     for k in range(len(weights)):
         m, n, u, v = first[k], second[k], lever[k], other[k]
         up, right = exp(t * (u - n)), exp(t * (v - m))
         down, left = 1 / up, 1 / right
         plus, minus = (1 + m) * up, (1 - m) * down
-        total = alike * (plus * (1 + n) * right + minus * (1 - n) * left) + unlike * (
+        total = equal * (plus * (1 + n) * right + minus * (1 - n) * left) + unequal * (
             plus * (1 - n) * left + minus * (1 + n) * right
         )
         result += weights[k] * (log(0.25 * total) + t * (m * n - m * u - n * v))
@@ -149,12 +149,12 @@ def alike(start, stop, pairs, spins, weights, found):
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def _cleared(wanted, seen, cell, cells, inverse, open_):
-    """`wanted`, (n_samples,), without what a regression could have made of it."""
+def _cleared(wanted, seen, cell, cells, inverse, slack):
+    """`wanted`, (n_samples,), without what a regression could have made of it; slack: (n_cells,), 1 - m^2."""
     sums = np.zeros(cells.shape[1])
     for k in range(len(cell)):
         sums[cell[k]] += seen[k] * wanted[k]
-    made, left = np.dot(np.dot(inverse, np.dot(cells, open_ * sums)), cells), np.empty(len(cell))
+    made, left = np.dot(np.dot(inverse, np.dot(cells, slack * sums)), cells), np.empty(len(cell))
     for k in range(len(cell)):
         left[k] = wanted[k] - made[cell[k]]
     return left
