@@ -39,8 +39,8 @@ class Network:
     weights: Matrix | None
     normal: NormalEquations | Bits
     fit_fields: bool
-    look: float  # deviate at which a pair outside the network is looked at closely
-    n_jobs: int | None
+    look: float = 3.0  # deviate at which a pair outside the network is looked at closely
+    n_jobs: int | None = None
     progress: bool = False
     spins: Any = field(init=False)  # (n_spins, n_samples): different rows only, where none are missing, 0 where missing; or words
     outlook: Outlook = field(init=False)
