@@ -361,11 +361,12 @@ def test_closed_form_refits_are_exact_on_trees():
 
 
 @doubts_allowed
-def test_senators_who_never_sat_together_get_no_edge(shared_data):
+@pytest.mark.parametrize("control", ["fdr", "fwer"])
+def test_senators_who_never_sat_together_get_no_edge(control, shared_data):
     """Nine in ten edges of the Senate are within parties; Jeffords, an independent, sat with the Democrats."""
     table = pd.read_csv(shared_data / "senate109_645x102.csv").drop(columns="rollcall")
     with pytest.warns(ex.ContradictoryPairsWarning), pytest.warns(ex.UnobservedPairWarning):
-        fit = ik.AutoIsing(missing="pairwise", control="fwer").fit(table)
+        fit = ik.AutoIsing(missing="pairwise", control=control).fit(table)
     corzine, menendez = (next(name for name in table if name.startswith(who)) for who in ("CORZINE", "MENENDEZ"))
     assert not fit.model_.to_networkx().has_edge(corzine, menendez)
     sides = [["R" if "(R" in name else "D" for name in fit.edges_[end]] for end in ("source", "target")]
