@@ -4,15 +4,13 @@ import numpy as np
 from numba import njit
 
 from isingkit._kernels.cells import into_cells, weights_and_sums
-from isingkit._kernels.elementary import tanh
+from isingkit._kernels.estimators import factorize
+from isingkit._kernels.logistic import SHORT, inverse_of_factor, logistic, predict, responses
 from isingkit._kernels.sources import covariance, spin_row
 
 _LEAST_SHARED = 0.64  # variance of the mean of two directed couplings, at least, in units of that of either
 KEPT = 0  # in the order of elimination
-_STEPS = 30
 _MOST_STEPS = 100  # of Newton's method for a field, each at most 1
-_SHORT = 1e-4  # step of Newton's method after which the next would be about its square
-_BY_HAND = 24  # rows of a design, below which half a matrix is quicker than a whole one by BLAS
 _TRIFLE = 1e-3  # ridge on couplings that are cleared of bias
 _MOST_GROWN, _MOST_OPEN = 1.1, 0.25  # factor of the largest coupling, and variance of any, beyond which the clearing has failed
 
@@ -60,93 +58,17 @@ def eliminate(start, stop, source, indptr, indices, n_samples, cost, order):
                     inverse[a, b] -= pivot * row[b]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-def _responses(sums, field, weights, residual, curvature):
-    """residual, curvature: overwritten with sums - w tanh f and w (1 - tanh^2 f)."""
-    for k in range(len(field)):
-        mean = tanh(field[k])
-        residual[k] = sums[k] - weights[k] * mean
-        curvature[k] = weights[k] * (1 - mean * mean)
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-def _weigh(design, curvature, room, hessian):
-    """room, hessian: overwritten with the design times curvatures, and that times the design."""
-    for a in range(len(design)):
-        for k in range(len(curvature)):
-            room[a, k] = design[a, k] * curvature[k]
-    if len(design) > _BY_HAND:
-        hessian[:] = np.dot(room, design.T)
-        return
-    for a in range(len(design)):
-        for b in range(a + 1):
-            total = 0.0
-            for k in range(len(curvature)):
-                total += room[a, k] * design[b, k]
-            hessian[a, b] = hessian[b, a] = total
-
-
 @njit(cache=True, nogil=True, fastmath=False)
-def logistic(sums, design, weights, ridges, unbiased, x, field, residual, curvature):
-    """Fit P(s) ~ exp(s (design' x)) in place by Newton steps; gives the last Hessian and the length of the last step.
-
-    sums, weights: (n_cells,), of w s and w, cells of samples or single ones     design: (n, n_cells)
-    field, residual, curvature: (n_cells,), overwritten: f, sums - w tanh f, w (1 - tanh^2 f)
-    ridges: the penalties on the square of the field, the first coefficient, and of couplings, the others
-    unbiased: maximize the likelihood times the square root of the Hessian's determinant (Firth), which clears x of the bias of few
-    samples, some x / n_samples for each coefficient, to first order
-    """
-    size, n_cells = design.shape
-    hessian, longest = np.empty((size, size)), np.inf
-    room = np.empty((size, n_cells))
-    for _ in range(_STEPS):
-        field[:] = np.dot(x, design)
-        _responses(sums, field, weights, residual, curvature)
-        _weigh(design, curvature, room, hessian)
-        for a in range(size):
-            hessian[a, a] += ridges[min(a, 1)]
-        if unbiased:
-            _clear_of_bias(design, room, hessian, field, residual)
-        gradient = np.dot(design, residual)
-        for a in range(size):
-            gradient[a] -= ridges[min(a, 1)] * x[a]
-        change = np.linalg.solve(hessian, gradient)
-        longest = np.abs(change).max()
-        x += change / max(longest, 1.0)
-        if longest < _SHORT:
-            break
-    field[:] = np.dot(x, design)
-    _responses(sums, field, weights, residual, curvature)
-    return hessian, longest
-
-
-@njit(cache=True, nogil=True, fastmath=False)
-def _is_cleared(before, after, variances, last_step):
+def _is_cleared(before, after, inverse, last_step):
     """Whether a fit without bias, from `before`, is sound. Where spins are separated it may have several optima, some absurd."""
-    largest, was = np.abs(after[1:]).max(), np.abs(before[1:]).max()
-    return (
-        last_step < _SHORT
-        and largest <= _MOST_GROWN * was
-        and variances[1:].max() < _MOST_OPEN
-        and (before[1:] * after[1:] >= 0).all()
-    )
-
-
-@njit(cache=True, nogil=True, fastmath=False)
-def _clear_of_bias(design, room, hessian, field, residual):
-    """residual: less h tanh f, where h = w (1 - tanh^2 f) d' H^-1 d is a cell's part in the fit; d its column of the design."""
-    parts, h = np.dot(np.linalg.inv(hessian), room), np.zeros(len(field))
-    for a in range(len(design)):
-        for k in range(len(field)):
-            h[k] += design[a, k] * parts[a, k]
-    _lessen(residual, h, field)
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-def _lessen(residual, h, field):
-    """residual: less h tanh f."""
-    for k in range(len(field)):
-        residual[k] -= h[k] * tanh(field[k])
+    if last_step >= SHORT or len(after) == 1:
+        return False
+    largest, was = 0.0, 0.0
+    for a in range(1, len(after)):
+        if before[a] * after[a] < 0 or inverse[a, a] >= _MOST_OPEN:
+            return False
+        largest, was = max(largest, abs(after[a])), max(was, abs(before[a]))
+    return largest <= _MOST_GROWN * was
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -163,20 +85,18 @@ def rows_seen(own, design, weights, seen):
 def _design(i, spins, n_samples, indptr, indices):
     """Ones and the neighbours of spin i, (1 + n_neighbours, n_samples)."""
     first, size = indptr[i], indptr[i + 1] - indptr[i] + 1
-    design = np.empty((size, n_samples))
-    design[0] = 1.0
+    design = np.ones((size, n_samples))
     for a in range(1, size):
         spin_row(spins, indices[first + a - 1], design[a])
     return design
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def _cells(i, spins, weights, indptr, indices, own, rows, cell):
-    """Design of the regression of spin i on its neighbours, by cells; own, rows, cell: as in `_in_cells`."""
-    design = _design(i, spins, len(weights), indptr, indices)
-    spin_row(spins, i, own)
-    rows_seen(own, design, weights, rows)
-    return into_cells(design, cell)
+def coefficients_of(i, indptr, fields, couplings, x):
+    """x: (1 + n_neighbours,), overwritten with the field and the couplings of spin i."""
+    x[0] = fields[i]
+    for a in range(1, len(x)):
+        x[a] = couplings[indptr[i] + a - 1]
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -185,7 +105,10 @@ def _in_cells(i, spins, weights, indptr, indices, own, rows, cell):
 
     own, rows, cell: (n_samples,), overwritten: the spin, weights of the rows with nothing missing, and the cell of each row
     """
-    cells = _cells(i, spins, weights, indptr, indices, own, rows, cell)
+    design = _design(i, spins, len(weights), indptr, indices)
+    spin_row(spins, i, own)
+    rows_seen(own, design, weights, rows)
+    cells = into_cells(design, cell)
     totals, sums = weights_and_sums(own, rows, cell, cells.shape[1])
     return totals, sums, cells
 
@@ -197,7 +120,7 @@ def refit(
     """Logistic regressions of the chosen spins, from the one at `start` to that at `stop`, on their neighbours.
 
     spins: as `spin_row` takes them     indptr, indices: neighbours, CSR     fields: (n_spins,)     couplings: like indices
-    ridges, unbiased: as `logistic` takes them; without bias couplings have next to no ridge
+    ridges: as `logistic` takes them     unbiased: whether to clear couplings of bias, with next to no ridge
     inverses: inverse Hessians, spin after spin, from `places` on     information: (n_spins,), sums of w (1 - m^2)
     seen: (n_spins,), weight of the rows with nothing missing
     All but what describes the problem is overwritten; where a fit without bias is not sound, with what it was on entry.
@@ -207,35 +130,44 @@ def refit(
         i = chosen[number]
         totals, sums, cells = _in_cells(i, spins, weights, indptr, indices, own, rows, cell)
         state, residual, curvature = np.empty_like(sums), np.empty_like(sums), np.empty_like(sums)
-        x = np.zeros(len(cells))
+        size, penalties, clearing = len(cells), np.empty(2), 1.0 if unbiased else 0.0
+        x, before, inverse = np.zeros(size), np.zeros(size), np.empty((size, size))
+        penalties[0], penalties[1] = ridges[0], _TRIFLE if unbiased else ridges[1]
         if unbiased:
-            x[0], x[1:] = fields[i], couplings[indptr[i] : indptr[i + 1]]
-            before, free = x.copy(), np.array([ridges[0], _TRIFLE])
-            hessian, last_step = logistic(sums, cells, totals, free, True, x, state, residual, curvature)
-            inverse = np.linalg.inv(hessian)
-            if len(x) == 1 or not _is_cleared(before, x, np.diag(inverse), last_step):
-                continue
-        else:
-            hessian, _ = logistic(sums, cells, totals, ridges, False, x, state, residual, curvature)
-            inverse = np.linalg.inv(hessian)
-        inverses[places[i] : places[i + 1]] = inverse.ravel()
-        fields[i], information[i], seen[i] = x[0], curvature.sum(), totals.sum()
-        couplings[indptr[i] : indptr[i + 1]] = x[1:]
+            coefficients_of(i, indptr, fields, couplings, x)
+            coefficients_of(i, indptr, fields, couplings, before)
+        factor, last_step = logistic(sums, cells, totals, penalties, clearing, x, state, residual, curvature)
+        if last_step < np.inf:
+            inverse_of_factor(factor, inverse)
+        if unbiased and not _is_cleared(before, x, inverse, last_step):
+            continue
+        information[i], seen[i], fields[i] = 0.0, 0.0, x[0]
+        for k in range(len(sums)):
+            information[i] += curvature[k]
+            seen[i] += totals[k]
+        for a in range(size):
+            for b in range(size):
+                inverses[places[i] + a * size + b] = inverse[a, b]
+        for a in range(1, size):
+            couplings[indptr[i] + a - 1] = x[a]
 
 
 @njit(cache=True, nogil=True, fastmath=False)
 def residuals_of(start, stop, chosen, spins, weights, indptr, indices, fields, couplings, residuals):
     """residuals[number] = w (s - m) of spin chosen[number], in the network as it is."""
     n_samples = len(weights)
-    own, rows, curvature = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
+    own, rows, field, curvature = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
     for number in range(start, stop):
         i = chosen[number]
         design = _design(i, spins, n_samples, indptr, indices)
         spin_row(spins, i, own)
         rows_seen(own, design, weights, rows)
         x = np.empty(len(design))
-        x[0], x[1:] = fields[i], couplings[indptr[i] : indptr[i + 1]]
-        _responses(rows * own, np.dot(x, design), rows, residuals[number], curvature)
+        coefficients_of(i, indptr, fields, couplings, x)
+        predict(x, design, field)
+        for k in range(n_samples):
+            own[k] *= rows[k]
+        responses(own, field, rows, residuals[number], curvature)
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -247,14 +179,19 @@ def fields_given(start, stop, spins, weights, indptr, indices, couplings, ridge,
     own, rows, cell = np.empty(len(weights)), np.empty(len(weights)), np.empty(len(weights), np.int64)
     for i in range(start, stop):
         totals, sums, cells = _in_cells(i, spins, weights, indptr, indices, own, rows, cell)
-        local, residual, curvature = np.zeros_like(sums), np.empty_like(sums), np.empty_like(sums)
-        for a in range(1, len(cells)):
-            local += couplings[indptr[i] + a - 1] * cells[a]
+        local, residual, curvature, x = np.empty_like(sums), np.empty_like(sums), np.empty_like(sums), np.empty(len(cells))
+        coefficients_of(i, indptr, fields, couplings, x)
+        predict(x, cells, local)
         for _ in range(_MOST_STEPS):
-            _responses(sums, local + fields[i], totals, residual, curvature)
-            step = (residual.sum() - ridge * fields[i]) / (curvature.sum() + ridge)
-            step = min(max(step, -1.0), 1.0)
+            responses(sums, local, totals, residual, curvature)
+            slope, bend = -ridge * fields[i], ridge
+            for k in range(len(sums)):
+                slope += residual[k]
+                bend += curvature[k]
+            step = min(max(slope / bend, -1.0), 1.0)
             fields[i] += step
+            for k in range(len(sums)):
+                local[k] += step
             if abs(step) < 1e-9:
                 break
 
@@ -313,20 +250,23 @@ def unexplained(chosen, correlations, indptr, indices, left):
     """
     for row in range(len(chosen)):
         first, size = indptr[chosen[row]], indptr[chosen[row] + 1] - indptr[chosen[row]]
-        left[row] = 1.0
-        if size == 0:
-            continue
-        near, part = np.empty((size, size)), np.empty((size, len(correlations)))
+        factor, part = np.empty((size, size)), np.empty((size, len(correlations)))
+        for j in range(len(correlations)):
+            left[row, j] = 1.0
         for a in range(size):
-            one = indices[first + a]
-            part[a] = correlations[one]
-            for b in range(size):
-                near[a, b] = correlations[one, indices[first + b]]
-            near[a, a] = 1.0 + 1e-6
-        explained = np.dot(np.linalg.inv(near), part)
-        for a in range(size):
+            for b in range(a):
+                factor[a, b] = correlations[indices[first + a], indices[first + b]]
+            factor[a, a] = 1.0 + 1e-6
+        factorize(factor, size)
+        for a in range(size):  # rows of L^-1 times correlations
             for j in range(len(correlations)):
-                left[row, j] -= explained[a, j] * part[a, j]
+                part[a, j] = correlations[indices[first + a], j]
+            for b in range(a):
+                for j in range(len(correlations)):
+                    part[a, j] -= factor[a, b] * part[b, j]
+            for j in range(len(correlations)):
+                part[a, j] /= factor[a, a]
+                left[row, j] -= part[a, j] * part[a, j]
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -339,23 +279,30 @@ def edge_errors(start, stop, edges, spins, weights, indptr, indices, fields, cou
     """
     own, rows, cell = np.empty(len(weights)), np.empty(len(weights)), np.empty(len(weights), np.int64)
     for e in range(start, stop):
-        influence, bound = np.zeros(len(weights)), 0.0
+        influence, bound, total = np.zeros(len(weights)), 0.0, 0.0
         for side in range(2):
             k = edges[e, side]
             i = np.searchsorted(indptr, k, side="right") - 1
             first, size = indptr[i], indptr[i + 1] - indptr[i] + 1
-            row = inverses[places[i] : places[i + 1]].reshape((size, size))[k - first + 1]
-            cells = _cells(i, spins, weights, indptr, indices, own, rows, cell)
-            field = fields[i] + np.dot(couplings[first : indptr[i + 1]], cells[1:])
-            _add_influence(own, rows, cell, 0.5 * np.dot(row, cells), np.tanh(field), influence)
-            bound += 0.5 * row[k - first + 1]
-        total = np.dot(weights, influence**2)  # a row of weight w is w samples
+            start_of_row = places[i] + (k - first + 1) * size
+            _, _, cells = _in_cells(i, spins, weights, indptr, indices, own, rows, cell)
+            x = np.empty(size)
+            field, levers = np.empty(cells.shape[1]), np.empty(cells.shape[1])
+            coefficients_of(i, indptr, fields, couplings, x)
+            predict(x, cells, field)
+            predict(inverses[start_of_row : start_of_row + size], cells, levers)
+            _add_influence(own, rows, cell, levers, field, influence)
+            bound += 0.5 * inverses[start_of_row + k - first + 1]
+        for k in range(len(weights)):
+            total += weights[k] * influence[k] * influence[k]  # a row of weight w is w samples
         errors[e] = np.sqrt(max(total, _LEAST_SHARED * bound))
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def _add_influence(own, rows, cell, levers, means, influence):
-    """influence: (n_samples,), grows by lever (s - m) in rows with nothing missing."""
+def _add_influence(own, rows, cell, levers, field, influence):
+    """influence: (n_samples,), grows by lever (s - tanh f) / 2 in rows with nothing missing; levers, field: (n_cells,)."""
+    for c in range(len(field)):
+        field[c] = np.tanh(field[c])
     for k in range(len(own)):
         if rows[k] > 0:
-            influence[k] += levers[cell[k]] * (own[k] - means[cell[k]])
+            influence[k] += 0.5 * levers[cell[k]] * (own[k] - field[cell[k]])

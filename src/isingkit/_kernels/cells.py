@@ -14,9 +14,11 @@ def into_cells(design, cell):
     """
     n, n_samples = len(design) - 1, len(cell)
     if n >= 40 or 1 << n > _ROOM * n_samples:
-        cell[:] = np.arange(n_samples)
+        for k in range(n_samples):
+            cell[k] = k
         return design
-    cell[:] = 0
+    for k in range(n_samples):
+        cell[k] = 0
     for a in range(n):
         for k in range(n_samples):
             cell[k] += np.int64(design[a + 1, k] > 0) << a
@@ -38,9 +40,8 @@ def into_cells(design, cell):
 @njit(cache=True, nogil=True, fastmath=False)
 def weights_and_sums(own, weights, cell, n_cells):
     """(n_cells,) both: sums of w and of w s over the samples of a cell."""
-    if n_cells == len(cell):
-        return weights.copy(), weights * own
-    table = np.zeros(2 * n_cells)
+    totals, sums = np.zeros(n_cells), np.zeros(n_cells)
     for k in range(len(cell)):
-        table[2 * cell[k] + np.int64(own[k] > 0)] += weights[k]
-    return table[::2] + table[1::2], table[1::2] - table[::2]
+        totals[cell[k]] += weights[k]
+        sums[cell[k]] += weights[k] * own[k]
+    return totals, sums

@@ -3,9 +3,11 @@
 import numpy as np
 from numba import njit
 
-from isingkit._kernels.auto import logistic, rows_seen
+from isingkit._kernels.auto import rows_seen
 from isingkit._kernels.cells import into_cells, weights_and_sums
 from isingkit._kernels.elementary import exp, log
+from isingkit._kernels.estimators import substitute
+from isingkit._kernels.logistic import logistic, predict, project
 from isingkit._kernels.sources import spin_row
 
 _STEPS = 60  # of Newton's method, or halvings
@@ -65,7 +67,10 @@ def tail(first, second, lever, other, weights, score, variance):
     if abs(plain) < SMALL:
         return plain
     sign = 1.0 if score > 0 else -1.0
-    reach = 40.0 / (2 + np.abs(lever).max() + np.abs(other).max())
+    largest, widest = 0.0, 0.0
+    for k in range(len(lever)):
+        largest, widest = max(largest, abs(lever[k])), max(widest, abs(other[k]))
+    reach = 40.0 / (2 + largest + widest)
     low, high = 0.0, min(size / variance, reach)
     slope, bend = _tilted(first, second, lever, other, weights, sign * high)
     while sign * slope < size and high < reach:
@@ -104,79 +109,74 @@ def _score(r, q, first, second, lever, other, weights):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def _given(i, j, rival, spins, weights, indptr, indices, ridges, fields, couplings, means, residual, seen, cell):
-    """The regression of spin i on its neighbours but j, and on a rival of j (or none: -1): design of cells, inverse Hessian,
-    1 - m^2 in each cell, and information.
+    """The regression of spin i on its neighbours but j, and on a rival of j (or none: -1): design of cells, Cholesky factor of the
+    Hessian, 1 - m^2 in each cell, and information.
 
     means, residual: (n_samples,), overwritten with m and s - m; 1 and 0 in rows that lack s_i or one of its neighbours
     seen, cell: (n_samples,), overwritten with the weights of the other rows, and their cells
     """
     n_samples, size = len(weights), 1
-    most = indptr[i + 1] - indptr[i] + 2
-    design, x = np.empty((most, n_samples)), np.zeros(most)
-    design[0], x[0] = 1.0, fields[i]
+    for k in range(indptr[i], indptr[i + 1]):
+        size += indices[k] != j
+    size += rival >= 0
+    design, x, own = np.ones((size, n_samples)), np.zeros(size), np.empty(n_samples)
+    x[0], place = fields[i], 1
     for k in range(indptr[i], indptr[i + 1]):
         if indices[k] != j:
-            spin_row(spins, indices[k], design[size])
-            x[size] = couplings[k]
-            size += 1
+            spin_row(spins, indices[k], design[place])
+            x[place] = couplings[k]
+            place += 1
     if rival >= 0:
-        spin_row(spins, rival, design[size])
-        size += 1
-    own = np.empty(n_samples)
+        spin_row(spins, rival, design[place])
     spin_row(spins, i, own)
-    rows_seen(own, design[:size], weights, seen)
-    cells = into_cells(design[:size], cell)
+    rows_seen(own, design, weights, seen)
+    cells = into_cells(design, cell)
     totals, sums = weights_and_sums(own, seen, cell, cells.shape[1])
-    field, left, curvature = np.empty_like(sums), np.empty_like(sums), np.empty_like(sums)
-    hessian, _ = logistic(sums, cells, totals, ridges, False, x[:size], field, left, curvature)
-    of_cells = np.tanh(field)
+    field, left, slack = np.empty_like(sums), np.empty_like(sums), np.empty_like(sums)
+    factor, _ = logistic(sums, cells, totals, ridges, 0.0, x, field, left, slack)
+    information = 0.0
+    for c in range(len(sums)):
+        information += slack[c]
+        field[c] = np.tanh(field[c])
+        slack[c] = 1 - field[c] * field[c]
     for k in range(n_samples):
-        means[k] = of_cells[cell[k]] if seen[k] > 0 else 1.0
+        means[k] = field[cell[k]] if seen[k] > 0 else 1.0
         residual[k] = own[k] - means[k] if seen[k] > 0 else 0.0
-    return cells, np.linalg.inv(hessian), 1 - of_cells**2, curvature.sum()
+    return cells, factor, slack, information
 
 
 @njit(cache=True, nogil=True, fastmath=False)
 def alike(start, stop, pairs, spins, weights, found):
     """found[p] = whether the spins of pairs[p] are so strongly correlated that no data can tell them apart."""
-    total, first, second = weights.sum(), np.empty(len(weights)), np.empty(len(weights))
+    first, second = np.empty(len(weights)), np.empty(len(weights))
     for p in range(start, stop):
         spin_row(spins, pairs[p, 0], first)
         spin_row(spins, pairs[p, 1], second)
-        mean, other = np.dot(weights, first) / total, np.dot(weights, second) / total
-        covariance = np.dot(weights, first * second) / total - mean * other
+        total, mean, other, product = 0.0, 0.0, 0.0, 0.0
+        for k in range(len(weights)):
+            total += weights[k]
+            mean += weights[k] * first[k]
+            other += weights[k] * second[k]
+            product += weights[k] * first[k] * second[k]
+        mean, other = mean / total, other / total
+        covariance = product / total - mean * other
         found[p] = covariance**2 > _ALIKE**2 * (1 - mean**2) * (1 - other**2)
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def _cleared(wanted, seen, cell, cells, inverse, slack):
-    """`wanted`, (n_samples,), without what a regression could have made of it; slack: (n_cells,), 1 - m^2."""
-    sums = np.zeros(cells.shape[1])
+def _clear(wanted, both, seen, cell, cells, factor, slack, lever):
+    """lever: (n_samples,), overwritten with `wanted`, 0 in rows not seen by both, less what a regression could have made of it."""
+    made, x = np.zeros(cells.shape[1]), np.empty(len(cells))
     for k in range(len(cell)):
-        sums[cell[k]] += seen[k] * wanted[k]
-    made, left = np.dot(np.dot(inverse, np.dot(cells, slack * sums)), cells), np.empty(len(cell))
+        lever[k] = wanted[k] if both[k] else 0.0
+        made[cell[k]] += seen[k] * lever[k]
+    for c in range(len(made)):
+        made[c] *= slack[c]
+    project(cells, made, x)
+    substitute(factor, x, len(x))
+    predict(x, cells, made)
     for k in range(len(cell)):
-        left[k] = wanted[k] - made[cell[k]]
-    return left
-
-
-@njit(cache=True, nogil=True, fastmath=False)
-def _deviate(i, j, first, second, spins, weights, indptr, indices, ridges, fields, couplings, means, residuals):
-    """Signed normal deviate of one coupling given neighbours and rivals of both spins; and the information of both regressions."""
-    n_samples = len(weights)
-    fit = (spins, weights, indptr, indices, ridges, fields, couplings)
-    seen, cell = np.empty((2, n_samples)), np.empty((2, n_samples), np.int64)
-    one = _given(i, j, first, *fit, means[0], residuals[0], seen[0], cell[0])
-    two = _given(j, i, second, *fit, means[1], residuals[1], seen[1], cell[1])
-    both = (seen[0] > 0) & (seen[1] > 0)
-    lever = _cleared(np.where(both, means[1], 0.0), seen[0], cell[0], one[0], one[1], one[2])
-    other = _cleared(np.where(both, means[0], 0.0), seen[1], cell[1], two[0], two[1], two[2])
-    spent = (len(one[0]) + 1) / max(seen[0].sum(), 1.0) + (len(two[0]) + 1) / max(seen[1].sum(), 1.0)
-    score, variance = _score(residuals[0], residuals[1], means[0], means[1], lever, other, weights)
-    deviate = 0.0
-    if variance > 1e-6:
-        deviate = np.sqrt(max(1 - spent / 2, 0.1)) * tail(means[0], means[1], lever, other, weights, score, variance)
-    return deviate, one[3], two[3]
+        lever[k] -= made[cell[k]]
 
 
 @njit(cache=True, nogil=True, fastmath=False)
@@ -191,10 +191,29 @@ def test_couplings(
     deviates: (n_pairs,)     residuals: (n_pairs, 2, n_samples), w (s - m) of both     information: (n_pairs, 2), sums of
     w (1 - m^2)     overwritten
     """
-    means, left = np.empty((2, len(weights))), np.empty((2, len(weights)))
+    n_samples = len(weights)
+    means, left, seen, levers = (
+        np.empty((2, n_samples)),
+        np.empty((2, n_samples)),
+        np.empty((2, n_samples)),
+        np.empty((2, n_samples)),
+    )
+    cell, both, totals = np.empty((2, n_samples), np.int64), np.empty(n_samples, np.bool_), np.empty(2)
     fit = (spins, weights, indptr, indices, ridges, fields, couplings)
     for p in range(start, stop):
-        ends = (pairs[p, 0], pairs[p, 1], rivals[p, 0], rivals[p, 1])
-        deviates[p], information[p, 0], information[p, 1] = _deviate(*ends, *fit, means, left)
-        for side in range(2):
-            residuals[p, side] = weights * left[side]
+        i, j = pairs[p, 0], pairs[p, 1]
+        mine, factor, slack, information[p, 0] = _given(i, j, rivals[p, 0], *fit, means[0], left[0], seen[0], cell[0])
+        others, other_factor, other_slack, information[p, 1] = _given(j, i, rivals[p, 1], *fit, means[1], left[1], seen[1], cell[1])
+        totals[0], totals[1], deviates[p] = 0.0, 0.0, 0.0
+        for k in range(n_samples):
+            both[k] = seen[0, k] > 0 and seen[1, k] > 0
+            for side in range(2):
+                totals[side] += seen[side, k]
+                residuals[p, side, k] = weights[k] * left[side, k]
+        _clear(means[1], both, seen[0], cell[0], mine, factor, slack, levers[0])
+        _clear(means[0], both, seen[1], cell[1], others, other_factor, other_slack, levers[1])
+        score, variance = _score(left[0], left[1], means[0], means[1], levers[0], levers[1], weights)
+        if variance > 1e-6:
+            spent = (len(mine) + 1) / max(totals[0], 1.0) + (len(others) + 1) / max(totals[1], 1.0)
+            deviate = tail(means[0], means[1], levers[0], levers[1], weights, score, variance)
+            deviates[p] = np.sqrt(max(1 - spent / 2, 0.1)) * deviate

@@ -106,10 +106,10 @@ def edges(start, stop, estimates, threshold, rule):
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def solve(factor, x, size):
-    """Solve G x = b by Cholesky factors, L L' = G, in place: x is b on entry. False where G is as good as singular.
+def factorize(factor, size):
+    """Cholesky factor of G, in place: at least (size, size), G in the lower triangle on entry, L on exit, L L' = G.
 
-    factor: at least (size, size), G in the lower triangle on entry, L on exit
+    False where G is as good as singular.
     """
     for a in range(size):
         row = factor[a]
@@ -126,15 +126,30 @@ def solve(factor, x, size):
         if not left > 1e-10 * whole:  # what the earlier unknowns leave unexplained of this one
             return False
         row[a] = np.sqrt(left)
+    return True
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def substitute(factor, x, size):
+    """Solve L L' x = b in place: x is b on entry."""
+    for a in range(size):
         dot = x[a]
         for k in range(a):
-            dot -= row[k] * x[k]
-        x[a] = dot / row[a]
+            dot -= factor[a, k] * x[k]
+        x[a] = dot / factor[a, a]
     for a in range(size - 1, -1, -1):
         dot = x[a]
         for k in range(a + 1, size):
             dot -= factor[k, a] * x[k]
         x[a] = dot / factor[a, a]
+
+
+@njit(cache=True, nogil=True, fastmath=False)
+def solve(factor, x, size):
+    """Solve G x = b by Cholesky factors, in place: x is b on entry, `factor` as in `factorize`. False if as good as singular."""
+    if not factorize(factor, size):
+        return False
+    substitute(factor, x, size)
     return True
 
 
@@ -198,7 +213,8 @@ def regressions_on_candidates(start, stop, source, indptr, indices, most, trifle
             x[a] = covariance(source, chosen[a], i)
         if not solve(factor, x, size):
             return i
-        estimates[indptr[i] : indptr[i + 1]] = x[:size]
+        for a in range(size):
+            estimates[indptr[i] + a] = x[a]
     return -1
 
 

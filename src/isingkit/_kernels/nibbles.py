@@ -87,7 +87,8 @@ def split(start, stop, words, first_word, last_word, n_steps, nibbles, spin_sums
                         ahead[k, j] = words[first + j, first_word + w + k]
                         up += popcount(ahead[k, j])
                     spin_sums[first + j] += 2 * np.int64(up)
-            column[:] = ahead[w % AHEAD]
+            for j in range(COLUMNS):
+                column[j] = ahead[w % AHEAD, j]
             for t in range(16):
                 row = nibbles[block, 16 * w + t]
                 for j in range(COLUMNS):

@@ -20,7 +20,8 @@ def _spin_row(spins, i, out):
     if spins.dtype != types.uint64:
 
         def from_matrix(spins, i, out):
-            out[:] = spins[i]
+            for m in range(len(out)):
+                out[m] = spins[i, m]
 
         return from_matrix
 
