@@ -92,7 +92,7 @@ def _design(i, spins, n_samples, indptr, indices):
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def coefficients_of(i, indptr, fields, couplings, x):
+def _coefficients_of(i, indptr, fields, couplings, x):
     """x: (1 + n_neighbours,), overwritten with the field and the couplings of spin i."""
     x[0] = fields[i]
     for a in range(1, len(x)):
@@ -131,14 +131,13 @@ def refit(
         totals, sums, cells = _in_cells(i, spins, weights, indptr, indices, own, rows, cell)
         state, residual, curvature = np.empty_like(sums), np.empty_like(sums), np.empty_like(sums)
         size, penalties, clearing = len(cells), np.empty(2), 1.0 if unbiased else 0.0
-        x, before, inverse = np.zeros(size), np.zeros(size), np.empty((size, size))
+        x, inverse = np.zeros(size), np.empty((size, size))
         penalties[0], penalties[1] = ridges[0], _TRIFLE if unbiased else ridges[1]
         if unbiased:
-            coefficients_of(i, indptr, fields, couplings, x)
-            coefficients_of(i, indptr, fields, couplings, before)
+            _coefficients_of(i, indptr, fields, couplings, x)
+        before = x.copy()
         factor, last_step = logistic(sums, cells, totals, penalties, clearing, x, state, residual, curvature)
-        if last_step < np.inf:
-            inverse_of_factor(factor, inverse)
+        inverse_of_factor(factor, inverse)
         if unbiased and not _is_cleared(before, x, inverse, last_step):
             continue
         information[i], seen[i], fields[i] = 0.0, 0.0, x[0]
@@ -163,7 +162,7 @@ def residuals_of(start, stop, chosen, spins, weights, indptr, indices, fields, c
         spin_row(spins, i, own)
         rows_seen(own, design, weights, rows)
         x = np.empty(len(design))
-        coefficients_of(i, indptr, fields, couplings, x)
+        _coefficients_of(i, indptr, fields, couplings, x)
         predict(x, design, field)
         for k in range(n_samples):
             own[k] *= rows[k]
@@ -180,7 +179,7 @@ def fields_given(start, stop, spins, weights, indptr, indices, couplings, ridge,
     for i in range(start, stop):
         totals, sums, cells = _in_cells(i, spins, weights, indptr, indices, own, rows, cell)
         local, residual, curvature, x = np.empty_like(sums), np.empty_like(sums), np.empty_like(sums), np.empty(len(cells))
-        coefficients_of(i, indptr, fields, couplings, x)
+        _coefficients_of(i, indptr, fields, couplings, x)
         predict(x, cells, local)
         for _ in range(_MOST_STEPS):
             responses(sums, local, totals, residual, curvature)
@@ -257,7 +256,8 @@ def unexplained(chosen, correlations, indptr, indices, left):
             for b in range(a):
                 factor[a, b] = correlations[indices[first + a], indices[first + b]]
             factor[a, a] = 1.0 + 1e-6
-        factorize(factor, size)
+        if not factorize(factor, size):  # correlations over different rows may contradict: as if nothing were explained
+            continue
         for a in range(size):  # rows of L^-1 times correlations
             for j in range(len(correlations)):
                 part[a, j] = correlations[indices[first + a], j]
@@ -288,7 +288,7 @@ def edge_errors(start, stop, edges, spins, weights, indptr, indices, fields, cou
             _, _, cells = _in_cells(i, spins, weights, indptr, indices, own, rows, cell)
             x = np.empty(size)
             field, levers = np.empty(cells.shape[1]), np.empty(cells.shape[1])
-            coefficients_of(i, indptr, fields, couplings, x)
+            _coefficients_of(i, indptr, fields, couplings, x)
             predict(x, cells, field)
             predict(inverses[start_of_row : start_of_row + size], cells, levers)
             _add_influence(own, rows, cell, levers, field, influence)

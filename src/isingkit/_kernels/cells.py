@@ -1,4 +1,4 @@
-"""Cells: samples in which the neighbours of a spin are all alike, taken together, for regressions cost by the cell."""
+"""Cells: samples in which the neighbours of a spin are all alike, taken together: regressions then cost by the cell."""
 
 import numpy as np
 from numba import njit

@@ -8,6 +8,9 @@ from isingkit._kernels.estimators import factorize, substitute
 
 _STEPS = 30
 SHORT = 1e-4  # step of Newton's method after which the next would be about its square
+_LEAST = (
+    1e-9  # ridge of steps, in units of the Hessian's diagonal, for so many samples that the ridge itself is nothing beside them
+)
 _BY_HAND = 24  # rows of a design, below which half a matrix is quicker than a whole one by BLAS
 
 
@@ -102,9 +105,8 @@ def logistic(sums, design, weights, ridges, clearing, x, field, residual, curvat
         else:
             _multiply(room, design, factor)
         for a in range(size):
-            factor[a, a] += ridges[min(a, 1)]
-        if not factorize(factor, size):  # the ridge is nothing beside so many samples
-            return factor, np.inf
+            factor[a, a] += max(ridges[min(a, 1)], _LEAST * factor[a, a])
+        factorize(factor, size)
         if clearing > 0:
             _clear_of_bias(design, factor, field, curvature, residual, room, parts)
         project(design, residual, change)
