@@ -77,6 +77,10 @@ def test_the_contents_are_the_numbers_of_the_fit(planted):
     assert len(found.edges) == fit.model_.n_edges
     for edge in found.edges:
         assert edge["coupling"] == couplings[edge["source"], edge["target"]]
+    place = {(row["source"], row["target"]): ends for row, ends in zip(fit.edges_, fit.intervals_, strict=True)}
+    names = [spin["name"] for spin in found.spins]
+    for edge in found.edges:
+        np.testing.assert_array_equal([edge["low"], edge["high"]], place[names[edge["source"]], names[edge["target"]]])
     sizes = [abs(edge["coupling"]) for edge in found.edges]
     assert sizes == sorted(sizes, reverse=True)
     assert {one["check"] for one in found.diagnostics} == {one.check for one in fit.diagnostics_}

@@ -147,8 +147,8 @@ def planted(kind: str, ratio: float, seed: int) -> list[Row]:
     samples = ik.sample(truth, round(200 * ratio), random_state=1000 + seed, n_jobs=1)
     fit = auto(level=0.1).fit(samples)
     couplings, place = truth.couplings.toarray(), {name: i for i, name in enumerate(truth.names)}
-    edges = [(one, couplings[place[one["source"]], place[one["target"]]]) for one in fit.edges_]
-    held = [abs(one["coupling"] - true) < 1.96 * one["std_error"] for one, true in edges if true]
+    true = [couplings[place[one["source"]], place[one["target"]]] for one in fit.edges_]
+    held = [low <= value <= high for (low, high), value in zip(fit.intervals_, true, strict=True) if value]
     found = row("calibration", f"{kind}, N=200, M/N={ratio:g}", seed, "auto, fdr 0.1", fit.model_, truth)
     known = intervals_of_refit(samples, couplings)
     return [found | {"intervals": len(held), "held": int(sum(held)), "all": len(known), "held_of_all": int(sum(known))}]

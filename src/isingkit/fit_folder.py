@@ -20,6 +20,7 @@ from isingkit.exceptions import FolderExistsError
 from isingkit.model import EDGE_COLUMNS, IsingModel
 from isingkit.packing import PackedSpins, fingerprint
 
+_KNOWN = (*EDGE_COLUMNS[3:], "low", "high")  # of an edge, besides its coupling
 _NO_MATTER = ("checkpoint", "n_jobs", "progress")  # to the answer
 
 
@@ -28,7 +29,7 @@ class Fit:
     """A fitted model and all that should be known of it."""
 
     model: IsingModel
-    edges: tuple[dict[str, Any], ...]  # with EDGE_COLUMNS, strongest first; None where the method gives none
+    edges: tuple[dict[str, Any], ...]  # with EDGE_COLUMNS, low and high, strongest first; None where the method gives none
     facts: "Facts"
     diagnostics: tuple[dict[str, Any], ...] = ()  # check, words, serious; of method auto
 
@@ -63,7 +64,8 @@ def fit_of(estimator: Any, packed: PackedSpins, method: str, seed: int | None, w
     )  # fmt: skip
     checks = [(one.check, one.words, one.serious) for one in getattr(estimator, "diagnostics_", ())]
     diagnostics = tuple({"check": check, "words": words, "serious": bool(serious)} for check, words, serious in checks)
-    return Fit(model, tuple(edge_rows(model, getattr(estimator, "edges_", ()))), facts, diagnostics)
+    judged = getattr(estimator, "edges_", ()), getattr(estimator, "intervals_", ())
+    return Fit(model, tuple(edge_rows(model, *judged)), facts, diagnostics)
 
 
 def write_fit(fit: Fit, report: str, folder: Path, *, force: bool = False) -> None:
@@ -74,7 +76,7 @@ def write_fit(fit: Fit, report: str, folder: Path, *, force: bool = False) -> No
     try:
         fit.model.save(temporary / "model.npz")
         with replacing(temporary / "edges.csv") as path, open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, EDGE_COLUMNS)
+            writer = csv.DictWriter(file, EDGE_COLUMNS, extrasaction="ignore")
             writer.writeheader()
             writer.writerows(fit.edges)
         with replacing(temporary / "fit.json") as path:
@@ -121,16 +123,19 @@ def require_free(folder: Path, force: bool) -> None:
         raise OSError(error.errno, told, str(folder)) from None
 
 
-def edge_rows(model: IsingModel, judged_edges: Any = ()) -> list[dict[str, Any]]:
-    """Edges with EDGE_COLUMNS, strongest first, and what is known of them; None where nothing is."""
-    known = {(row["source"], row["target"]): row for row in judged_edges}
+def edge_rows(model: IsingModel, judged_edges: Any = (), intervals: Any = ()) -> list[dict[str, Any]]:
+    """Edges with EDGE_COLUMNS, low and high, strongest first, and what is known of them; None where nothing is."""
+    known = {
+        (row["source"], row["target"]): [*(row[name] for name in EDGE_COLUMNS[3:]), *ends]
+        for row, ends in zip(judged_edges, intervals, strict=True)
+    }
+    unknown = [math.nan] * len(_KNOWN)
     rows = []
     for edge in model.edges():
-        judged = known.get((edge["source"], edge["target"]))
         row: dict[str, Any] = {"source": str(edge["source"]), "target": str(edge["target"]), "coupling": float(edge["coupling"])}
-        for name in EDGE_COLUMNS[3:]:
-            value = math.nan if judged is None else float(judged[name])
-            row[name] = None if math.isnan(value) else value
+        judged = known.get((edge["source"], edge["target"]), unknown)
+        for name, value in zip(_KNOWN, judged, strict=True):
+            row[name] = None if math.isnan(value) else float(value)
         rows.append(row)
     return rows
 

@@ -13,6 +13,7 @@ from isingkit._kernels.threads import one_blas_thread, spread
 from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.bits import Bits, bits_of, goes_by_bits
 from isingkit.estimators.diagnostics import Evidence, diagnose
+from isingkit.estimators.intervals import intervals_of_found
 from isingkit.estimators.judge import Judged, deviate_of_an_edge, deviate_to_look_at, settle
 from isingkit.estimators.mean_field import bethe_couplings, bethe_pulls
 from isingkit.estimators.network import Network
@@ -71,8 +72,11 @@ class AutoIsing(IsingEstimator):
     edges_
         Structured array, surest first: source, target, coupling, std_error, z, p_value, q_value. p-values are those of single
         tests; q-values count all pairs, by their weights.
+    intervals_
+        (n_edges, 2) array: between what values each coupling of `edges_` is, with 95 percent confidence, given that the edge was
+        found. Of edges that hardly passed they reach further down than up, for these may have been lucky.
     rejected_
-        The same of the candidates that are no edges, and of other pairs that came near it, with the coupling they would have had,
+        Like `edges_`, the candidates that are no edges, and other pairs that came near it, with the coupling they would have had,
         to first order.
     diagnostics_
         What was looked at to tell whether the result can be trusted, each with `check`, `value`, `limit`, `serious` and `words`.
@@ -149,13 +153,15 @@ class AutoIsing(IsingEstimator):
             values, intercepts = closed_form(refitted, self.refit)
         estimates = network.directed(values)
         told = errors if self.refit == "pseudolikelihood" else np.full(len(errors), np.nan)
-        self._report(network, judged, network.undirected_of(values), told)
-        weight = float(np.median(judged.weights[judged.inside])) if len(network.pairs) else 1.0
+        inside = judged.weights[judged.inside]  # of network.pairs
+        usual = np.median(inside) if len(inside) else 1.0
         n_changing = int(normal.changes.sum())
-        needed = float(deviate_of_an_edge(n_changing, len(network.pairs), self.level, self.control, weight))
+        needed = deviate_of_an_edge(n_changing, len(inside), self.level, self.control, np.append(inside, usual))
+        margins = network.margins(network.pairs, needed[:-1])
+        self._report(network, judged, network.undirected_of(values), told, margins)
         by_bethe = np.where(square < 0, 0.0, by_bethe)
         seen = Evidence(
-            network, couplings, errors, by_bethe, self.edges_["z"], needed, self.candidates_, self.elimination_.survivors
+            network, couplings, errors, by_bethe, self.edges_["z"], float(needed[-1]), self.candidates_, self.elimination_.survivors
         )
         self.diagnostics_ = diagnose(seen)
         if self.fit_fields:
@@ -253,6 +259,8 @@ class AutoIsing(IsingEstimator):
             for k in np.flatnonzero((table["source"] == names[i]) & (table["target"] == names[j])):
                 row = table[k]
                 error = "" if np.isnan(row["std_error"]) else f" +- {row['std_error']:.3f}"
+                if error and table is self.edges_:
+                    error += "; 95 percent interval {:+.3f} to {:+.3f}".format(*self.intervals_[k])
                 lines.append(f"refit      coupling {row['coupling']:+.3f}{error}")
                 lines.append(f"judge      z = {row['z']:+.2f}, p = {row['p_value']:.2g}, q = {row['q_value']:.2g}")
                 lines.append(f"degrees    other neighbours of both give it a weight of {weights[k]:.2g}; 1 is usual")
@@ -281,7 +289,7 @@ class AutoIsing(IsingEstimator):
     def _fields(self, couplings: Any, means: Matrix) -> Matrix:
         return super()._fields(couplings, means) if self.refit == "linear" and self.fit_fields else np.asarray(self.intercepts_)
 
-    def _report(self, network: Network, judged: Judged, couplings: Matrix, errors: Matrix) -> None:
+    def _report(self, network: Network, judged: Judged, couplings: Matrix, errors: Matrix, margins: Matrix) -> None:
         labels = np.array(network.normal.names, dtype=np.str_)
         columns: list[tuple[str, Any]] = [(name, labels.dtype) for name in ("source", "target")]
         columns += [(name, np.float64) for name in ("coupling", "std_error", "z", "p_value", "q_value")]
@@ -299,6 +307,7 @@ class AutoIsing(IsingEstimator):
                 place = np.searchsorted(network.keys(network.pairs), network.keys(pairs))
                 table["coupling"], table["std_error"] = couplings[place], errors[place]
                 self.edges_ = table
+                self.intervals_ = intervals_of_found(table["coupling"], table["std_error"], margins[place])
             else:
                 scale = np.sqrt(network.information)
                 table["std_error"] = 2 / (scale[pairs[:, 0]] + scale[pairs[:, 1]])

@@ -194,25 +194,48 @@ class Network:
         forth, back = (np.asarray(table[pairs[:, a], pairs[:, 1 - a]]).ravel() for a in (0, 1))
         return np.where(forth * back > 0, np.sign(forth) * np.minimum(np.abs(forth), np.abs(back)), 0.0)
 
+    @property
+    def _portion(self) -> int:
+        """Pairs whose residuals are held at a time."""
+        return max(16, min(_PORTION, _ROOM // max(len(self.shares), 1)))
+
     def _tested(self, pairs: Pairs, needed: Matrix) -> Matrix:
         """Deviates by a close look, a portion of pairs at a time. Those below `needed` do not matter.
 
         Where another spin would serve the regression of i nearly as well as j, it may be the true neighbour, and j may only be near
         it: the coupling must hold given that rival, too.
         """
-        found, size = np.zeros(len(pairs)), max(16, min(_PORTION, _ROOM // max(len(self.shares), 1)))
+        found, size = np.zeros(len(pairs)), self._portion
         with self._bar(len(pairs), "testing pairs", " pairs") as bar, one_blas_thread():
             for start in range(0, len(pairs), size):
                 some, none = pairs[start : start + size], np.full((min(size, len(pairs) - start), 2), -1)
                 alone, residuals, information = self._given(some, none)
                 passing = np.flatnonzero(np.abs(alone) > needed[start : start + size])
-                rivals = self._rivals(some[passing], alone[passing], residuals[passing], information[passing])
+                rivals, _ = self._rivals(some[passing], alone[passing], residuals[passing], information[passing])
                 has = (rivals >= 0).any(axis=1)
                 passing, rivals = passing[has], rivals[has]
                 sign, given = np.sign(alone[passing]), self._given(some[passing], rivals)[0]
                 alone[passing] = sign * np.minimum(np.abs(alone[passing]), np.maximum(sign * given, 0.0))
                 found[start : start + size] = alone
                 bar.update(len(some))
+        return found
+
+    def margins(self, pairs: Pairs, needed: Matrix) -> Matrix:
+        """By how much deviates of edges could be less, and these be edges still; infinite where they are clear.
+
+        A rival that is too weak to count would count if the edge were weaker: then it would have to pass given that, too.
+        """
+        found, size = np.full(len(pairs), np.inf), self._portion
+        unclear = np.flatnonzero(np.abs(self._clear(pairs)) < _CLEAR)
+        with one_blas_thread():
+            for start in range(0, len(unclear), size):
+                some = unclear[start : start + size]
+                alone, residuals, information = self._given(pairs[some], np.full((len(some), 2), -1))
+                rivals, strengths = self._rivals(pairs[some], needed[some], residuals, information)
+                given = np.sign(alone) * self._given(pairs[some], rivals)[0]
+                lost = np.clip(np.abs(alone) - given, 0.0, np.abs(alone))
+                cut = np.maximum(needed[some], np.minimum(strengths.max(axis=1) + _NEARLY, needed[some] + lost))
+                found[some] = np.maximum(np.abs(alone) - cut, 0.0)
         return found
 
     def _given(self, pairs: Pairs, rivals: NDArray[np.int64]) -> tuple[Matrix, Matrix, Matrix]:
@@ -224,10 +247,11 @@ class Network:
         spread(coupling_tests.test_couplings, len(pairs), pairs, rivals, *fixed, *out, chunk=16, n_jobs=self.n_jobs)
         return deviates, residuals, information
 
-    def _rivals(self, pairs: Pairs, deviates: Matrix, residuals: Matrix, information: Matrix) -> NDArray[np.int64]:
+    def _rivals(self, pairs: Pairs, deviates: Matrix, residuals: Matrix, information: Matrix) -> tuple[NDArray[np.int64], Matrix]:
         """(n_pairs, 2): for each spin of a pair the one that would serve it best instead of the other, nearly as well; or -1.
 
-        Spins that are nearly the same as the other are none: the data cannot tell them apart.
+        And the deviates of these; 0 where there is none. Spins that are nearly the same as the other are none: the data cannot
+        tell them apart.
         """
         sides, own = np.repeat(np.arange(len(pairs)), 2), pairs.ravel()  # row 2p + a: spin a of pair p
         other = pairs[:, ::-1].ravel()
@@ -238,14 +262,14 @@ class Network:
             np.concatenate([own, other, self.indices[ranges(self.indptr[:-1][own], degrees)]]),
         )
         least = np.maximum(np.abs(deviates) - _NEARLY, coupling_tests.SMALL)[sides]
-        least = least * np.sqrt(np.maximum(information.ravel(), 1e-9))
-        best = self.outlook.strongest(self, residuals.reshape(len(own), len(self.shares)), least, barred)
+        scale = np.sqrt(np.maximum(information.ravel(), 1e-9))
+        best, sums = self.outlook.strongest(self, residuals.reshape(len(own), len(self.shares)), least * scale, barred)
         there = np.flatnonzero(best >= 0)
         same = np.zeros(len(there), dtype=np.bool_)
         both = np.column_stack([best[there], other[there]])
         spread(coupling_tests.alike, len(there), both, self.spins, self.shares, same, chunk=64, n_jobs=self.n_jobs)
         best[there[same]] = -1
-        return best.reshape(-1, 2)
+        return best.reshape(-1, 2), np.where(best < 0, 0.0, sums / scale).reshape(-1, 2)
 
     def undirected(self) -> tuple[Matrix, Matrix]:
         """Couplings of the pairs, means of both directions, and their standard errors."""

@@ -41,7 +41,9 @@ class Outlook(Protocol):
     def update(self, network: Regressions, chosen: Integers, residuals: Matrix) -> None: ...
     def suspects(self, network: Regressions, chosen: Integers) -> Integers: ...
     def rough(self, network: Regressions, pairs: Integers) -> Matrix: ...
-    def strongest(self, network: Regressions, rows: Matrix, least: Matrix, barred: tuple[Integers, Integers]) -> Integers: ...
+    def strongest(
+        self, network: Regressions, rows: Matrix, least: Matrix, barred: tuple[Integers, Integers]
+    ) -> tuple[Integers, Matrix]: ...
     def leftover(self, network: Regressions, some: Integers) -> NDArray[np.floating]: ...
 
 
@@ -82,12 +84,14 @@ class AllPairs:
         """Means of both directions."""
         return np.asarray((self.scores[tuple(pairs.T)] + self.scores[tuple(pairs.T[::-1])]) / 2, dtype=np.float64)
 
-    def strongest(self, network: Regressions, rows: Matrix, least: Matrix, barred: tuple[Integers, Integers]) -> Integers:
-        """For each row the spin, of those not barred, of the largest |sum of row times spin|, if above `least`; else -1."""
+    def strongest(
+        self, network: Regressions, rows: Matrix, least: Matrix, barred: tuple[Integers, Integers]
+    ) -> tuple[Integers, Matrix]:
+        """For each row the spin not barred of the largest |sum of row times spin|, if above `least`, else -1; and that sum."""
         sizes = np.abs(rows.astype(np.float32) @ self.single.T)
         sizes[barred] = 0.0
         largest = sizes.max(axis=1, initial=0.0)
-        return np.where(largest > least, np.argmax(sizes >= _AS_LARGE * largest[:, None], axis=1), -1)
+        return np.where(largest > least, np.argmax(sizes >= _AS_LARGE * largest[:, None], axis=1), -1), largest
 
     def leftover(self, network: Regressions, some: Integers) -> NDArray[np.floating]:
         """Deviates of all pairs of some spins."""
@@ -148,8 +152,10 @@ class OutstandingPairs:
             scores[here] = self._scores(network, some, network.residuals_of(some), places)
         return np.asarray((scores[: len(pairs)] + scores[len(pairs) :]) / 2)
 
-    def strongest(self, network: Regressions, rows: Matrix, least: Matrix, barred: tuple[Integers, Integers]) -> Integers:
-        """For each row the spin, of those not barred, of the largest |sum of row times spin|, if above `least`; else -1."""
+    def strongest(
+        self, network: Regressions, rows: Matrix, least: Matrix, barred: tuple[Integers, Integers]
+    ) -> tuple[Integers, Matrix]:
+        """For each row the spin not barred of the largest |sum of row times spin|, if above `least`, else -1; and that sum."""
         n_spins = self.bits.n_spins
         of_rows, of_spins = np.stack([1 / least, np.zeros(len(rows))]), np.ones((2, n_spins))
         found, sums = self.bits.large_sums(rows, 1 - 1e-6, of_rows, of_spins, n_jobs=network.n_jobs)
@@ -159,7 +165,7 @@ class OutstandingPairs:
         np.maximum.at(largest, found[:, 0], sizes)
         row, spin = found[sizes >= _AS_LARGE * largest[found[:, 0]]].T
         np.minimum.at(best, row, spin)
-        return np.where(largest > least, best, -1)
+        return np.where(largest > least, best, -1), largest
 
     def leftover(self, network: Regressions, some: Integers) -> NDArray[np.floating]:
         """Deviates of all pairs of some spins, not cleared of neighbours."""

@@ -29,7 +29,7 @@ class Contents:
     title: str
     facts: dict[str, Any]  # of fit.json, codings instead of the mapping; of a model by itself only n_spins and n_edges
     spins: list[dict[str, Any]]  # name, field, degree, strength, influence, betweenness, group, x, y
-    edges: list[dict[str, Any]]  # source and target by place in `spins`, coupling, std_error, z, p_value, q_value
+    edges: list[dict[str, Any]]  # source and target by place in `spins`, coupling, std_error, z, p_value, q_value, low, high
     diagnostics: list[dict[str, Any]]  # check, words, serious
     check: dict[str, Any] | None  # a FitCheck
 

@@ -43,7 +43,7 @@ def html_page(contents: Contents) -> str:
         reference=REFERENCES.get(method),
         paper=PAPER, strongest=_strongest(contents), codings=contents.facts.get("codings", []),
         is_judged=any(edge["q_value"] is not None for edge in contents.edges), cut=_cut(contents, method),
-        has_intervals=any(edge["std_error"] is not None for edge in contents.edges),
+        has_intervals=any(edge.get("low") is not None for edge in contents.edges),  # pages of earlier versions have none
     )  # fmt: skip
 
 
@@ -81,9 +81,8 @@ def _drawn_edges(contents: Contents) -> list[dict[str, Any]]:
     widest = float(np.clip(50 / np.sqrt(max(len(contents.edges), 1)), 1.2, 7))
     drawn = []
     for edge in contents.edges:
-        error, coupling = edge["std_error"], edge["coupling"]
-        interval = "" if error is None else f"{coupling - 1.96 * error:+.3f} to {coupling + 1.96 * error:+.3f}"
-        stroke = round(widest * (0.12 + 0.88 * abs(coupling) / strongest), 2)
+        interval = "" if edge.get("low") is None else f"{edge['low']:+.3f} to {edge['high']:+.3f}"
+        stroke = round(widest * (0.12 + 0.88 * abs(edge["coupling"]) / strongest), 2)
         ends = {"a": contents.spins[edge["source"]]["name"], "b": contents.spins[edge["target"]]["name"]}
         drawn.append(edge | ends | {"interval": interval, "stroke": stroke})
     return drawn
