@@ -11,7 +11,6 @@ from isingkit._kernels.logistic import logistic, predict, project
 from isingkit._kernels.sources import spin_row
 
 _STEPS = 60  # of Newton's method, or halvings
-_ALIKE = 0.9  # correlation of spins that no data can tell apart
 _ATOM = 0.4  # what v is at least, where all of a tail is one outcome
 SMALL = 2.0  # a score so many standard errors away or less needs no better tail
 
@@ -146,8 +145,8 @@ def _given(i, j, rival, spins, weights, indptr, indices, ridges, fields, couplin
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def alike(start, stop, pairs, spins, weights, found):
-    """found[p] = whether the spins of pairs[p] are so strongly correlated that no data can tell them apart."""
+def likeness(start, stop, pairs, spins, weights, found):
+    """found[p] = |correlation| of the spins of pairs[p], 0 where one never changes."""
     first, second = np.empty(len(weights)), np.empty(len(weights))
     for p in range(start, stop):
         spin_row(spins, pairs[p, 0], first)
@@ -159,8 +158,8 @@ def alike(start, stop, pairs, spins, weights, found):
             other += weights[k] * second[k]
             product += weights[k] * first[k] * second[k]
         mean, other = mean / total, other / total
-        covariance = product / total - mean * other
-        found[p] = covariance**2 > _ALIKE**2 * (1 - mean**2) * (1 - other**2)
+        variances = (1 - mean * mean) * (1 - other * other)
+        found[p] = abs(product / total - mean * other) / np.sqrt(variances) if variances > 0 else 0.0
 
 
 @njit(cache=True, nogil=True, fastmath=False)

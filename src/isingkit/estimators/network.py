@@ -26,6 +26,7 @@ _CLEAR = 8.0  # deviate of an edge that needs no test of its own
 _RIDGE = 0.5  # on squares of couplings in a refit, where samples count 1: keeps separated ones finite
 _FREE, _NONE = 1e-3, 1e15  # the same on squares of fields: next to nothing, or so much that there are none
 _NEARLY = 1.0  # by so much less may a rival serve
+_ALIKE = 0.9  # correlation of spins that no data can tell apart
 _PORTION = 1024  # spins refitted in one go
 _MANY = 5000  # spins or pairs that take a while
 _ROOM = 1 << 22  # numbers of residuals held at a time
@@ -211,7 +212,7 @@ class Network:
                 some, none = pairs[start : start + size], np.full((min(size, len(pairs) - start), 2), -1)
                 alone, residuals, information = self._given(some, none)
                 passing = np.flatnonzero(np.abs(alone) > needed[start : start + size])
-                rivals, _ = self._rivals(some[passing], alone[passing], residuals[passing], information[passing])
+                rivals = self._rivals(some[passing], alone[passing], residuals[passing], information[passing])[0]
                 has = (rivals >= 0).any(axis=1)
                 passing, rivals = passing[has], rivals[has]
                 sign, given = np.sign(alone[passing]), self._given(some[passing], rivals)[0]
@@ -223,7 +224,8 @@ class Network:
     def margins(self, pairs: Pairs, needed: Matrix) -> Matrix:
         """By how much deviates of edges could be less, and these be edges still; infinite where they are clear.
 
-        A rival that is too weak to count would count if the edge were weaker: then it would have to pass given that, too.
+        A rival that is too weak to count would count if the edge were weaker, which would then have to pass given that, too. As far
+        as they are alike, the rival's strength is the edge's and goes with it.
         """
         found, size = np.full(len(pairs), np.inf), self._portion
         unclear = np.flatnonzero(np.abs(self._clear(pairs)) < _CLEAR)
@@ -231,11 +233,11 @@ class Network:
             for start in range(0, len(unclear), size):
                 some = unclear[start : start + size]
                 alone, residuals, information = self._given(pairs[some], np.full((len(some), 2), -1))
-                rivals, strengths = self._rivals(pairs[some], needed[some], residuals, information)
+                rivals, strengths, likeness = self._rivals(pairs[some], needed[some], residuals, information)
                 given = np.sign(alone) * self._given(pairs[some], rivals)[0]
-                lost = np.clip(np.abs(alone) - given, 0.0, np.abs(alone))
-                cut = np.maximum(needed[some], np.minimum(strengths.max(axis=1) + _NEARLY, needed[some] + lost))
-                found[some] = np.maximum(np.abs(alone) - cut, 0.0)
+                until_they_count = (np.abs(alone)[:, None] - _NEARLY - strengths) / (1 - likeness)
+                with_rivals = np.maximum(until_they_count.min(axis=1), given - needed[some])
+                found[some] = np.clip(np.abs(alone) - needed[some], 0.0, np.maximum(with_rivals, 0.0))
         return found
 
     def _given(self, pairs: Pairs, rivals: NDArray[np.int64]) -> tuple[Matrix, Matrix, Matrix]:
@@ -247,11 +249,13 @@ class Network:
         spread(coupling_tests.test_couplings, len(pairs), pairs, rivals, *fixed, *out, chunk=16, n_jobs=self.n_jobs)
         return deviates, residuals, information
 
-    def _rivals(self, pairs: Pairs, deviates: Matrix, residuals: Matrix, information: Matrix) -> tuple[NDArray[np.int64], Matrix]:
+    def _rivals(
+        self, pairs: Pairs, deviates: Matrix, residuals: Matrix, information: Matrix
+    ) -> tuple[NDArray[np.int64], Matrix, Matrix]:
         """(n_pairs, 2): for each spin of a pair the one that would serve it best instead of the other, nearly as well; or -1.
 
-        And the deviates of these; 0 where there is none. Spins that are nearly the same as the other are none: the data cannot
-        tell them apart.
+        With them their deviates, -inf where there is none, and how much they are like the other. Those nearly the same are none:
+        the data cannot tell them apart.
         """
         sides, own = np.repeat(np.arange(len(pairs)), 2), pairs.ravel()  # row 2p + a: spin a of pair p
         other = pairs[:, ::-1].ravel()
@@ -265,11 +269,13 @@ class Network:
         scale = np.sqrt(np.maximum(information.ravel(), 1e-9))
         best, sums = self.outlook.strongest(self, residuals.reshape(len(own), len(self.shares)), least * scale, barred)
         there = np.flatnonzero(best >= 0)
-        same = np.zeros(len(there), dtype=np.bool_)
-        both = np.column_stack([best[there], other[there]])
-        spread(coupling_tests.alike, len(there), both, self.spins, self.shares, same, chunk=64, n_jobs=self.n_jobs)
-        best[there[same]] = -1
-        return best.reshape(-1, 2), np.where(best < 0, 0.0, sums / scale).reshape(-1, 2)
+        both, correlated, likeness = np.column_stack([best[there], other[there]]), np.zeros(len(there)), np.zeros(len(own))
+        spread(coupling_tests.likeness, len(there), both, self.spins, self.shares, correlated, chunk=64, n_jobs=self.n_jobs)
+        likeness[there] = correlated
+        best[likeness > _ALIKE] = -1
+        likeness[best < 0] = 0.0
+        strengths = np.where(best < 0, -np.inf, sums / scale)
+        return best.reshape(-1, 2), strengths.reshape(-1, 2), likeness.reshape(-1, 2)
 
     def undirected(self) -> tuple[Matrix, Matrix]:
         """Couplings of the pairs, means of both directions, and their standard errors."""
