@@ -16,9 +16,10 @@ from isingkit._kernels import coupling_tests
 from isingkit._kernels.cells import into_cells, weights_and_sums
 from isingkit.estimators.degrees import degree_weights
 from isingkit.estimators.intervals import intervals_of_found
+from isingkit.estimators.judge import deviate_of_an_edge, settle
 from isingkit.estimators.network import Network
 from isingkit.estimators.normal import normal_equations
-from isingkit.estimators.screen import candidates, eliminate, screen_at
+from isingkit.estimators.screen import candidates, eliminate, screen, screen_at
 
 doubts_allowed = pytest.mark.filterwarnings("ignore::isingkit.exceptions.DoubtWarning")
 
@@ -121,7 +122,7 @@ def test_intervals_cover_the_couplings():
 def test_intervals_cover_the_couplings_of_edges_found_by_luck():
     """Erdos-Renyi, N=200, M=100, where half of the edges are missed, 7000 found in 40 worlds (+- 0.003).
 
-    Intervals hold between 94 and 97 percent; those that do not know of luck less than 94.
+    Intervals hold between 94 and 97 percent; those that do not know of luck less than 94, and with a cut that forgets rivals 92.
     """
     found = []
     for seed in range(40):
@@ -143,6 +144,50 @@ def test_intervals_of_what_is_seen_above_a_cut_hold_as_often_as_they_say(mean):
     assert np.mean((low <= -0.1 * mean) & (-0.1 * mean <= high)) == pytest.approx(0.95, abs=0.005)
 
 
+@doubts_allowed
+def test_an_edge_that_passed_by_little_has_an_interval_that_reaches_to_zero(rng):
+    """Two columns of 300 rows, agreeing in 228, at level 0.05 and at one that is just passed."""
+    first = rng.choice([-1, 1], 300)
+    second = np.where(np.arange(300) < 72, -first, first)
+    table = np.column_stack([first, second])
+    fit = ik.AutoIsing(control="fwer").fit(table)
+    edge = fit.edges_[0]
+    assert edge["z"] > 8
+    np.testing.assert_allclose(fit.intervals_[0], edge["coupling"] + np.array([-1.96, 1.96]) * edge["std_error"], atol=1e-3)
+    low, high = ik.AutoIsing(control="fwer", level=1.01 * float(edge["p_value"])).fit(table).intervals_[0]
+    assert low == 0.0
+    assert edge["coupling"] < high
+
+
+@doubts_allowed
+def test_margins_are_what_tests_leave_or_less_where_a_rival_might_count():
+    """Erdos-Renyi, N=100, M=60: of all edges none has more left than its own test says, some have less, and none below 0."""
+    truth = ik.erdos_renyi(n_spins=100, mean_degree=4, coupling=0.4, random_state=0)
+    samples = ik.sample(truth, n_samples=60, random_state=0)
+    normal = normal_equations(ik.gram(samples), True)
+    network = Network(samples, None, normal, True)
+    network.connect(eliminate(normal, candidates(screen(normal), normal)).survivors)
+    judged = settle(network, network.pairs, 0.1, "fdr")
+    deviates = judged.deviates[judged.inside]
+    needed = deviate_of_an_edge(100, len(deviates), 0.1, "fdr", judged.weights[judged.inside])
+    found = network.margins(network.pairs, deviates, needed)
+    left = np.maximum(np.abs(deviates) - needed, 0.0)
+    assert (found >= 0).all()
+    assert (found <= left).all()
+    assert 0.1 < np.mean(found < left - 1e-6) < 0.9
+
+
+def test_likeness_is_the_correlation(rng):
+    values = np.where(rng.random((5, 40)) < 0.4, 1.0, -1.0)
+    values[3], values[4] = -values[0], 1.0
+    weights, pairs, found = rng.random(40), np.array([[0, 1], [0, 2], [0, 3], [0, 4]]), np.empty(4)
+    coupling_tests.likeness(0, 4, pairs, values, weights, found)
+    for pair, ours in zip(pairs[:3], found[:3], strict=True):
+        (own, shared), (_, other) = np.cov(values[pair], aweights=weights, ddof=0)
+        assert ours == pytest.approx(abs(shared) / np.sqrt(own * other))
+    assert found[3] == 0
+
+
 def test_intervals_are_the_usual_ones_far_from_the_cut_and_reach_down_to_zero_near_it():
     couplings, errors = np.array([0.5, 0.5, -0.5, 0.5, 0.5]), np.array([0.1, 0.1, 0.1, 0.1, np.nan])
     found = intervals_of_found(couplings, errors, np.array([np.inf, 1.0, 1.0, 0.0, 1.0]))
@@ -151,6 +196,8 @@ def test_intervals_are_the_usual_ones_far_from_the_cut_and_reach_down_to_zero_ne
     assert found[0, 0] > found[1, 0] > found[3, 0] == 0.0
     assert found[0, 1] > found[1, 1] > found[3, 1] > 0.66
     assert np.isnan(found[4]).all()
+    huge = intervals_of_found(np.array([100.0, 5.0]), np.array([1.0, 0.001]), np.array([9.0, 40.0]))
+    np.testing.assert_allclose(huge, [[98.04, 101.96], [4.99804, 5.00196]], atol=1e-4)
     assert intervals_of_found(np.empty(0), np.empty(0), np.empty(0)).shape == (0, 2)
 
 
@@ -240,7 +287,7 @@ def test_every_edge_and_every_rejected_pair_comes_with_its_evidence(spins):
         "screen",
         "candidate  yes",
         "kept it of",
-        "coupling",
+        "95 percent interval {:+.3f} to {:+.3f}".format(*fit.intervals_[0]),
         "p = ",
         "give it a weight of",
         "verdict    an edge, by fdr at level 0.1",

@@ -120,6 +120,7 @@ def same_network(few, many):
     np.testing.assert_allclose(many.model_.fields, few.model_.fields, atol=1e-12)
     for name in many.edges_.dtype.names:
         np.testing.assert_array_equal(many.edges_[name], few.edges_[name])
+    np.testing.assert_allclose(many.intervals_, few.intervals_, atol=1e-5)
     ordered = [np.sort(one.rejected_, order=["source", "target"]) for one in (few, many)]
     for name in ("source", "target"):
         np.testing.assert_array_equal(ordered[0][name], ordered[1][name])

@@ -85,13 +85,18 @@ for name in ("sad", "tired"):
 # --------------------------------
 #
 # ``coupling`` is the strength: with everything else the same, a "yes" to one question multiplies
-# the odds of a "yes" to the other by exp(4 coupling). ``std_error`` is its standard error.
+# the odds of a "yes" to the other by exp(4 coupling). ``std_error`` is its standard error. With 95
+# percent confidence the coupling is between ``low`` and ``high``, which allow for luck: an edge
+# that was only just found may be weaker than it looks.
 # ``q_value`` is about the edge being there at all: in a list that is cut at a q-value of 0.05,
 # about one edge in twenty is expected to be false. That is what ``AutoIsing`` does by itself.
 
 edges = pd.DataFrame(fit.edges_)
+edges[["low", "high"]] = fit.intervals_
 edges["odds ratio"] = np.exp(4 * edges["coupling"])
-edges.drop(columns="p_value").round({"coupling": 2, "std_error": 3, "z": 1, "odds ratio": 1})
+edges.drop(columns="p_value").round(
+    {"coupling": 2, "std_error": 3, "z": 1, "low": 2, "high": 2, "odds ratio": 1}
+)
 
 # %%
 # The edges at the end of the list deserve doubt: their q-values are close to the limit. If a false

@@ -76,9 +76,9 @@ def write_fit(fit: Fit, report: str, folder: Path, *, force: bool = False) -> No
     try:
         fit.model.save(temporary / "model.npz")
         with replacing(temporary / "edges.csv") as path, open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, EDGE_COLUMNS, extrasaction="ignore")
+            writer = csv.DictWriter(file, EDGE_COLUMNS)
             writer.writeheader()
-            writer.writerows(fit.edges)
+            writer.writerows({name: edge[name] for name in EDGE_COLUMNS} for edge in fit.edges)
         with replacing(temporary / "fit.json") as path:
             path.write_text(json.dumps(asdict(fit.facts), indent=1) + "\n", encoding="utf-8")
         with replacing(temporary / "report.html") as path:

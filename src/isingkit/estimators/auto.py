@@ -74,7 +74,8 @@ class AutoIsing(IsingEstimator):
         tests; q-values count all pairs, by their weights.
     intervals_
         (n_edges, 2) array: between what values each coupling of `edges_` is, with 95 percent confidence, given that the edge was
-        found. Of edges that hardly passed they reach further down than up, for these may have been lucky.
+        found. An edge that hardly passed may have been lucky: its interval reaches further to 0 than away from it. nan where
+        there is no `std_error`.
     rejected_
         Like `edges_`, the candidates that are no edges, and other pairs that came near it, with the coupling they would have had,
         to first order.
@@ -157,7 +158,7 @@ class AutoIsing(IsingEstimator):
         usual = np.median(inside) if len(inside) else 1.0
         n_changing = int(normal.changes.sum())
         needed = deviate_of_an_edge(n_changing, len(inside), self.level, self.control, np.append(inside, usual))
-        margins = network.margins(network.pairs, needed[:-1])
+        margins = network.margins(network.pairs, judged.deviates[judged.inside], needed[:-1])
         self._report(network, judged, network.undirected_of(values), told, margins)
         by_bethe = np.where(square < 0, 0.0, by_bethe)
         seen = Evidence(

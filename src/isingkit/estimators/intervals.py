@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import log_ndtr, ndtri, ndtri_exp
 
 from isingkit.estimators.normal import Matrix
 
@@ -17,21 +17,25 @@ def intervals_of_found(couplings: Matrix, errors: Matrix, margins: Matrix) -> Ma
     margins: (n_edges,), by how many standard errors less they would not have been found
 
     Say x, a coupling over its error, is normal about mu and seen only above a cut. The interval has those mu for which x lies in
-    the shortest region with 95 percent of the chance of all that is seen (Zhong and Prentice, 2008). Far above the cut this is
-    x +- 1.96; near it x may be luck, and the interval reaches down, at most to 0: the sign is for the test to say.
+    the shortest region with 95 percent of the chance of all that is seen (as Zhong and Prentice, 2008, but with a cut on one
+    side). Far above the cut this is x +- 1.96; near it x may be luck, and the interval reaches down, at most to 0, where we
+    end it: the sign is for the test to say.
     """
     sizes = np.abs(couplings) / errors
     cuts = sizes - np.maximum(margins, 0.0)
 
     def beyond(mu: Matrix) -> Matrix:
-        """Chance to each side of the shortest region, where that does not reach down to the cut."""
-        return np.asarray((1 - _CONFIDENCE * ndtr(mu - cuts)) / 2)
+        """Logarithm of the chance to each side of the shortest region, where that does not reach down to the cut."""
+        return np.asarray(np.log1p(-_CONFIDENCE * np.exp(log_ndtr(mu - cuts))) - np.log(2))
+
+    def lower_end(mu: Matrix) -> Matrix:
+        return np.asarray(mu + ndtri_exp(beyond(mu)))
 
     def upper_end(mu: Matrix) -> Matrix:
-        return np.asarray(mu - ndtri(np.minimum(beyond(mu), (1 - _CONFIDENCE) * ndtr(mu - cuts))))
+        return np.asarray(mu - ndtri_exp(np.minimum(beyond(mu), np.log(1 - _CONFIDENCE) + log_ndtr(mu - cuts))))
 
     least = _rising_to(sizes, upper_end, np.zeros_like(sizes), sizes)
-    most = _rising_to(sizes, lambda mu: mu + ndtri(beyond(mu)), sizes, sizes + ndtri((1 + _CONFIDENCE) / 2))
+    most = _rising_to(sizes, lower_end, sizes, sizes + ndtri((1 + _CONFIDENCE) / 2))
     ends = np.column_stack([least, most]) * errors[:, None]
     return np.where(couplings[:, None] < 0, 0.0 - ends[:, ::-1], ends)
 

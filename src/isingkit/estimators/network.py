@@ -221,24 +221,27 @@ class Network:
                 bar.update(len(some))
         return found
 
-    def margins(self, pairs: Pairs, needed: Matrix) -> Matrix:
-        """By how much deviates of edges could be less, and these be edges still; infinite where they are clear.
+    def margins(self, pairs: Pairs, deviates: Matrix, needed: Matrix) -> Matrix:
+        """By how much deviates of edges could be less, and these be edges still.
 
         A rival that is too weak to count would count if the edge were weaker, which would then have to pass given that, too. As far
-        as they are alike, the rival's strength is the edge's and goes with it.
+        as they are alike, the rival's strength is the edge's and goes with it. Where both spins may get a rival, both are given as
+        soon as one counts: a little less is left so.
         """
-        found, size = np.full(len(pairs), np.inf), self._portion
-        unclear = np.flatnonzero(np.abs(self._clear(pairs)) < _CLEAR)
-        with one_blas_thread():
+        found, size = np.abs(deviates) - needed, self._portion
+        unclear = np.flatnonzero(np.abs(deviates) < _CLEAR)
+        with self._bar(len(unclear), "weighing edges", " edges") as bar, one_blas_thread():
             for start in range(0, len(unclear), size):
-                some = unclear[start : start + size]
-                alone, residuals, information = self._given(pairs[some], np.full((len(some), 2), -1))
-                rivals, strengths, likeness = self._rivals(pairs[some], needed[some], residuals, information)
-                given = np.sign(alone) * self._given(pairs[some], rivals)[0]
-                until_they_count = (np.abs(alone)[:, None] - _NEARLY - strengths) / (1 - likeness)
-                with_rivals = np.maximum(until_they_count.min(axis=1), given - needed[some])
-                found[some] = np.clip(np.abs(alone) - needed[some], 0.0, np.maximum(with_rivals, 0.0))
-        return found
+                here = unclear[start : start + size]
+                alone, residuals, information = self._given(pairs[here], np.full((len(here), 2), -1))
+                rivals, strengths, likeness = self._rivals(pairs[here], needed[here], residuals, information)
+                has = (rivals >= 0).any(axis=1)
+                some, alone = here[has], alone[has]
+                given = np.sign(alone) * self._given(pairs[some], rivals[has])[0]
+                until_one_counts = ((np.abs(alone)[:, None] - _NEARLY - strengths[has]) / (1 - likeness[has])).min(axis=1)
+                found[some] = np.minimum(found[some], np.maximum(until_one_counts, given - needed[some]))
+                bar.update(len(here))
+        return np.maximum(found, 0.0)
 
     def _given(self, pairs: Pairs, rivals: NDArray[np.int64]) -> tuple[Matrix, Matrix, Matrix]:
         """Deviates given rivals, residuals of both regressions without the coupling, and their information."""

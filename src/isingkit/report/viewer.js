@@ -200,7 +200,7 @@
   // The table of edges.
   const values = {
     a: (edge) => spins[edge.source].name, b: (edge) => spins[edge.target].name, coupling: (edge) => edge.coupling,
-    std_error: (edge) => edge.std_error, z: (edge) => Math.abs(edge.z), q_value: (edge) => edge.q_value,
+    interval: (edge) => edge.high - edge.low, z: (edge) => Math.abs(edge.z), q_value: (edge) => edge.q_value,
   };
   const compare = (x, y) => (typeof x === "string" ? x.localeCompare(y, undefined, { numeric: true }) : (x ?? Infinity) - (y ?? Infinity));
   for (const head of table ? table.tHead.rows[0].cells : []) {
