@@ -81,10 +81,10 @@ def _drawn_edges(contents: Contents) -> list[dict[str, Any]]:
     widest = float(np.clip(50 / np.sqrt(max(len(contents.edges), 1)), 1.2, 7))
     drawn = []
     for edge in contents.edges:
-        interval = "" if edge.get("low") is None else f"{edge['low']:+.3f} to {edge['high']:+.3f}"
+        ends = [f"{end:+.3f}" if end else "0" for end in (edge.get("low"), edge.get("high")) if end is not None]
         stroke = round(widest * (0.12 + 0.88 * abs(edge["coupling"]) / strongest), 2)
-        ends = {"a": contents.spins[edge["source"]]["name"], "b": contents.spins[edge["target"]]["name"]}
-        drawn.append(edge | ends | {"interval": interval, "stroke": stroke})
+        names = {"a": contents.spins[edge["source"]]["name"], "b": contents.spins[edge["target"]]["name"]}
+        drawn.append(edge | names | {"interval": " to ".join(ends), "stroke": stroke})
     return drawn
 
 
