@@ -95,7 +95,7 @@ def test_false_discoveries_are_as_rare_as_asked_for():
         assert np.mean(shares) < 0.12
 
 
-def covered_and_lucky(fit, truth):
+def held_and_plainly_held(fit, truth):
     """Of true edges found: whether intervals hold their couplings, whether couplings plus or minus 1.96 errors would."""
     couplings, place = truth.couplings.toarray(), {name: i for i, name in enumerate(truth.names)}
     true = np.array([couplings[place[row["source"]], place[row["target"]]] for row in fit.edges_])
@@ -110,7 +110,7 @@ def test_intervals_cover_the_couplings():
     found = []
     for seed in range(30):
         fit, _, truth = fitted(50, 600, seed)
-        found.append(covered_and_lucky(fit, truth))
+        found.append(held_and_plainly_held(fit, truth))
     held, plain = np.concatenate(found).T
     assert len(held) > 2000
     assert 0.93 < np.mean(held) < 0.97
@@ -128,7 +128,7 @@ def test_intervals_cover_the_couplings_of_edges_found_by_luck():
     for seed in range(40):
         truth = ik.erdos_renyi(n_spins=200, mean_degree=4, coupling=0.4, random_state=seed)
         samples = ik.sample(truth, n_samples=100, random_state=1000 + seed)
-        found.append(covered_and_lucky(ik.AutoIsing(level=0.1).fit(samples), truth))
+        found.append(held_and_plainly_held(ik.AutoIsing(level=0.1).fit(samples), truth))
     held, plain = np.concatenate(found).T
     assert len(held) > 6000
     assert 0.94 < np.mean(held) < 0.97
@@ -450,6 +450,7 @@ def test_closed_form_refits_are_exact_on_trees():
     assert np.abs(off / errors).max() < 2
     assert np.abs(fits["linear"].edges_["coupling"]).mean() < 0.45
     assert np.isnan(fits["bethe"].edges_["std_error"]).all()
+    assert np.isnan(fits["bethe"].intervals_).all()
 
 
 @doubts_allowed

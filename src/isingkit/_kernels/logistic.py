@@ -8,9 +8,7 @@ from isingkit._kernels.estimators import factorize, substitute
 
 _STEPS = 30
 SHORT = 1e-4  # step of Newton's method after which the next would be about its square
-_LEAST = (
-    1e-9  # ridge of steps, in units of the Hessian's diagonal, for so many samples that the ridge itself is nothing beside them
-)
+_LEAST = 1e-9  # ridge of steps, in units of the Hessian's diagonal, where samples are so many that the ridge itself is nothing
 _BY_HAND = 24  # rows of a design, below which half a matrix is quicker than a whole one by BLAS
 
 
