@@ -274,7 +274,7 @@ def test_every_edge_and_every_rejected_pair_comes_with_its_evidence(spins):
     fit = ik.AutoIsing(level=0.1).fit(table)
     assert set(fit.edges_.dtype.names) == {"source", "target", "coupling", "std_error", "z", "p_value", "q_value"}
     assert len(fit.edges_) == fit.model_.n_edges > 5
-    assert (np.diff(np.abs(fit.edges_["z"])) <= 0).all()
+    assert (np.diff(np.abs(fit.edges_["z"])) <= 1e-6).all()  # closer ones count as equal
     assert (fit.edges_["q_value"] <= 0.1).all()
     assert (fit.rejected_["q_value"] > 0.1).all()
     np.testing.assert_allclose(fit.edges_["p_value"], 2 * norm.sf(np.abs(fit.edges_["z"])))
@@ -346,7 +346,7 @@ def test_degrees_speak_for_pairs_whose_spins_lack_a_neighbour():
 def test_degrees_by_chance_say_nothing_and_constant_spins_have_none():
     by_chance = nx.gnp_random_graph(100, 0.04, seed=1)
     np.testing.assert_allclose(weights_of(by_chance)[1], 1.0, atol=0.05)
-    np.testing.assert_array_equal(weights_of(nx.complete_graph(5))[1], 1.0)
+    np.testing.assert_allclose(weights_of(nx.complete_graph(5))[1], 1.0, rtol=1e-12)
     np.testing.assert_allclose(weights_of(nx.star_graph(20), 40)[1], weights_of(nx.star_graph(20), 0)[1])
 
 

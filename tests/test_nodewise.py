@@ -304,16 +304,17 @@ def test_functions_that_use_the_package_cross_process_borders():
 
 @pytest.mark.parametrize(("ours", "numpys", "largest"), [(elementary.exp, np.exp, 700), (elementary.tanh, np.tanh, 30)])
 def test_vectors_of_exponentials_are_numpys(ours, numpys, largest):
+    """To three units in the last place: two are ours, one is numpy's, which has other functions on other processors."""
     numbers = np.concatenate([[0.0], np.geomspace(1e-18, largest, 20_000)])
     numbers = np.concatenate([-numbers, numbers])
-    np.testing.assert_allclose([ours(x) for x in numbers], numpys(numbers), rtol=5e-16, atol=3e-16)
+    np.testing.assert_allclose([ours(x) for x in numbers], numpys(numbers), rtol=7e-16, atol=3e-16)
 
 
 def test_vectors_of_logarithms_are_numpys():
     shares = np.concatenate([[0.0, 1.0], np.geomspace(1e-18, 1, 20_000)])
-    np.testing.assert_allclose([elementary.log1p_of_share(u) for u in shares], np.log1p(shares), rtol=5e-16)
+    np.testing.assert_allclose([elementary.log1p_of_share(u) for u in shares], np.log1p(shares), rtol=7e-16)
     numbers = np.concatenate([[1.0], np.geomspace(1e-300, 1e300, 20_000), 1 + np.geomspace(1e-15, 1, 2000)])
-    np.testing.assert_allclose([elementary.log(x) for x in numbers], np.log(numbers), rtol=5e-16, atol=3e-16)
+    np.testing.assert_allclose([elementary.log(x) for x in numbers], np.log(numbers), rtol=7e-16, atol=3e-16)
 
 
 def test_exponents_out_of_range_stay_finite():

@@ -216,7 +216,7 @@ def test_infinite_ridge_is_correlation_screening():
     chain = ik.IsingModel(np.diag([0.5, 0.4, 0.3], 1) + np.diag([0.5, 0.4, 0.3], -1))
     of_chain = theory.of_model(chain, 0, 2, np.inf)
     np.testing.assert_allclose(of_chain.means, np.cumprod(np.tanh([0.5, 0.4, 0.3])), rtol=1e-12)
-    assert limit.test_error == 1.0  # that of no estimates at all
+    assert limit.test_error == pytest.approx(1, rel=1e-12)  # that of no estimates at all
     model = ik.random_regular(n_spins=400, degree=3, coupling=0.4, random_state=0)
     for prune in (None, 0.15):
         alike = theory.recovery_of_model(model, 320, ridge=np.inf, prune=prune).recall([0.1, 0.2, 0.3])
@@ -320,7 +320,7 @@ def test_what_has_no_coupling_or_one_neighbour_is_no_special_case():
     assert np.isnan(p.bias)
     assert theory.erdos_renyi(4, 0.0, 2.0).rss == pytest.approx(1.0)
     assert theory.best_ridge(3, 0.0, 2.0) == np.inf
-    assert theory.best_ridge(3, 0.4, 1e4) == 0.0
+    assert theory.best_ridge(3, 0.4, 1e4) == pytest.approx(0, abs=1e-9)  # rounding chooses among all that are next to 0
     assert theory.random_regular(np.uint8(3), 0.4, 2, 1).rss == theory.random_regular(3, 0.4, 2, 1).rss
     assert np.isfinite(theory.random_regular(3, 0.4, 2, 1, depth=2000).rss)
     pairs = ik.IsingModel(np.kron(np.eye(50), [[0, 0.4], [0.4, 0]]))
@@ -409,7 +409,7 @@ def test_recovery_behaves_as_precision_and_recall_do():
         assert many.probability(many.best_threshold()) > few.probability(few.best_threshold())
         low, high = many.interval(0.9)
         assert low < many.best_threshold() < high
-        assert many.probability([low, high]).min() >= 0.9
+        assert many.probability([low, high]).min() >= 0.9 - 1e-12
         assert many.probability([low - 1e-4, high + 1e-4]).max() < 0.9
         assert few.interval(0.999999) is None
     plenty = theory.recovery(400, 3, 0.4, 20_000, ridge=1.0, prune=0.03)  # nearly any threshold will do

@@ -20,7 +20,7 @@ from isingkit._kernels import nibbles
 from isingkit.estimators import bits, screen, tiles
 from isingkit.estimators.bits import bits_of
 from isingkit.estimators.rough_look import rough_looks
-from isingkit.estimators.symmetric import RULES, symmetric_couplings
+from isingkit.estimators.symmetric import RULES, TIE, symmetric_couplings
 from isingkit.memory import memory_there
 
 
@@ -56,7 +56,7 @@ def test_tiles_give_the_same_answers_as_all_pairs_at_two_thousand_spins(monkeypa
     samples = world(2000, 600, fields=0.2 if fit_fields else 0.0)
     estimator = ik.TwoStageIsing(ridge=ridge, prune=0.12 if ridge == np.inf else 0.03, threshold=0.15, fit_fields=fit_fields)
     few, many = both_ways(estimator, samples, monkeypatch)
-    passed = np.abs(few.stage_one_estimates_) > few.prune_
+    passed = np.abs(few.stage_one_estimates_) > few.prune_ + TIE
     found = many.stage_one_estimates_.toarray()
     np.testing.assert_array_equal(found != 0, passed)
     np.testing.assert_allclose(found[passed], few.stage_one_estimates_[passed], rtol=0 if ridge == np.inf else 1e-9)
@@ -96,14 +96,14 @@ def test_both_ways_of_counting_find_the_pairs_of_the_gram(monkeypatch, rng, n_sa
     sums = ik.gram(packed).sums
     level = 3 / np.sqrt(n_samples)
     found = {}
-    for by_lookup in (True, False):
+    for by_lookup in (nibbles.has_shuffle(), False):
         monkeypatch.setattr(nibbles, "wins_here", lambda by_lookup=by_lookup: by_lookup)
         found[by_lookup] = tiles.CorrelationScreen(spins, level).band(0)
     with np.errstate(divide="ignore", invalid="ignore"):
         means = spins.sums / n_samples
         exact = (sums / n_samples - np.outer(means, means)) / np.sqrt(np.outer(1 - means**2, 1 - means**2))
     exact[~np.isfinite(exact)] = 0
-    expected = np.argwhere(np.triu(np.abs(exact) > level, 1))
+    expected = np.argwhere(np.triu(np.abs(exact) > level + TIE, 1))
     for kept in found.values():
         np.testing.assert_array_equal(kept.pairs, expected)
         np.testing.assert_allclose(kept.values[:, 0], exact[tuple(expected.T)], atol=1e-12)
@@ -111,15 +111,23 @@ def test_both_ways_of_counting_find_the_pairs_of_the_gram(monkeypatch, rng, n_sa
         assert [3, 40] in expected.tolist()
 
 
+def same_table(one, other):
+    """The same names in the same order, and numbers to 1e-12: bits and matrices have kernels of their own, and vectors in them."""
+    for name in one.dtype.names:
+        if one[name].dtype.kind == "f":
+            np.testing.assert_allclose(one[name], other[name], rtol=1e-12, atol=1e-12)
+        else:
+            np.testing.assert_array_equal(one[name], other[name])
+
+
 def same_network(few, many):
     """Found in the same way, with the same numbers; what was only looked at roughly is in single precision in one of them."""
     np.testing.assert_array_equal(many.candidates_, few.candidates_)
     np.testing.assert_array_equal(many.elimination_.survivors, few.elimination_.survivors)
     np.testing.assert_array_equal(many.elimination_.order, few.elimination_.order)
-    np.testing.assert_array_equal(many.estimates_.toarray(), few.estimates_)
+    np.testing.assert_allclose(many.estimates_.toarray(), few.estimates_, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(many.model_.fields, few.model_.fields, atol=1e-12)
-    for name in many.edges_.dtype.names:
-        np.testing.assert_array_equal(many.edges_[name], few.edges_[name])
+    same_table(many.edges_, few.edges_)
     np.testing.assert_allclose(many.intervals_, few.intervals_, atol=1e-5)
     ordered = [np.sort(one.rejected_, order=["source", "target"]) for one in (few, many)]
     for name in ("source", "target"):
@@ -232,8 +240,8 @@ def test_halves_of_many_spins_are_fitted_by_tiles(by_tiles, monkeypatch):
     by_bits = ik.AutoIsing().stability(samples, n_resamples=3, random_state=0)
     monkeypatch.setattr(bits, "MOST_DENSE", 10**9)
     by_matrices = ik.AutoIsing().stability(samples, n_resamples=3, random_state=0)
-    for name in by_bits.edges.dtype.names:
-        np.testing.assert_array_equal(by_bits.edges[name], by_matrices.edges[name])
+    np.testing.assert_array_equal(by_bits.edges["frequency"], by_matrices.edges["frequency"])
+    same_table(by_bits.edges, by_matrices.edges)
 
 
 def test_pairs_that_pass_and_do_not_fit_into_memory_are_refused(by_tiles, monkeypatch):

@@ -4,13 +4,14 @@ import numpy as np
 from numba import njit
 
 from isingkit._kernels.cells import into_cells, weights_and_sums
-from isingkit._kernels.estimators import factorize
+from isingkit._kernels.estimators import factorize, substitute
 from isingkit._kernels.logistic import SHORT, inverse_of_factor, logistic, predict, responses
 from isingkit._kernels.sources import covariance, spin_row
 
 _LEAST_SHARED = 0.64  # variance of the mean of two directed couplings, at least, in units of that of either
 KEPT = 0  # in the order of elimination
 _MOST_STEPS = 100  # of Newton's method for a field, each at most 1
+_SAME = 1e-6  # relative difference of costs that rounding may make
 _TRIFLE = 1e-3  # ridge on couplings that are cleared of bias
 _MOST_GROWN, _MOST_OPEN = 1.1, 0.25  # factor of the largest coupling, and variance of any, beyond which the clearing has failed
 
@@ -33,16 +34,21 @@ def eliminate(start, stop, source, indptr, indices, n_samples, cost, order):
                 block[a, b] = block[b, a] = covariance(source, indices[first + a], indices[first + b])
             block[a, a] *= 1 + 1e-9
             right[a] = covariance(source, indices[first + a], i)
-        inverse = np.linalg.inv(block)
-        x = np.dot(inverse, right)
+        factorize(block, size)
+        inverse, x = np.empty((size, size)), right.copy()
+        inverse_of_factor(block, inverse)
+        substitute(block, x, size)
         whole = covariance(source, i, i)
-        left = max(whole - np.dot(x, right), 1e-9 * whole)
+        left = whole
+        for a in range(size):
+            left -= x[a] * right[a]
+        left = max(left, 1e-9 * whole)
         alive = np.ones(size, np.bool_)
         order[first : first + size] = KEPT
         for number in range(size):
             weakest, least = -1, np.inf
-            for a in range(size):
-                if alive[a] and x[a] * x[a] < least * inverse[a, a]:
+            for a in range(size - 1, -1, -1):  # of candidates that cost the same, equal columns for one, the last goes
+                if alive[a] and x[a] * x[a] < least * inverse[a, a] * (1 - _SAME):
                     weakest, least = a, x[a] * x[a] / inverse[a, a]
             if n_samples * np.log1p(least / left) >= cost:
                 break
@@ -227,18 +233,23 @@ def unexplained_of_pairs(start, stop, source, pairs, indptr, indices, left):
     source: as `covariance` takes it     pairs: sorted by i, so that what its neighbours say of each other is found once
     """
     last, size = -1, 0
-    chosen, scales, inverse = np.empty(0, np.int64), np.empty(0), np.empty((0, 0))
+    chosen, scales, factor = np.empty(0, np.int64), np.empty(0), np.empty((0, 0))
     for p in range(start, stop):
         i, j = pairs[p]
         if i != last:
             last, chosen = i, indices[indptr[i] : indptr[i + 1]]
             size = len(chosen)
-            near, scales = _among_neighbours(i, source, indptr, indices)
-            inverse = np.ascontiguousarray(np.linalg.inv(near))
+            factor, scales = _among_neighbours(i, source, indptr, indices)
+            factorize(factor, size)
         part, own = np.empty(size), np.sqrt(max(covariance(source, j, j), 1e-300))
         for a in range(size):
             part[a] = covariance(source, chosen[a], j) / (scales[a] * own)
-        left[p] = 1.0 - np.dot(part, np.dot(inverse, part))
+        left[p] = 1.0
+        for a in range(size):  # rows of L^-1 times correlations
+            for b in range(a):
+                part[a] -= factor[a, b] * part[b]
+            part[a] /= factor[a, a]
+            left[p] -= part[a] * part[a]
 
 
 @njit(cache=True, nogil=True, fastmath=False)

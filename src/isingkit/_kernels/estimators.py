@@ -235,9 +235,12 @@ def noises_on_candidates(start, stop, source, indptr, indices, estimates, n_samp
             for b in range(a + 1):
                 block[a, b] = block[b, a] = covariance(source, indices[first + a], indices[first + b])
             left -= estimates[first + a] * covariance(source, indices[first + a], i)
-        inverse = np.linalg.inv(block)
+        factorize(block, size)
         for a in range(size):
-            noises[first + a] = np.sqrt(max(left, 1e-6 * whole) / max(n_samples - size - 1, 1.0) * inverse[a, a])
+            column = np.zeros(size)
+            column[a] = 1.0
+            substitute(block, column, size)
+            noises[first + a] = np.sqrt(max(left, 1e-6 * whole) / max(n_samples - size - 1, 1.0) * column[a])
 
 
 @njit(cache=True, nogil=True, fastmath=False)

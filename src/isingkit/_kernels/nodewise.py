@@ -16,6 +16,7 @@ LARGEST_VARIANCE = 900.0  # of a coupling, in units of the lightest sample; more
 _ALL_EXPLAINED = 0.999  # share of the loss, where a path that may end early does
 _HOPELESS = 3  # penalties in a row at which even a perfect fit with half the neighbours would be too costly
 FAR = 300.0  # couplings that no data can hold up
+_NOTHING = 1e-10  # couplings no larger are 0 but for rounding
 _SHORTEST = 1e-9  # step of a line search
 
 
@@ -241,7 +242,8 @@ def node_paths(
             loss = loss_of(kind, own, field, weights)
             fields[number, i], losses[number, i], residuals[number, i] = all_x[0], loss, residual
             for a in range(1, size):
-                estimates[number, i, spin_of[a]] = all_x[a]
+                if abs(all_x[a]) > _NOTHING:
+                    estimates[number, i, spin_of[a]] = all_x[a]
             if least_gain > 0:
                 if number == 0:
                     null = loss
@@ -250,7 +252,9 @@ def node_paths(
                     break
                 gained = explained
             if cost > 0:
-                n_neighbours = np.count_nonzero(all_x[1:size])
+                n_neighbours = 0
+                for a in range(1, size):
+                    n_neighbours += abs(all_x[a]) > _NOTHING
                 best = min(best, loss + cost * n_neighbours)
                 hopeless = hopeless + 1 if cost * n_neighbours > 2 * best else 0
                 if hopeless == _HOPELESS:

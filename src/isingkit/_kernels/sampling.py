@@ -230,7 +230,8 @@ def _general_update(heat_bath, slack):
         state: flat (n_spins, LANES) int8     neighbours[start:stop], couplings[start:stop]     streams: flat (4, GENERATORS)
         single: -2 * couplings in single precision
         A uniform number of 16 bits and a chance in single precision decide nearly every lane; the few that are too close to call
-        get more random bits and double precision, so that the chances are right to 14 digits.
+        get more random bits and double precision, so that the chances are right to 14 digits. Which lanes these are depends on the
+        processor, what becomes of them does not: more bits are mixed from the generators' state, which they leave as it is.
         """
         bytes_, bits = ir.VectorType(ir.IntType(8), GROUP), ir.VectorType(ir.IntType(1), GROUP)
 
@@ -282,6 +283,15 @@ def _general_update(heat_bath, slack):
                     builder.store(word, place, align=1)
                 return random
 
+            def more_words(lane, number):
+                """Random words for the few; `number`, from 1 on, tells apart those of one state (finisher of splitmix64)."""
+                first = builder.udiv(lane, v.size(4))
+                one, two = (v.load(v.at(generators, builder.add(v.size(k * GENERATORS), first))) for k in (1, 2))
+                word = builder.add(builder.xor(one, v.rotated(two, 29)), v.constant(number * 0x9E3779B97F4A7C15 % 2**64))
+                for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+                    word = builder.mul(builder.xor(word, builder.lshr(word, v.constant(shift))), v.constant(factor))
+                return builder.xor(word, builder.lshr(word, v.constant(31)))
+
             def outcome(decided, old):
                 if heat_bath:
                     return builder.select(decided, ir.Constant(bytes_, [1] * GROUP), ir.Constant(bytes_, [-1] * GROUP))
@@ -289,8 +299,8 @@ def _general_update(heat_bath, slack):
 
             mine_at = builder.mul(spin, v.size(LANES))
 
-            def decide(lane, first, coarse):
-                """The update of one group, by 16 random bits a chain; `first` is where its random words come from."""
+            def decide(lane, first, group, coarse):
+                """The update of one of two groups, by 16 random bits a chain; `first` is where their random words come from."""
                 target = v.at(states, builder.add(mine_at, lane), bytes_)
                 old = v.load(target)
                 lower = builder.fmul(builder.sitofp(coarse, _SINGLE.numbers), _SINGLE.constant(2.0**-16))
@@ -302,8 +312,9 @@ def _general_update(heat_bath, slack):
                 open_ = builder.bitcast(builder.xor(surely, maybe), ir.IntType(GROUP))
                 with builder.if_then(builder.icmp_unsigned("!=", open_, ir.Constant(ir.IntType(GROUP), 0)), likely=False):
                     parts = []
-                    for _ in range(2):
-                        words = builder.or_(builder.lshr(random_words(first), v.constant(12)), v.constant(0x3FF0000000000000))
+                    for half in (1, 2):
+                        words = builder.lshr(more_words(first, 2 * group + half), v.constant(12))
+                        words = builder.or_(words, v.constant(0x3FF0000000000000))
                         parts.append(builder.bitcast(words, ir.VectorType(ir.DoubleType(), GROUP // 2)))
                     together = ir.Constant(ir.VectorType(ir.IntType(32), GROUP), list(range(GROUP)))
                     fine = builder.fsub(builder.shuffle_vector(*parts, together), _DOUBLE.constant(1.0))
@@ -319,7 +330,7 @@ def _general_update(heat_bath, slack):
                 both = builder.bitcast(random_words(first), _SINGLE.words)
                 halves = builder.lshr(both, sixteen), builder.lshr(builder.shl(both, sixteen), sixteen)
                 for group, coarse in enumerate(halves):
-                    decide(builder.add(first, v.size(group * GROUP)), first, coarse)
+                    decide(builder.add(first, v.size(group * GROUP)), first, group, coarse)
             return context.get_dummy_value()
 
         return types.void(state, spin, neighbours, couplings, start, stop, field, streams, single), generate

@@ -7,12 +7,15 @@ threading layer numba finds, and quicker to compile.
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from typing import Any
 
 import joblib
 import numba
-from threadpoolctl import threadpool_limits
+import numpy.linalg  # noqa: F401  # its BLAS, and scipy's, must be there to be held to one thread
+import scipy.linalg.lapack  # noqa: F401
+from threadpoolctl import ThreadpoolController
 
 from isingkit.exceptions import require_number
 
@@ -35,15 +38,36 @@ def spread(kernel: Callable[..., Any], n_items: int, *args: Any, chunk: int = 1,
         return list(pool.map(lambda span: kernel(*span, *args), spans))
 
 
+MOST_ON_ONE_THREAD = 256  # spins of a system that BLAS solves about as quickly on one thread as on several
 _LOCK = threading.Lock()
 _WITHIN: list[Any] = []  # who is within, first the limits that the first has set
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Found once: to look for libraries takes a millisecond, to hold them to one thread 10 microseconds."""
+    return ThreadpoolController()
+
+
+def _take_control() -> None:
+    """Let this thread set limits: since 3.8 threadpoolctl otherwise lets only the one do so that did first, and no other."""
+    for library in _blas().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+
+
+def blas_threads_for(n_spins: int) -> AbstractContextManager[None]:
+    """One BLAS thread for small systems, whose last digits then do not depend on how many there are; all for large ones."""
+    return one_blas_thread() if n_spins <= MOST_ON_ONE_THREAD else nullcontext()
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """BLAS keeps to one thread, for kernels that are spread over several; whoever leaves last gives the others back."""
     with _LOCK:
-        _WITHIN.append(None if _WITHIN else threadpool_limits(1, user_api="blas"))
+        if not _WITHIN:
+            _take_control()
+        _WITHIN.append(None if _WITHIN else _blas().limit(limits=1, user_api="blas"))
     try:
         yield
     finally:
@@ -51,4 +75,6 @@ def one_blas_thread() -> Iterator[None]:
             if len(_WITHIN) > 1:
                 _WITHIN.pop()
             else:
+                _take_control()
                 _WITHIN.pop().restore_original_limits()
+                _take_control()  # and give it up

@@ -14,7 +14,7 @@ from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.bits import Bits, bits_of, goes_by_bits
 from isingkit.estimators.diagnostics import Evidence, diagnose
 from isingkit.estimators.intervals import intervals_of_found
-from isingkit.estimators.judge import Judged, deviate_of_an_edge, deviate_to_look_at, settle
+from isingkit.estimators.judge import DIGITS, Judged, deviate_of_an_edge, deviate_to_look_at, settle
 from isingkit.estimators.mean_field import bethe_couplings, bethe_pulls
 from isingkit.estimators.network import Network
 from isingkit.estimators.normal import Matrix, NormalEquations, constant_fields, normal_equations
@@ -297,7 +297,7 @@ class AutoIsing(IsingEstimator):
         self._weights: list[Matrix] = []
         for inside in (True, False):
             chosen = np.flatnonzero(judged.inside == inside)
-            chosen = chosen[np.argsort(-np.abs(judged.deviates[chosen]), kind="stable")]
+            chosen = chosen[np.argsort(-np.round(np.abs(judged.deviates[chosen]), DIGITS), kind="stable")]
             self._weights.append(judged.weights[chosen])
             table = np.empty(len(chosen), dtype=columns)
             pairs = judged.pairs[chosen]

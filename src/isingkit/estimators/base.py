@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from isingkit._kernels.threads import blas_threads_for
 from isingkit.estimators.normal import Matrix, NormalEquations, normal_equations
 from isingkit.estimators.symmetric import RULES, symmetric_couplings
 from isingkit.exceptions import ModelMismatchError, SettingError, require_instance, require_number
@@ -43,7 +44,8 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         self._check_settings()
         packed, weights = self._read(X, sample_weight, reset=True)
         require_network(packed.n_samples, packed.n_spins)
-        return self._learn(packed, weights, warned=not isinstance(X, PackedSpins | Spins))
+        with blas_threads_for(packed.n_spins):
+            return self._learn(packed, weights, warned=not isinstance(X, PackedSpins | Spins))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log pseudolikelihood of the samples under `model_`, the sum over spins of log P(s_i | the others); larger is better.
@@ -59,7 +61,8 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         """
         check_is_fitted(self)
         packed, weights = self._read(X, sample_weight, reset=False)
-        return log_pseudolikelihood(self.model_, packed, weights)
+        with blas_threads_for(packed.n_spins):
+            return log_pseudolikelihood(self.model_, packed, weights)
 
     def log_likelihood(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean exact log likelihood of the samples under `model_`, for up to 24 spins, or where the network is a tree.
@@ -168,7 +171,8 @@ class GramEstimator(IsingEstimator):
         self.n_features_in_ = stat.n_spins
         self._set_names(stat.names)
         self.__dict__.pop("gram_", None)
-        return self._solve(stat, None, None, warned=False)
+        with blas_threads_for(stat.n_spins):
+            return self._solve(stat, None, None, warned=False)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from more rows of the same columns: as `fit` on all rows so far, of which only the pair sums are kept.
@@ -187,10 +191,12 @@ class GramEstimator(IsingEstimator):
         self._check_settings()
         is_first = not hasattr(self, "gram_")
         packed, weights = self._read(X, sample_weight, reset=is_first)
-        more = gram(packed, sample_weight=weights)
+        with blas_threads_for(packed.n_spins):
+            more = gram(packed, sample_weight=weights)
         stat = more if is_first else self.gram_ + more
         require_network(stat.n_rows, stat.n_spins)
-        self._solve(stat, None, None, warned=True)
+        with blas_threads_for(stat.n_spins):
+            self._solve(stat, None, None, warned=True)
         self.gram_ = stat
         return self
 

@@ -18,6 +18,7 @@ _MARGIN = 1.75  # how far below the deviate of an edge, since a first look is ro
 _NARROW = 0.8  # the same where the deviate of an edge is only known once the network is
 _MOST_ROUNDS = 200
 _MANY = 16  # neighbours, for each of which a spin may have one more let in or go at a time
+DIGITS = 6  # of deviates that tell one from another
 _UNKNOWN = np.inf, np.inf
 Known = dict[int, tuple[float, float]]  # by key: a pair's deviate, and that from which on it was tested against rivals
 
@@ -126,7 +127,8 @@ def _leads(pairs: Pairs, among: NDArray[np.bool_], deviates: Matrix, sign: int, 
     room: (n_spins,), how many of a spin's pairs may be
     """
     chosen = np.flatnonzero(among)
-    spins, sizes = pairs[chosen].T.ravel(), np.tile(sign * np.abs(deviates[chosen]), 2)  # first spins, then second ones
+    spins = pairs[chosen].T.ravel()  # first spins, then second ones
+    sizes = np.tile(sign * np.round(np.abs(deviates[chosen]), DIGITS), 2)
     order = np.lexsort((np.tile(chosen, 2), -sizes, spins))  # of equal ones, the first leads
     _, starts, counts = np.unique(spins[order], return_index=True, return_counts=True)
     ranks = np.empty(len(spins), dtype=np.int64)

@@ -91,7 +91,9 @@ class AllPairs:
         sizes = np.abs(rows.astype(np.float32) @ self.single.T)
         sizes[barred] = 0.0
         largest = sizes.max(axis=1, initial=0.0)
-        return np.where(largest > least, np.argmax(sizes >= _AS_LARGE * largest[:, None], axis=1), -1), largest
+        best = np.argmax(sizes >= _AS_LARGE * largest[:, None], axis=1)
+        sums = np.abs(np.einsum("ij,ij->i", rows, self.single[best]))  # single precision must not decide
+        return np.where((sums > least) & (largest > 0), best, -1), sums
 
     def leftover(self, network: Regressions, some: Integers) -> NDArray[np.floating]:
         """Deviates of all pairs of some spins."""

@@ -8,6 +8,7 @@ import scipy.sparse
 from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import spread
 
+TIE = 1e-10  # an estimate that exceeds a threshold by no more counts as equal to it, on whatever processor it was computed
 RULES = {"average": kernels.AVERAGE, "and": kernels.AND, "or": kernels.OR}
 
 
@@ -15,7 +16,9 @@ def symmetric_couplings(estimates: Any, threshold: float, rule: str) -> scipy.sp
     """Couplings (J_ij + J_ji) / 2 of the pairs that count as edges.
 
     rule "average": |J_ij + J_ji| / 2 > threshold; "and": both |J_ij| and |J_ji| > threshold; "or": one of them.
+    Equal is not above: by TIE, so that the last digits of an estimate, which depend on the processor, do not decide.
     """
+    threshold += TIE
     if scipy.sparse.issparse(estimates):
         return _sparse_couplings(estimates, threshold, rule)
     n_spins = len(estimates)

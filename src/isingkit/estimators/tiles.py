@@ -24,6 +24,7 @@ from isingkit.atomic import replacing
 from isingkit.estimators.bits import Bits
 from isingkit.estimators.dual import Dual
 from isingkit.estimators.normal import Matrix
+from isingkit.estimators.symmetric import TIE
 from isingkit.estimators.tasks import Run
 from isingkit.exceptions import CheckpointError, StageTwoError
 from isingkit.packing import PackedSpins, fingerprint
@@ -183,7 +184,7 @@ class DualScreen:
 
 
 def passing(pairs: NDArray[np.int64], values: Matrix, prune: float) -> Kept:
-    passes = (np.abs(values) > prune).any(axis=1)
+    passes = (np.abs(values) > prune + TIE).any(axis=1)
     return Kept(pairs[passes], values[passes])
 
 
@@ -258,7 +259,7 @@ def as_candidates(kept: Kept, n_spins: int, prune: float) -> scipy.sparse.csr_ar
     i, j = kept.pairs.T
     rows, columns = np.concatenate([i, j]), np.concatenate([j, i])
     values = np.concatenate([kept.values[:, 0], kept.values[:, 1]])
-    passes = np.abs(values) > prune
+    passes = np.abs(values) > prune + TIE
     matrix = scipy.sparse.csr_array((values[passes], (rows[passes], columns[passes])), shape=(n_spins, n_spins))
     matrix.sort_indices()
     return matrix

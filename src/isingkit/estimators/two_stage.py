@@ -16,6 +16,7 @@ from isingkit.estimators.bits import Bits, bits_of, goes_by_bits
 from isingkit.estimators.normal import Matrix, NormalEquations, refuse_duplicates
 from isingkit.estimators.ridge import ridge_estimates
 from isingkit.estimators.screen import best_ridge, noise_at
+from isingkit.estimators.symmetric import TIE
 from isingkit.estimators.tasks import asked
 from isingkit.estimators.tiles import (
     CorrelationScreen,
@@ -211,7 +212,7 @@ def auto_threshold(normal: NormalEquations | Bits, estimates: Any) -> float:
     parts = np.array_split(found, -(-len(found) // 1000))
     absent = n_spins * (n_spins - 1) * np.concatenate([norm.sf(part[:, None] / sample).mean(axis=1) for part in parts])
     passes = np.flatnonzero(absent <= _FALSE * np.arange(1, len(found) + 1))
-    return float(found[passes[-1]] * (1 - 1e-9)) if len(passes) else float(sample.max() * norm.isf(_FALSE / n_spins**2))
+    return float(found[passes[-1]] - 2 * TIE) if len(passes) else float(sample.max() * norm.isf(_FALSE / n_spins**2))
 
 
 def correlations(normal: NormalEquations) -> Matrix:
@@ -234,7 +235,8 @@ def restricted_estimates(normal: NormalEquations, candidates: Matrix, prune: flo
     n_spins = normal.n_spins
     estimates = np.zeros((n_spins, n_spins))
     sizes = np.zeros(n_spins, dtype=np.int64)
-    failed = spread(kernels.restricted_regressions, n_spins, normal.matrix, candidates, prune, most, sizes, estimates, chunk=16)
+    fixed = (normal.matrix, candidates, prune + TIE, most, sizes, estimates)
+    failed = spread(kernels.restricted_regressions, n_spins, *fixed, chunk=16)
     for spin in failed:
         if spin >= 0:
             raise StageTwoError(spin=normal.names[spin], n_unknowns=int(sizes[spin]), most=most)

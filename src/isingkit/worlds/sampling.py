@@ -39,7 +39,7 @@ def sample(
 
     Chains are bits where all couplings have one strength and there is no field, so that a word operation moves 64 of them; else
     they are numbers. Half of them start at random and half aligned, and a check asks whether it still shows. The same seed gives
-    the same samples on any number of threads.
+    the same samples on any number of threads and any processor.
 
     Parameters
     ----------
