@@ -123,7 +123,8 @@ class Bits:
         pairs, sums = [np.empty((0, 2), np.int64)], [np.empty(0)]
         for first in range(max(int(after.min(initial=self.n_spins)) + 1, 0) // WIDE * WIDE, self.n_spins, WIDE):
             words = np.ascontiguousarray(self.packed.words[first : first + WIDE])
-            found = np.concatenate([one.among(words, of_spins[:, first : first + WIDE], after - first, level) for one in looks])
+            near = [one.among(words, of_spins[:, first : first + WIDE], after - first, level) for one in looks]
+            found = np.concatenate([np.empty((0, 2), np.int64), *near])  # no look, where there are no rows
             found[:, 1] += first
             exact = self.sums_of(rows, found, n_jobs)
             passes = np.abs(exact) * (of_rows[:, found[:, 0]] * of_spins[:, found[:, 1]]).sum(axis=0) > level
