@@ -1,8 +1,9 @@
 """Exact maximum likelihood of 15 spins against coniii's Enumerate, which sums over all states, too.
 
-coniii wants old numpy and scipy, so it gets an environment of its own in `.peers`. The first run also has coniii write its
-equations and compiles them: some five minutes and 8 GB of memory, none of it timed. Its default settings look at the moments ten
-times as often as those used here, the fastest found that agree with ours.
+coniii wants old numpy and scipy, so it gets an environment of its own in `.peers`. The first run
+also has coniii write its equations and compiles them: some five minutes and 8 GB of memory, none of
+it timed. Its default settings look at the moments ten times as often as those used here, the
+fastest found that agree with ours.
 """
 
 import os
@@ -20,14 +21,26 @@ from side_by_side import Claim, faster, seconds
 N_SPINS, N_SAMPLES, ROUNDS = 15, 5000, 3
 HERE = Path(__file__).resolve().parent
 HOME = HERE / ".peers" / "coniii"
-NEEDS = ["numpy==1.26.*", "scipy==1.10.*", "setuptools<80", "wheel", "multiprocess", "matplotlib", "numba", "mpmath", "dill"]
+NEEDS = [
+    "numpy==1.26.*",
+    "scipy==1.10.*",
+    "setuptools<80",
+    "wheel",
+    "multiprocess",
+    "matplotlib",
+    "numba",
+    "mpmath",
+    "dill",
+]
 
 
 def measure() -> list[Claim]:
     """Fields and couplings of 15 spins from 5000 samples; nothing where coniii cannot be had."""
     try:
         python = environment()
-        with Worker([str(python), str(HERE / "peers" / "coniii_worker.py"), str(N_SPINS)], most_seconds=900) as worker:
+        with Worker(
+            [str(python), str(HERE / "peers" / "coniii_worker.py"), str(N_SPINS)], most_seconds=900
+        ) as worker:
             return [against_coniii(worker)]
     except (OSError, subprocess.SubprocessError) as error:
         print(f"exact_likelihood skips coniii: {error}")
@@ -45,7 +58,9 @@ def against_coniii(worker: Worker) -> Claim:
     expected = np.concatenate([fit.intercepts_, fit.estimates_[i, j]])
     ours, theirs = [], []
     for _ in range(ROUNDS):
-        ours.append(statistics.median(seconds({"ours": lambda: estimator.fit(samples)}, rounds=15)["ours"]))
+        ours.append(
+            statistics.median(seconds({"ours": lambda: estimator.fit(samples)}, rounds=15)["ours"])
+        )
         answer = worker.ask(moments.tolist())
         np.testing.assert_allclose(answer["found"], expected, atol=1e-3)
         theirs.append(answer["seconds"])
@@ -61,13 +76,23 @@ def environment() -> Path:
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         run([sys.executable, "-m", "venv", "--clear", str(HOME)])
         run([*pip, *NEEDS])
-        run([*pip, "--no-build-isolation", "coniii==3.0.1"])  # its setup imports itself, and so all that it needs
+        run(
+            [*pip, "--no-build-isolation", "coniii==3.0.1"]
+        )  # its setup imports itself, and so all that it needs
         done.touch()
     return python
 
 
 def run(command: list[str]) -> None:
     """Run a command; where it fails, say how it ended."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env={**os.environ, "CONDA_PREFIX": str(HOME)})
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={**os.environ, "CONDA_PREFIX": str(HOME)},
+    )
     if done.returncode:
-        raise ChildProcessError(f"{' '.join(command[1:5])} failed: {' '.join(done.stderr.splitlines()[-1:])}")
+        raise ChildProcessError(
+            f"{' '.join(command[1:5])} failed: {' '.join(done.stderr.splitlines()[-1:])}"
+        )

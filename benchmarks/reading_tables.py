@@ -1,4 +1,6 @@
-"""A large text table as packed spins: against pandas, then as_spins and pack; and the memory it takes."""
+"""A large text table as packed spins: against pandas, then as_spins and pack; and the memory it
+takes.
+"""
 
 import os
 import subprocess
@@ -62,5 +64,11 @@ def write_table(path: Path) -> None:
 
 def peak_megabytes(path: Path) -> float:
     """Largest memory of a fresh process that reads the table."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM, path], capture_output=True, text=True, check=True, env=os.environ)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, path],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ,
+    )
     return float(done.stdout)

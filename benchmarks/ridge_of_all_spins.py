@@ -1,4 +1,6 @@
-"""All ridge regressions at once against one Cholesky inverse, and against one scikit-learn regression a spin."""
+"""All ridge regressions at once against one Cholesky inverse, and against one scikit-learn
+regression a spin.
+"""
 
 import numpy as np
 import sklearn
@@ -25,17 +27,23 @@ def measure() -> list[Claim]:
         ik.gram(samples)
 
     def one_scikit_learn_fit() -> Ridge:
-        return Ridge(alpha=RIDGE * N_SPINS, fit_intercept=False).fit(values[:, others], values[:, 0])
+        return Ridge(alpha=RIDGE * N_SPINS, fit_intercept=False).fit(
+            values[:, others], values[:, 0]
+        )
 
     fit = ik.RidgeIsing(ridge=RIDGE, fit_fields=False).fit(samples)
-    np.testing.assert_allclose(fit.estimates_[0, others], one_scikit_learn_fit().coef_, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(
+        fit.estimates_[0, others], one_scikit_learn_fit().coef_, rtol=1e-8, atol=1e-12
+    )
     two = ik.TwoStageIsing(ridge=RIDGE, prune=0.05, fit_fields=False).fit(samples)
     assert ik.score(two.model_, truth).f1 > 0.99
     taken = seconds(
         {
             "floor": one_inverse_and_one_gram,
             "ridge": lambda: ik.RidgeIsing(ridge=RIDGE, fit_fields=False).fit(samples),
-            "two stages": lambda: ik.TwoStageIsing(ridge=RIDGE, prune=0.05, fit_fields=False).fit(samples),
+            "two stages": lambda: ik.TwoStageIsing(ridge=RIDGE, prune=0.05, fit_fields=False).fit(
+                samples
+            ),
             "scikit-learn": one_scikit_learn_fit,
         },
         rounds=15,

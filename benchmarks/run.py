@@ -1,4 +1,6 @@
-"""Run every benchmark here, or those named as arguments, and write RESULTS.md; rows of the others stay as they are."""
+"""Run every benchmark here, or those named as arguments, and write RESULTS.md; rows of the others
+stay as they are.
+"""
 
 import datetime
 import os
@@ -13,10 +15,12 @@ import scipy
 from llvmlite import binding
 
 import isingkit
-from isingkit._kernels import nibbles
+from isingkit._kernels import lookup_popcount
 
 HERE = Path(__file__).parent
-BENCHMARKS = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in ("run", "side_by_side"))
+BENCHMARKS = sorted(
+    path.stem for path in HERE.glob("*.py") if path.stem not in ("run", "side_by_side")
+)
 
 
 def main() -> None:
@@ -37,7 +41,9 @@ def main() -> None:
                 f"| {name} | {c.what} | {c.peer} | {c.ours_seconds:.4g} | {c.peer_seconds:.4g} "
                 f"| {c.ratio:.3g} ({c.spread[0]:.3g} to {c.spread[1]:.3g}) | {c.promise} | {'yes' if c.holds else 'NO'} | {today} |"
             )
-    kernel = "byte look-up (nibbles.py)" if nibbles.wins_here() else "vector popcount (gram.py)"
+    kernel = (
+        "byte look-up (nibbles.py)" if lookup_popcount.is_fastest() else "vector popcount (gram.py)"
+    )
     versions = {"isingkit": isingkit, "numpy": numpy, "scipy": scipy, "numba": numba}
     text = "\n".join(
         [
@@ -63,7 +69,9 @@ def main() -> None:
 
 def old_rows() -> list[str]:
     """Rows of the table that is there."""
-    return [line for line in (HERE / "RESULTS.md").read_text().splitlines() if line.startswith("| ")][1:]
+    return [
+        line for line in (HERE / "RESULTS.md").read_text().splitlines() if line.startswith("| ")
+    ][1:]
 
 
 if __name__ == "__main__":

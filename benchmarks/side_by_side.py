@@ -46,8 +46,23 @@ def within(what: str, peer: str, ours: list[float], theirs: list[float], at_most
 
 
 def _claim(
-    what: str, peer: str, ours: list[float], theirs: list[float], ratios: list[float], promise: str, holds: Callable[[float], bool]
+    what: str,
+    peer: str,
+    ours: list[float],
+    theirs: list[float],
+    ratios: list[float],
+    promise: str,
+    holds: Callable[[float], bool],
 ) -> Claim:
     ratio = statistics.median(ratios)
     low, _, high = statistics.quantiles(ratios, n=4)
-    return Claim(what, peer, statistics.median(ours), statistics.median(theirs), ratio, (low, high), promise, holds(ratio))
+    return Claim(
+        what,
+        peer,
+        statistics.median(ours),
+        statistics.median(theirs),
+        ratio,
+        (low, high),
+        promise,
+        holds(ratio),
+    )

@@ -1,6 +1,8 @@
-"""Write equations.md: which function holds which equation of the paper, and which tests hold the function to it.
+"""Write equations.md: which function holds which equation of the paper, and which tests hold the
+function to it.
 
-An equation is named in square brackets, by the paper's own label, in the docstring of the function and of the test.
+An equation is named in square brackets, by the paper's own label, in the docstring of the function
+and of the test.
 """
 
 import ast
@@ -37,7 +39,9 @@ def page() -> str:
         "| label in the paper | function | tests |", "|---|---|---|",
     ]  # fmt: skip
     for label in sorted(set(code) | set(tests), key=str.lower):
-        functions, checks = (", ".join(f"`{name}`" for name in names.get(label, [])) for names in (code, tests))
+        functions, checks = (
+            ", ".join(f"`{name}`" for name in names.get(label, [])) for names in (code, tests)
+        )
         lines.append(f"| `{label}` | {functions} | {checks} |")
     return "\n".join([*lines, ""])
 

@@ -10,11 +10,18 @@ from sklearn.linear_model import LinearRegression, Ridge
 def pair_sums(values):
     """Sums over samples of products of two columns, by the definition."""
     n_spins = values.shape[1]
-    return np.array([[int((values[:, i].astype(int) * values[:, j]).sum()) for j in range(n_spins)] for i in range(n_spins)])
+    return np.array(
+        [
+            [int((values[:, i].astype(int) * values[:, j]).sum()) for j in range(n_spins)]
+            for i in range(n_spins)
+        ]
+    )
 
 
 def regressions(values, penalty, fit_fields, weights=None):
-    """Rows of coefficients and intercepts of each column on all others, one scikit-learn regression each."""
+    """Rows of coefficients and intercepts of each column on all others, one scikit-learn regression
+    each.
+    """
     n_spins = values.shape[1]
     rows, intercepts = np.zeros((n_spins, n_spins)), np.zeros(n_spins)
     for i in range(n_spins):
@@ -29,14 +36,18 @@ def regressions(values, penalty, fit_fields, weights=None):
 
 
 def two_stage(values, ridge, prune, fit_fields):
-    """The paper's two stages for each column: ridge on all others, prune, least squares on the rest."""
+    """The paper's two stages for each column: ridge on all others, prune, least squares on the
+    rest.
+    """
     n_spins = values.shape[1]
     stage_one, _ = regressions(values, ridge * n_spins, fit_fields)
     stage_two = np.zeros_like(stage_one)
     for i in range(n_spins):
         kept = np.flatnonzero(np.abs(stage_one[i]) > prune)
         if len(kept):
-            stage_two[i, kept] = LinearRegression(fit_intercept=fit_fields).fit(values[:, kept], values[:, i]).coef_
+            stage_two[i, kept] = (
+                LinearRegression(fit_intercept=fit_fields).fit(values[:, kept], values[:, i]).coef_
+            )
     return stage_one, stage_two
 
 
@@ -49,7 +60,9 @@ def probabilities(couplings, fields):
 
 
 def completed_inverse(matrix, unknown):
-    """Inverse of the completion of a matrix whose inverse is zero at the unknown pairs, by Newton steps on their entries."""
+    """Inverse of the completion of a matrix whose inverse is zero at the unknown pairs, by Newton
+    steps on their entries.
+    """
     matrix = matrix.copy()
     for _ in range(200):
         inverse = np.linalg.inv(matrix)
@@ -57,7 +70,10 @@ def completed_inverse(matrix, unknown):
         if np.abs(gradient).max() < 1e-15:
             break
         hessian = np.array(
-            [[inverse[i, k] * inverse[j, m] + inverse[i, m] * inverse[j, k] for k, m in unknown] for i, j in unknown]
+            [
+                [inverse[i, k] * inverse[j, m] + inverse[i, m] * inverse[j, k] for k, m in unknown]
+                for i, j in unknown
+            ]
         )
         step = np.linalg.solve(hessian, gradient)
         for (i, j), change in zip(unknown, step, strict=True):
@@ -67,7 +83,9 @@ def completed_inverse(matrix, unknown):
 
 
 def cayley_tree(degree, depth, coupling, rng):
-    """Couplings of a regular tree of some generations around spin 0, with random signs, and each spin's generation."""
+    """Couplings of a regular tree of some generations around spin 0, with random signs, and each
+    spin's generation.
+    """
     parents, generations = [-1], [0]
     last = [0]
     for generation in range(1, depth + 1):
@@ -78,7 +96,9 @@ def cayley_tree(degree, depth, coupling, rng):
                 parents.append(parent)
                 generations.append(generation)
         last = fresh
-    return tree_couplings(parents, coupling * rng.choice([-1, 1], len(parents))), np.array(generations)
+    return tree_couplings(parents, coupling * rng.choice([-1, 1], len(parents))), np.array(
+        generations
+    )
 
 
 def tree_couplings(parents, strengths):
@@ -94,7 +114,9 @@ def tree_correlations(parents, strengths):
     n = len(parents)
     correlations = np.eye(n)
     for i in range(1, n):
-        correlations[i, :i] = correlations[:i, i] = np.tanh(strengths[i]) * correlations[parents[i], :i]
+        correlations[i, :i] = correlations[:i, i] = (
+            np.tanh(strengths[i]) * correlations[parents[i], :i]
+        )
     return correlations
 
 
@@ -106,7 +128,9 @@ def mean_estimates(correlations, effective_ridge):
 
 
 def least_squares_scatter(couplings, i, j):
-    """M times the variance of J_ij and the covariance of J_ij and J_ji, by least squares on the true neighbours; enumerated."""
+    """M times the variance of J_ij and the covariance of J_ij and J_ji, by least squares on the
+    true neighbours; enumerated.
+    """
     n = len(couplings)
     states = np.array(list(itertools.product([-1, 1], repeat=n)), dtype=float)
     weights = np.exp(np.einsum("ai,ij,aj->a", states, couplings, states) / 2)
@@ -124,7 +148,9 @@ def least_squares_scatter(couplings, i, j):
 
 
 def node_loss(kind, values, shares, i, field, row):
-    """Mean loss of spin i: of the pseudolikelihood, of interaction screening, or the logarithm of the latter."""
+    """Mean loss of spin i: of the pseudolikelihood, of interaction screening, or the logarithm of
+    the latter.
+    """
     margins = values[:, i] * (field + values @ row)
     if kind == "logistic":
         return shares @ np.log1p(np.exp(-2 * margins))
@@ -133,18 +159,26 @@ def node_loss(kind, values, shares, i, field, row):
 
 
 def penalised(kind, values, shares, l1, l2, joint):
-    """Fields and couplings, spin by spin or symmetric, by L-BFGS on couplings split into what is above and below zero."""
+    """Fields and couplings, spin by spin or symmetric, by L-BFGS on couplings split into what is
+    above and below zero.
+    """
     n = values.shape[1]
     above = [(a, b) for a in range(n) for b in range(a + 1, n)]
 
     def solve(n_fields, n_couplings, loss):
         def objective(x):
             up, down = x[n_fields : n_fields + n_couplings], x[n_fields + n_couplings :]
-            return loss(x[:n_fields], up - down) + l1 * (up + down).sum() + l2 * ((up - down) ** 2).sum()
+            return (
+                loss(x[:n_fields], up - down)
+                + l1 * (up + down).sum()
+                + l2 * ((up - down) ** 2).sum()
+            )
 
         bounds = [(None, None)] * n_fields + [(0, None)] * (2 * n_couplings)
         settings = {"maxiter": 10_000, "maxfun": 10**6, "ftol": 1e-16, "gtol": 1e-10}
-        x = minimize(objective, np.zeros(len(bounds)), method="L-BFGS-B", bounds=bounds, options=settings).x
+        x = minimize(
+            objective, np.zeros(len(bounds)), method="L-BFGS-B", bounds=bounds, options=settings
+        ).x
         return x[:n_fields], x[n_fields : n_fields + n_couplings] - x[n_fields + n_couplings :]
 
     fields, couplings = np.zeros(n), np.zeros((n, n))
@@ -183,8 +217,14 @@ def mean_field_couplings(method, means, covariance):
         for j in range(n):
             if i == j:
                 continue
-            mi, mj, q, c = (np.longdouble(x) for x in (means[i], means[j], inverse[i, j], covariance[i, j]))
-            cells = {(a, b): (1 + a * mi + b * mj + a * b * (c + mi * mj)) / 4 for a in (-1, 1) for b in (-1, 1)}
+            mi, mj, q, c = (
+                np.longdouble(x) for x in (means[i], means[j], inverse[i, j], covariance[i, j])
+            )
+            cells = {
+                (a, b): (1 + a * mi + b * mj + a * b * (c + mi * mj)) / 4
+                for a in (-1, 1)
+                for b in (-1, 1)
+            }
             pair = np.log(cells[1, 1] * cells[-1, -1] / (cells[1, -1] * cells[-1, 1])) / 4
             if method == "naive":
                 couplings[i, j] = -q
@@ -194,7 +234,9 @@ def mean_field_couplings(method, means, covariance):
             elif method == "bethe":
                 root = np.sqrt(1 + 4 * (1 - mi**2) * (1 - mj**2) * q**2)
                 couplings[i, j] = -np.arctanh(
-                    root / (2 * q) - mi * mj - np.sqrt((root - 2 * mi * mj * q) ** 2 - 4 * q**2) / (2 * q)
+                    root / (2 * q)
+                    - mi * mj
+                    - np.sqrt((root - 2 * mi * mj * q) ** 2 - 4 * q**2) / (2 * q)
                 )
             elif method == "sessak-monasson":
                 couplings[i, j] = pair - q - c / ((1 - mi**2) * (1 - mj**2) - c**2)
@@ -204,7 +246,9 @@ def mean_field_couplings(method, means, covariance):
 
 
 def likeliest(values, l2=0.0):
-    """Fields and couplings of the largest exact likelihood of a few spins, by a general minimiser."""
+    """Fields and couplings of the largest exact likelihood of a few spins, by a general
+    minimiser.
+    """
     n = values.shape[1]
     states = np.array(list(itertools.product((-1, 1), repeat=n)))
     above = np.triu_indices(n, 1)
@@ -219,14 +263,22 @@ def likeliest(values, l2=0.0):
         gradient[n:] += 2 * l2 * x[n:]
         return log_z - x @ wanted + l2 * (x[n:] ** 2).sum(), gradient
 
-    x = minimize(loss, np.zeros(len(wanted)), jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 10_000}).x
+    x = minimize(
+        loss,
+        np.zeros(len(wanted)),
+        jac=True,
+        method="BFGS",
+        options={"gtol": 1e-9, "maxiter": 10_000},
+    ).x
     couplings = np.zeros((n, n))
     couplings[above] = x[n:]
     return x[:n], couplings + couplings.T
 
 
 def backward_elimination(values, i, near, cost):
-    """Neighbours of column i left when the weakest is dropped while the sample size times the rise of log RSS is below cost."""
+    """Neighbours of column i left when the weakest is dropped while the sample size times the rise
+    of log RSS is below cost.
+    """
     near = list(near)
 
     def rss(chosen):

@@ -38,7 +38,9 @@ def test_every_method_finds_most_of_a_planted_network(world):
 
 
 def test_agreement_is_the_share_of_edges_in_common(world):
-    found = ik.compare(world[1], methods={"few": ik.LinearIsing(threshold=0.25), "all": ik.PseudolikelihoodIsing()})
+    found = ik.compare(
+        world[1], methods={"few": ik.LinearIsing(threshold=0.25), "all": ik.PseudolikelihoodIsing()}
+    )
     few, many = found.models["few"].n_edges, found.models["all"].n_edges
     assert many == 120 > few > 0
     assert found.agreement[0, 1] == few / many
@@ -90,11 +92,16 @@ def test_mistakes_in_a_comparison_are_refused(world):
 
 
 def test_counted_rows_are_compared_as_the_samples_they_stand_for(world):
-    """1200 samples of 6 spins, as they are and as at most 64 states with counts: the same edges, and nearly the same scores."""
+    """1200 samples of 6 spins, as they are and as at most 64 states with counts: the same edges,
+    and nearly the same scores.
+    """
     values = np.asarray(world[1])[:, :6]
     states, counts = np.unique(values, axis=0, return_counts=True)
     methods = ["linear", "Bethe", "eLasso", "two-stage"]
-    rows, counted = ik.compare(values, methods=methods), ik.compare(states, methods=methods, sample_weight=counts)
+    rows, counted = (
+        ik.compare(values, methods=methods),
+        ik.compare(states, methods=methods, sample_weight=counts),
+    )
     assert counted.n_samples == 1200
     for one, other in zip(rows.outcomes, counted.outcomes, strict=True):
         assert one.n_edges == other.n_edges
@@ -133,9 +140,18 @@ def run(capsys, *arguments):
 
 def test_the_command_prints_a_table_and_draws(world, tmp_path, capsys):
     truth, samples = world
-    pd.DataFrame(np.asarray(samples), columns=[f"q{k}" for k in range(16)]).to_csv(tmp_path / "data.csv", index=False)
+    pd.DataFrame(np.asarray(samples), columns=[f"q{k}" for k in range(16)]).to_csv(
+        tmp_path / "data.csv", index=False
+    )
     truth.save(tmp_path / "truth.npz")
-    arguments = ["compare", tmp_path / "data.csv", "--truth", tmp_path / "truth.npz", "--methods", "ridge, eLasso"]
+    arguments = [
+        "compare",
+        tmp_path / "data.csv",
+        "--truth",
+        tmp_path / "truth.npz",
+        "--methods",
+        "ridge, eLasso",
+    ]
     code, out, err = run(capsys, *arguments, "--plot", tmp_path / "picture.png")
     assert code == 0
     assert out.startswith("1200 samples of 16 spins")
@@ -153,10 +169,22 @@ def test_the_command_takes_columns_weights_and_leaves_columns_out(tmp_path, caps
     table["age"] = rng.integers(20, 90, 60)
     table["times"] = rng.integers(1, 5, 60)
     table.to_csv(tmp_path / "data.tsv.gz", sep="\t", index=False)
-    code, out, _ = run(capsys, "compare", tmp_path / "data.tsv.gz", "--drop", "age", "--weights", "times", "--methods", "ridge")
+    code, out, _ = run(
+        capsys,
+        "compare",
+        tmp_path / "data.tsv.gz",
+        "--drop",
+        "age",
+        "--weights",
+        "times",
+        "--methods",
+        "ridge",
+    )
     assert code == 0
     assert out.startswith(f"{table['times'].sum()} samples of 3 spins")
-    code, out, _ = run(capsys, "compare", tmp_path / "data.tsv.gz", "--columns", "a,b", "--methods", "ridge")
+    code, out, _ = run(
+        capsys, "compare", tmp_path / "data.tsv.gz", "--columns", "a,b", "--methods", "ridge"
+    )
     assert out.startswith("60 samples of 2 spins")
     for arguments, says in (
         (["--methods", "ridge"], "column 'age' holds"),

@@ -1,4 +1,6 @@
-"""Mechanical promises about the code: import order, docstrings that tell the truth, options that are read, no drawers."""
+"""Mechanical promises about the code: import order, docstrings that tell the truth, options that
+are read, no drawers.
+"""
 
 import ast
 import importlib
@@ -16,12 +18,14 @@ import isingkit.dask
 SOURCE = Path(ik.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 RANKS = [
-    {"_kernels", "exceptions", "atomic", "memory", "drawing"}, {"spins"}, {"packing"}, {"gram", "tables"}, {"model", "theory"},
+    {"_kernels", "exceptions", "arrays", "atomic", "memory", "drawing"}, {"spins"}, {"packing"}, {"gram", "tables"}, {"model", "theory"},
     {"worlds"}, {"estimators"}, {"metrics", "dask"}, {"comparison", "fit_check", "fit_folder"}, {"plots"}, {"report"},
     {"experiments"}, {"cli", "__main__"},
 ]  # fmt: skip
 PUBLIC = [name for name in ik.__all__ if name not in ("exceptions", "theory")]
-PARTS = [f"theory.{name}" for name in ik.theory.__all__] + [f"dask.{name}" for name in isingkit.dask.__all__]
+PARTS = [f"theory.{name}" for name in ik.theory.__all__] + [
+    f"dask.{name}" for name in isingkit.dask.__all__
+]
 
 
 def rank(part):
@@ -31,11 +35,19 @@ def rank(part):
 def modules_imported(path):
     """Parts of isingkit that a file imports, wherever in the file."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "isingkit":
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module
+            and node.module.split(".")[0] == "isingkit"
+        ):
             parts = node.module.split(".")[1:]
             yield from [parts[0]] if parts else [alias.name for alias in node.names]
         elif isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("isingkit."))
+            yield from (
+                alias.name.split(".")[1]
+                for alias in node.names
+                if alias.name.startswith("isingkit.")
+            )
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
@@ -54,7 +66,11 @@ def test_numba_and_dask_are_imported_in_one_place_each():
             name.split(".")[0]
             for node in ast.walk(ast.parse(path.read_text()))
             if isinstance(node, (ast.Import, ast.ImportFrom))
-            for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
+            for name in (
+                [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else [alias.name for alias in node.names]
+            )
         }
         if imported & {"numba", "llvmlite"}:
             assert path.parent.name == "_kernels", path
@@ -63,12 +79,16 @@ def test_numba_and_dask_are_imported_in_one_place_each():
 
 
 def test_there_are_no_drawers():
-    assert not [path for path in FILES if path.stem in {"utils", "core", "misc", "common", "helpers"}]
+    assert not [
+        path for path in FILES if path.stem in {"utils", "core", "misc", "common", "helpers"}
+    ]
 
 
 def documented(docstring):
     """Names in the Parameters section of a docstring."""
-    section = re.search(r"Parameters\n-+\n(.*?)(\n\n[A-Z]\w+\n-+\n|\Z)", inspect.cleandoc(docstring or ""), re.S)
+    section = re.search(
+        r"Parameters\n-+\n(.*?)(\n\n[A-Z]\w+\n-+\n|\Z)", inspect.cleandoc(docstring or ""), re.S
+    )
     return re.findall(r"^(\w+)$", section.group(1), re.M) if section else []
 
 
@@ -77,10 +97,16 @@ def callables():
         thing = operator.attrgetter(name)(ik)
         yield name, thing
         if inspect.isclass(thing):
-            yield from ((f"{name}.{method}", f) for method, f in vars(thing).items() if inspect.isfunction(f) and method[0] != "_")
+            yield from (
+                (f"{name}.{method}", f)
+                for method, f in vars(thing).items()
+                if inspect.isfunction(f) and method[0] != "_"
+            )
 
 
-@pytest.mark.parametrize(("name", "thing"), list(callables()), ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("name", "thing"), list(callables()), ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_documented_arguments_are_the_accepted_ones(name, thing):
     if not documented(thing.__doc__):
         return
@@ -91,7 +117,11 @@ def test_documented_arguments_are_the_accepted_ones(name, thing):
 @pytest.mark.parametrize("name", PUBLIC + PARTS)
 def test_every_public_name_has_a_docstring_and_a_test(name):
     assert inspect.getdoc(operator.attrgetter(name)(ik))
-    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py") if path.name != "test_layout.py")
+    tests = "".join(
+        path.read_text()
+        for path in Path(__file__).parent.glob("test_*.py")
+        if path.name != "test_layout.py"
+    )
     assert re.search(rf"\b(ik\.)?{re.escape(name)}\b" if "." in name else rf"\bik\.{name}\b", tests)
 
 
@@ -112,18 +142,28 @@ def test_every_error_class_is_raised_and_tested():
 
 
 def test_every_equation_named_in_the_code_has_a_test_and_is_in_the_paper():
-    """docs/equations.md is what docs/equations.py writes; no label stands alone; labels are the paper's, where it is at hand."""
+    """docs/equations.md is what docs/equations.py writes; no label stands alone; labels are the
+    paper's, where it is at hand.
+    """
     script = Path(__file__).parents[1] / "docs" / "equations.py"
     spec = importlib.util.spec_from_file_location("equations", script)
     equations = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(equations)
-    assert (script.parent / "equations.md").read_text() == equations.page(), "run python docs/equations.py"
-    code, tests = (set(equations.labelled(script.parents[1] / folder)) for folder in ("src/isingkit", "tests"))
+    assert (script.parent / "equations.md").read_text() == equations.page(), (
+        "run python docs/equations.py"
+    )
+    code, tests = (
+        set(equations.labelled(script.parents[1] / folder)) for folder in ("src/isingkit", "tests")
+    )
     assert code == tests
     paper = Path(__file__).parents[2] / "shared" / "paper" / "paper.tex"
     if paper.is_file():
         text = paper.read_text()
-        assert not [label for label in code if f"{{{label}}}" not in text and f"\\Leq{{{label[3:]}}}" not in text]
+        assert not [
+            label
+            for label in code
+            if f"{{{label}}}" not in text and f"\\Leq{{{label[3:]}}}" not in text
+        ]
 
 
 def test_importing_isingkit_is_light_and_lists_its_names():
@@ -134,7 +174,9 @@ def test_importing_isingkit_is_light_and_lists_its_names():
     import subprocess
     import sys
 
-    lines = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split("\n")
+    lines = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split("\n")
     assert lines[:2] == ["[]", "True True"]
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = ik.nothing

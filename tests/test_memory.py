@@ -26,11 +26,15 @@ print((peak() - before) / (8 * n_spins**2))
 def peak(estimator):
     """Peak memory of a fit beyond what was there before, in N x N float64 matrices."""
     program = PEAK + PROGRAM.format(estimator=estimator)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     return float(done.stdout)
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read as Linux tells it")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="peak memory is read as Linux tells it"
+)
 def test_fitting_five_thousand_spins_stays_under_eight_square_matrices():
     assert peak("ik.RidgeIsing()") < 8
     assert peak("ik.TwoStageIsing(ridge=0.1, prune=0.08)") < 8
@@ -47,9 +51,13 @@ print(packed.n_samples, peak() - before - packed.words.nbytes)
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read as Linux tells it")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="peak memory is read as Linux tells it"
+)
 def test_reading_a_large_text_takes_a_few_chunks_beyond_its_bits(tmp_path):
-    """60 MB of text: the bits and at most 20 MB, where all bytes at once would be 60 MB and numbers 240 MB."""
+    """60 MB of text: the bits and at most 20 MB, where all bytes at once would be 60 MB and numbers
+    240 MB.
+    """
     values = np.random.default_rng(0).integers(0, 2, (300_000, 100), dtype=np.uint8)
     text = np.full((300_000, 200), ord(","), dtype=np.uint8)
     text[:, ::2], text[:, -1] = values + ord("0"), ord("\n")
@@ -57,6 +65,8 @@ def test_reading_a_large_text_takes_a_few_chunks_beyond_its_bits(tmp_path):
     text.tofile(tmp_path / "large.csv")
     for name in ("small.csv", "large.csv"):  # first to compile, which takes memory too
         arguments = [sys.executable, "-c", PEAK + READING, tmp_path / "small.csv", tmp_path / name]
-        n_samples, taken = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.split()
+        n_samples, taken = subprocess.run(
+            arguments, capture_output=True, text=True, check=True
+        ).stdout.split()
     assert int(n_samples) == 300_000
     assert int(taken) < 20e6

@@ -1,4 +1,6 @@
-"""Formulas as MathML, by docutils' own converter: browsers draw it by themselves, so that pages need no script from elsewhere."""
+"""Formulas as MathML, by docutils' own converter: browsers draw it by themselves, so that pages
+need no script from elsewhere.
+"""
 
 from typing import Any
 

@@ -1,7 +1,8 @@
-r"""Docstrings are written for the terminal; this makes reStructuredText of them without a change of what they say.
+r"""Docstrings are written for the terminal; this makes reStructuredText of them without a change of
+what they say.
 
-`[eq:label]` links to the index of equations, bars are bars, Greek letters written as \lambda become letters, and documented
-arguments get the types of their annotations, where docstrings leave them.
+`[eq:label]` links to the index of equations, bars are bars, Greek letters written as \lambda become
+letters, and documented arguments get the types of their annotations, where docstrings leave them.
 """
 
 import inspect
@@ -64,7 +65,9 @@ def with_types(lines: list[str], thing: Any) -> None:
     for place in range(lines.index("Parameters") + 2, len(lines)):
         if lines[place].startswith("---"):
             return
-        words = type_in_words(parameters[lines[place]].annotation) if lines[place] in parameters else ""
+        words = (
+            type_in_words(parameters[lines[place]].annotation) if lines[place] in parameters else ""
+        )
         if words:
             lines[place] += f" : {words}"
 

@@ -1,4 +1,6 @@
-"""Errors and warnings: what was expected, what came, what to do. The facts of each message are its attributes."""
+"""Errors and warnings: what was expected, what came, what to do. The facts of each message are its
+attributes.
+"""
 
 import math
 import numbers
@@ -28,7 +30,9 @@ def _rebuilt(kind: type[Exception], message: str, facts: dict[str, Any]) -> Exce
 class IsingkitError(ValueError):
     """Base of every error that isingkit raises on purpose."""
 
-    def __reduce__(self) -> Any:  # joblib sends errors between processes; constructors here take keywords only
+    def __reduce__(
+        self,
+    ) -> Any:  # joblib sends errors between processes; constructors here take keywords only
         return _rebuilt, (type(self), self.args[0], vars(self))
 
 
@@ -62,12 +66,22 @@ def require_number(
     """Refuse what is no number within the bounds, nor "auto" where that is allowed."""
     if auto and value == "auto":
         return
-    is_number = isinstance(value, numbers.Integral if whole else numbers.Real) and not isinstance(value, bool)
+    is_number = isinstance(value, numbers.Integral if whole else numbers.Real) and not isinstance(
+        value, bool
+    )
     if is_number and value >= at_least and value > above and (math.isfinite(value) or not finite):  # type: ignore[operator,arg-type]
         return
-    bound = f" > {above:g}" if above > -math.inf else f" >= {at_least:g}" if at_least > -math.inf else ""
+    bound = (
+        f" > {above:g}"
+        if above > -math.inf
+        else f" >= {at_least:g}"
+        if at_least > -math.inf
+        else ""
+    )
     kind = "a whole number" if whole else "a finite number" if finite else "a number"
-    raise SettingError(setting=setting, value=value, expected=kind + bound + (" or 'auto'" if auto else ""))
+    raise SettingError(
+        setting=setting, value=value, expected=kind + bound + (" or 'auto'" if auto else "")
+    )
 
 
 def require_instance(setting: str, value: object, kind: type, expected: str) -> None:
@@ -99,7 +113,9 @@ class NotATableError(IsingkitError):
             "Gram": "a Gram goes to fit_gram",
             "IsingModel": "draw samples of it first, with isingkit.sample",
         }.get(kind, "give an array or a pandas, polars or pyarrow table")
-        super().__init__(f"expected a table, one row a sample and one column a spin, but got a {kind}: {advice}.")
+        super().__init__(
+            f"expected a table, one row a sample and one column a spin, but got a {kind}: {advice}."
+        )
 
 
 class EmptyTableError(IsingkitError):
@@ -142,7 +158,9 @@ class ColumnNamesError(IsingkitError):
 
 
 class ColumnTypeError(IsingkitError):
-    """A column holds things that cannot be spins: complex numbers, dates, mixtures of text and numbers."""
+    """A column holds things that cannot be spins: complex numbers, dates, mixtures of text and
+    numbers.
+    """
 
     def __init__(self, *, column: str, kind: str) -> None:
         self.column, self.kind = column, kind
@@ -161,8 +179,20 @@ class ColumnTypeError(IsingkitError):
 class SpinValueError(IsingkitError):
     """A column holds other than two values, or two values that are no known coding of a spin."""
 
-    def __init__(self, *, column: str, values: Sequence[object], n_columns: int = 1, expected: str | None = None) -> None:
-        self.column, self.values, self.n_columns, self.expected = column, tuple(values), n_columns, expected
+    def __init__(
+        self,
+        *,
+        column: str,
+        values: Sequence[object],
+        n_columns: int = 1,
+        expected: str | None = None,
+    ) -> None:
+        self.column, self.values, self.n_columns, self.expected = (
+            column,
+            tuple(values),
+            n_columns,
+            expected,
+        )
         shown = [f"'{value}'" if isinstance(value, str) else f"{value:g}" for value in self.values]  # type: ignore[str-bytes-safe]
         if expected is not None:
             text = f"column '{column}' holds {shown[0]}, but {expected} was expected. Use the same coding throughout."
@@ -181,8 +211,14 @@ class SpinValueError(IsingkitError):
     def _advice(self, shown: Sequence[str]) -> str:
         texts = [value for value in self.values if isinstance(value, str)]
         if texts and len({text.strip().casefold() for text in texts}) == 2:
-            return f"They differ only in case or spaces: X['{self.column}'].str.strip().str.lower()."
-        binary = f"X['{self.column}'] == {shown[0]}" if texts else f"X['{self.column}'] >= {shown[len(shown) // 2]}"
+            return (
+                f"They differ only in case or spaces: X['{self.column}'].str.strip().str.lower()."
+            )
+        binary = (
+            f"X['{self.column}'] == {shown[0]}"
+            if texts
+            else f"X['{self.column}'] >= {shown[len(shown) // 2]}"
+        )
         return f"Leave it out if it is no spin, set codes of missing values to NaN, repair typos, or binarise it, e.g. {binary}."
 
 
@@ -207,7 +243,11 @@ class MissingValuesError(IsingkitError):
         super().__init__(
             f"Input X contains NaN (missing values): {sum(self.counts.values())} in {len(self.counts)} column(s) of "
             f"{n_samples} rows ({listed}). Give the estimator or as_spins missing='drop' to use complete rows only"
-            + (", or missing='pairwise' to use for each pair the rows where both are present." if pairwise else ".")
+            + (
+                ", or missing='pairwise' to use for each pair the rows where both are present."
+                if pairwise
+                else "."
+            )
         )
 
     def without_pairwise(self) -> "MissingValuesError":
@@ -220,7 +260,9 @@ class NoValuesError(IsingkitError):
 
     def __init__(self, *, columns: Sequence[str]) -> None:
         self.columns = tuple(columns)
-        super().__init__(f"every value of {_quoted(columns)} is missing (NaN), so nothing can be learnt: leave the column out.")
+        super().__init__(
+            f"every value of {_quoted(columns)} is missing (NaN), so nothing can be learnt: leave the column out."
+        )
 
 
 class SampleWeightError(IsingkitError):
@@ -228,7 +270,9 @@ class SampleWeightError(IsingkitError):
 
     def __init__(self, *, problem: str) -> None:
         self.problem = problem
-        super().__init__(f"sample_weight must hold one finite number >= 0 for each row and not only zeros, but {problem}.")
+        super().__init__(
+            f"sample_weight must hold one finite number >= 0 for each row and not only zeros, but {problem}."
+        )
 
 
 class UnderdeterminedError(IsingkitError):
@@ -243,7 +287,9 @@ class UnderdeterminedError(IsingkitError):
 
 
 class DuplicateColumnsError(IsingkitError):
-    """Two columns are equal or opposite in every row, so nothing without a penalty can tell them apart."""
+    """Two columns are equal or opposite in every row, so nothing without a penalty can tell them
+    apart.
+    """
 
     def __init__(self, *, pair: tuple[str, str], opposite: bool, n_pairs: int) -> None:
         self.pair, self.opposite, self.n_pairs = pair, opposite, n_pairs
@@ -268,9 +314,13 @@ class SingularSystemError(IsingkitError):
 
 
 class SeparationError(IsingkitError):
-    """A likelihood has no maximum: a coupling could grow for ever, for the data hold no exception to it."""
+    """A likelihood has no maximum: a coupling could grow for ever, for the data hold no exception
+    to it.
+    """
 
-    def __init__(self, *, pair: tuple[str, str], coupling: float, never: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self, *, pair: tuple[str, str], coupling: float, never: tuple[int, int] | None = None
+    ) -> None:
         self.pair, self.coupling, self.never = pair, coupling, never
         if never is None:
             why = f"others predict '{pair[0]}' without exception in these rows"
@@ -286,7 +336,9 @@ class SeparationError(IsingkitError):
 class NotConvergedError(IsingkitError):
     """An iteration did not come to rest."""
 
-    def __init__(self, *, what: str, residual: float, advice: str = "use a larger ridge, or weaker couplings") -> None:
+    def __init__(
+        self, *, what: str, residual: float, advice: str = "use a larger ridge, or weaker couplings"
+    ) -> None:
         self.what, self.residual = what, residual
         super().__init__(f"{what} did not converge (residual {residual:.2g}): {advice}.")
 
@@ -295,9 +347,15 @@ class NotEquilibratedError(IsingkitError):
     """Chains started at random and chains started aligned still tell different stories."""
 
     def __init__(self, *, diagnostics: Mapping[str, Mapping[str, float]], warm_up: int) -> None:
-        self.diagnostics, self.warm_up = {name: dict(found) for name, found in diagnostics.items()}, warm_up
+        self.diagnostics, self.warm_up = (
+            {name: dict(found) for name, found in diagnostics.items()},
+            warm_up,
+        )
         worst = max(
-            self.diagnostics, key=lambda k: max(self.diagnostics[k]["r_hat"] / 1.1, self.diagnostics[k]["starts_apart"] / 5)
+            self.diagnostics,
+            key=lambda k: max(
+                self.diagnostics[k]["r_hat"] / 1.1, self.diagnostics[k]["starts_apart"] / 5
+            ),
         )
         found = self.diagnostics[worst]
         super().__init__(
@@ -313,7 +371,11 @@ class OrderedPhaseError(IsingkitError):
 
     def __init__(self, *, growth: float | None, strongest: float | None = None) -> None:
         self.growth, self.strongest = growth, strongest
-        came = "its Bethe matrix has an eigenvalue <= 0" if growth is None else f"they grow {growth:.3g}-fold"
+        came = (
+            "its Bethe matrix has an eigenvalue <= 0"
+            if growth is None
+            else f"they grow {growth:.3g}-fold"
+        )
         advice = "weaker couplings" if strongest is None else f"couplings below {strongest:.4g}"
         super().__init__(
             f"the theory holds in the paramagnetic phase, where disturbances shrink from spin to spin, but here {came}. "
@@ -329,7 +391,10 @@ class StageTwoError(IsingkitError):
         if n_unknowns > most:
             why, advice = f"but the rows allow {max(0, most)} at the most", ", or give more rows"
         else:
-            why, advice = "of which some follow from others", ", or leave out columns that follow from others"
+            why, advice = (
+                "of which some follow from others",
+                ", or leave out columns that follow from others",
+            )
         super().__init__(
             f"stage two at spin '{spin}' has {n_unknowns} candidates, {why}, so it has no single answer. "
             f"Raise prune so that fewer candidates survive stage one{advice}."
@@ -384,7 +449,9 @@ class ModelError(IsingkitError):
 
     def __init__(self, *, problem: str) -> None:
         self.problem = problem
-        super().__init__(f"an Ising model needs a finite, symmetric matrix of couplings with zero diagonal, but {problem}.")
+        super().__init__(
+            f"an Ising model needs a finite, symmetric matrix of couplings with zero diagonal, but {problem}."
+        )
 
 
 class ModelMismatchError(IsingkitError):
@@ -395,7 +462,9 @@ class ModelMismatchError(IsingkitError):
         if len(self.left) != len(self.right):
             came = f"one has {len(self.left)} spins and the other {len(self.right)}"
         else:
-            place = next((k for k, pair in enumerate(zip(left, right, strict=True)) if pair[0] != pair[1]), 0)
+            place = next(
+                (k for k, pair in enumerate(zip(left, right, strict=True)) if pair[0] != pair[1]), 0
+            )
             came = f"spin {place} is '{self.left[place]}' in one and '{self.right[place]}' in the other"
         super().__init__(f"{what} must be over the same spins in the same order, but {came}.")
 
@@ -425,7 +494,9 @@ class FolderExistsError(IsingkitError):
     def __init__(self, *, folder: Any, is_fit: bool) -> None:
         self.folder, self.is_fit = folder, is_fit
         what = "holds a fit already: name another with -o, or replace it with --force"
-        super().__init__(f"'{folder}' {what if is_fit else 'is there already and is no fit: name another with -o'}.")
+        super().__init__(
+            f"'{folder}' {what if is_fit else 'is there already and is no fit: name another with -o'}."
+        )
 
 
 class TableFileError(IsingkitError):
@@ -433,7 +504,9 @@ class TableFileError(IsingkitError):
 
     def __init__(self, *, path: Path | None, problem: str) -> None:
         self.path, self.problem = path, problem
-        super().__init__(f"{'this table' if path is None else repr(str(path))} cannot be used: {problem}.")
+        super().__init__(
+            f"{'this table' if path is None else repr(str(path))} cannot be used: {problem}."
+        )
 
 
 class ConstantColumnWarning(IsingkitWarning):
@@ -459,12 +532,16 @@ class OrderedTeacherWarning(IsingkitWarning):
 
 
 class UnobservedPairWarning(IsingkitWarning):
-    """Pairs of columns that are never present in the same row: no coupling between them can be learnt."""
+    """Pairs of columns that are never present in the same row: no coupling between them can be
+    learnt.
+    """
 
     def __init__(self, *, pairs: Sequence[tuple[str, str]]) -> None:
         self.pairs = tuple(pairs)
         listed = _listed([f"'{a}' - '{b}'" for a, b in pairs])
-        super().__init__(f"never present in the same row: {listed}. Their coupling is taken as zero, for the data cannot tell.")
+        super().__init__(
+            f"never present in the same row: {listed}. Their coupling is taken as zero, for the data cannot tell."
+        )
 
 
 class ContradictoryPairsWarning(IsingkitWarning):
@@ -484,10 +561,12 @@ class NotConvergedWarning(IsingkitWarning):
 
     def __init__(self, *, what: str, residual: float, allowed: float, advice: str) -> None:
         self.what, self.residual, self.allowed = what, residual, allowed
-        super().__init__(f"{what} stopped with a residual of {residual:.2g}, where {allowed:.2g} is allowed: {advice}.")
+        super().__init__(
+            f"{what} stopped with a residual of {residual:.2g}, where {allowed:.2g} is allowed: {advice}."
+        )
 
 
-class DoubtWarning(IsingkitWarning):
+class ReliabilityWarning(IsingkitWarning):
     """A result is there, but something about the data says not to trust all of it."""
 
     def __init__(self, *, check: str, words: str) -> None:
@@ -496,7 +575,9 @@ class DoubtWarning(IsingkitWarning):
 
 
 class EmptyCellWarning(IsingkitWarning):
-    """Pairs of which two values never occur together: taken alone, their coupling would be infinite."""
+    """Pairs of which two values never occur together: taken alone, their coupling would be
+    infinite.
+    """
 
     def __init__(self, *, pairs: Sequence[tuple[str, str]]) -> None:
         self.pairs = tuple(pairs)
@@ -510,7 +591,13 @@ class EmptyCellWarning(IsingkitWarning):
 class NoMeanFieldWarning(IsingkitWarning):
     """Pairs whose covariances no coupling can have, as a mean-field method sees it."""
 
-    def __init__(self, *, method: str, pairs: Sequence[tuple[str, str]], instead: str = "as independent pairs") -> None:
+    def __init__(
+        self,
+        *,
+        method: str,
+        pairs: Sequence[tuple[str, str]],
+        instead: str = "as independent pairs",
+    ) -> None:
         self.method, self.pairs = method, tuple(pairs)
         listed = _listed([f"'{a}' - '{b}'" for a, b in pairs])
         super().__init__(

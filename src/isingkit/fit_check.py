@@ -31,7 +31,8 @@ _OFF = " The model as a whole is far from the data: take its edges as a ranking 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FitCheck:
-    """Means, correlations of pairs and the distribution of the sum of all spins, in the data and in the model.
+    """Means, correlations of pairs and the distribution of the sum of all spins, in the data and in
+    the model.
 
     Where `problem` says why the model could not be sampled, the model's numbers are NaN.
     """
@@ -43,7 +44,9 @@ class FitCheck:
     data_correlations: NDArray[np.float64]  # (n_pairs,): of the pairs; NaN where one never changes
     model_correlations: NDArray[np.float64]  # (n_pairs,)
     sums: NDArray[np.int64]  # what the sum of all spins can be
-    data_shares: NDArray[np.float64]  # (n_sums,): of the samples without missing values that have this sum
+    data_shares: NDArray[
+        np.float64
+    ]  # (n_sums,): of the samples without missing values that have this sum
     model_shares: NDArray[np.float64]  # (n_sums,)
     n_drawn: int  # samples drawn of the model
     problem: str | None
@@ -67,7 +70,9 @@ class FitCheck:
         )
 
 
-def fit_check(model: IsingModel, X: Any, *, sample_weight: Any = None, random_state: Seed = 0) -> FitCheck:
+def fit_check(
+    model: IsingModel, X: Any, *, sample_weight: Any = None, random_state: Seed = 0
+) -> FitCheck:
     """Numbers of the data beside those of samples of the model.
 
     Parameters
@@ -81,16 +86,24 @@ def fit_check(model: IsingModel, X: Any, *, sample_weight: Any = None, random_st
     random_state
         Seed or numpy Generator.
     """
-    require_instance("model", model, IsingModel, "an IsingModel, such as model_ of a fitted estimator")
+    require_instance(
+        "model", model, IsingModel, "an IsingModel, such as model_ of a fitted estimator"
+    )
     packed = pack(X if isinstance(X, PackedSpins | Spins) else as_spins(X, missing="pairwise"))
     packed = _matched(packed, model)
     weights = None if sample_weight is None else as_weights(sample_weight, packed.n_samples)
     if model.n_spins > _MOST_SPINS:
-        return _nothing(model, f"it has more than {_MOST_SPINS} spins, whose sampling would take long")
+        return _nothing(
+            model, f"it has more than {_MOST_SPINS} spins, whose sampling would take long"
+        )
     pairs = _some_pairs(model)
     drawn, problem = _drawn(model, random_state)
     of_data = _moments(gram(packed, sample_weight=weights), pairs)
-    of_model = (np.full(model.n_spins, np.nan), np.full(len(pairs), np.nan)) if drawn is None else _moments(gram(drawn), pairs)
+    of_model = (
+        (np.full(model.n_spins, np.nan), np.full(len(pairs), np.nan))
+        if drawn is None
+        else _moments(gram(drawn), pairs)
+    )
     sums = np.arange(-model.n_spins, model.n_spins + 1, 2)
     model_shares = np.full(len(sums), np.nan) if drawn is None else _shares(drawn, None)
     n_drawn = 0 if drawn is None else drawn.n_samples
@@ -101,10 +114,16 @@ def fit_check(model: IsingModel, X: Any, *, sample_weight: Any = None, random_st
 
 
 def _matched(packed: PackedSpins, model: IsingModel) -> PackedSpins:
-    """The samples with spins in the model's order, by name; by position where one of the two has none but x0, x1, ..."""
+    """The samples with spins in the model's order, by name; by position where one of the two has
+    none but x0, x1, ...
+    """
     unnamed = tuple(f"x{i}" for i in range(model.n_spins))
-    if packed.n_spins != model.n_spins or (set(packed.names) != set(model.names) and unnamed not in (packed.names, model.names)):
-        raise ModelMismatchError(left=model.names, right=packed.names, what="the model and the samples")
+    if packed.n_spins != model.n_spins or (
+        set(packed.names) != set(model.names) and unnamed not in (packed.names, model.names)
+    ):
+        raise ModelMismatchError(
+            left=model.names, right=packed.names, what="the model and the samples"
+        )
     if packed.names == model.names or set(packed.names) != set(model.names):
         return packed
     place = {name: j for j, name in enumerate(packed.names)}
@@ -144,7 +163,9 @@ def _drawn(model: IsingModel, random_state: Seed) -> tuple[PackedSpins | None, s
 
 
 def _some_pairs(model: IsingModel) -> NDArray[np.int64]:
-    """All pairs i < j, or some thousand of them: each spin with those a few fixed distances away."""
+    """All pairs i < j, or some thousand of them: each spin with those a few fixed distances
+    away.
+    """
     n_spins = model.n_spins
     if n_spins * (n_spins - 1) // 2 <= _MOST_PAIRS:
         return np.argwhere(np.triu(np.ones((n_spins, n_spins), dtype=bool), 1))
@@ -155,8 +176,12 @@ def _some_pairs(model: IsingModel) -> NDArray[np.int64]:
     return np.unique(np.concatenate([edges, others[others[:, 0] < others[:, 1]]]), axis=0)
 
 
-def _moments(stat: Gram, pairs: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Means, and correlations of pairs; with missing values over the rows where a spin, or both, are present."""
+def _moments(
+    stat: Gram, pairs: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Means, and correlations of pairs; with missing values over the rows where a spin, or both,
+    are present.
+    """
     i, j = pairs.T
     if stat.joint is None:
         means = stat.spin_sums / stat.n_samples
@@ -169,12 +194,16 @@ def _moments(stat: Gram, pairs: NDArray[np.int64]) -> tuple[NDArray[np.float64],
         product = stat.sums[i, j] / both
     variance = (1 - mean_i**2) * (1 - mean_j**2)
     with np.errstate(invalid="ignore", divide="ignore"):
-        correlations = np.where(variance > 1e-12, (product - mean_i * mean_j) / np.sqrt(variance), np.nan)
+        correlations = np.where(
+            variance > 1e-12, (product - mean_i * mean_j) / np.sqrt(variance), np.nan
+        )
     return np.asarray(means, dtype=np.float64), np.asarray(correlations)
 
 
 def _shares(packed: PackedSpins, weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    """Share of complete samples by the number of spins that are +1; all zero where no sample is complete."""
+    """Share of complete samples by the number of spins that are +1; all zero where no sample is
+    complete.
+    """
     total = np.zeros(packed.n_spins + 1)
     for start in range(0, packed.n_samples, 65_536):
         values = np.asarray(packed[start : start + 65_536])

@@ -29,7 +29,9 @@ class Fit:
     """A fitted model and all that should be known of it."""
 
     model: IsingModel
-    edges: tuple[dict[str, Any], ...]  # with EDGE_COLUMNS, low and high, strongest first; None where the method gives none
+    edges: tuple[
+        dict[str, Any], ...
+    ]  # with EDGE_COLUMNS, low and high, strongest first; None where the method gives none
     facts: "Facts"
     diagnostics: tuple[dict[str, Any], ...] = ()  # check, words, serious; of method auto
 
@@ -51,31 +53,48 @@ class Facts:
     fingerprint: str  # of the data
 
 
-def fit_of(estimator: Any, packed: PackedSpins, method: str, seed: int | None, warnings: Sequence[str]) -> Fit:
+def fit_of(
+    estimator: Any, packed: PackedSpins, method: str, seed: int | None, warnings: Sequence[str]
+) -> Fit:
     """The fit of an estimator that has learned from these samples."""
     model = estimator.model_
     codings = estimator.mapping_ or [(-1, 1)] * model.n_spins  # samples that were drawn as spins
-    mapping = {name: [_plain(value) for value in pair] for name, pair in zip(model.names, codings, strict=True)}
-    settings = {name: _plain(value) for name, value in sorted(estimator.get_params().items()) if name not in _NO_MATTER}
+    mapping = {
+        name: [_plain(value) for value in pair]
+        for name, pair in zip(model.names, codings, strict=True)
+    }
+    settings = {
+        name: _plain(value)
+        for name, value in sorted(estimator.get_params().items())
+        if name not in _NO_MATTER
+    }
     facts = Facts(
         n_spins=model.n_spins, n_samples=float(estimator.n_samples_), n_edges=model.n_edges, method=method, settings=settings,
         seed=seed, version=__version__, date=datetime.date.today().isoformat(), mapping=mapping, warnings=list(warnings),
         fingerprint=fingerprint(packed),
     )  # fmt: skip
     checks = [(one.check, one.words, one.serious) for one in getattr(estimator, "diagnostics_", ())]
-    diagnostics = tuple({"check": check, "words": words, "serious": bool(serious)} for check, words, serious in checks)
+    diagnostics = tuple(
+        {"check": check, "words": words, "serious": bool(serious)}
+        for check, words, serious in checks
+    )
     judged = getattr(estimator, "edges_", ()), getattr(estimator, "intervals_", ())
     return Fit(model, tuple(edge_rows(model, *judged)), facts, diagnostics)
 
 
 def write_fit(fit: Fit, report: str, folder: Path, *, force: bool = False) -> None:
-    """The folder, whole or not at all, with the page `report`. One that is there is left alone, unless `force` and a fit."""
+    """The folder, whole or not at all, with the page `report`. One that is there is left alone,
+    unless `force` and a fit.
+    """
     require_free(folder, force)
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         fit.model.save(temporary / "model.npz")
-        with replacing(temporary / "edges.csv") as path, open(path, "w", newline="", encoding="utf-8") as file:
+        with (
+            replacing(temporary / "edges.csv") as path,
+            open(path, "w", newline="", encoding="utf-8") as file,
+        ):
             writer = csv.DictWriter(file, EDGE_COLUMNS)
             writer.writeheader()
             writer.writerows({name: edge[name] for name in EDGE_COLUMNS} for edge in fit.edges)
@@ -92,13 +111,20 @@ def write_fit(fit: Fit, report: str, folder: Path, *, force: bool = False) -> No
 
 
 def _take_place(new: Path, folder: Path) -> None:
-    """Put the new folder where the old one is, which is deleted only then: killed at any moment, one of both is left."""
+    """Put the new folder where the old one is, which is deleted only then: killed at any moment,
+    one of both is left.
+    """
     old = new.with_name(new.name + ".old")
     if not folder.exists():
         new.replace(folder)
         return
     if not any(folder.iterdir()):  # an empty folder stays what it is: somebody may be in it
-        for name in ("model.npz", "edges.csv", "report.html", "fit.json"):  # the last makes it a fit
+        for name in (
+            "model.npz",
+            "edges.csv",
+            "report.html",
+            "fit.json",
+        ):  # the last makes it a fit
             (new / name).replace(folder / name)
         return
     folder.replace(old)
@@ -111,7 +137,9 @@ def _take_place(new: Path, folder: Path) -> None:
 
 
 def require_free(folder: Path, force: bool) -> None:
-    """Refuse a folder that holds anything, but a fit that may be replaced, and one that could not be made."""
+    """Refuse a folder that holds anything, but a fit that may be replaced, and one that could not
+    be made.
+    """
     is_fit = (folder / "fit.json").is_file()
     if folder.exists() and any(folder.iterdir()) and not (force and is_fit):
         raise FolderExistsError(folder=folder, is_fit=is_fit)
@@ -123,8 +151,12 @@ def require_free(folder: Path, force: bool) -> None:
         raise OSError(error.errno, told, str(folder)) from None
 
 
-def edge_rows(model: IsingModel, judged_edges: Any = (), intervals: Any = ()) -> list[dict[str, Any]]:
-    """Edges with EDGE_COLUMNS, low and high, strongest first, and what is known of them; None where nothing is."""
+def edge_rows(
+    model: IsingModel, judged_edges: Any = (), intervals: Any = ()
+) -> list[dict[str, Any]]:
+    """Edges with EDGE_COLUMNS, low and high, strongest first, and what is known of them; None where
+    nothing is.
+    """
     known = {
         (row["source"], row["target"]): [*(row[name] for name in EDGE_COLUMNS[3:]), *ends]
         for row, ends in zip(judged_edges, intervals, strict=True)
@@ -132,7 +164,11 @@ def edge_rows(model: IsingModel, judged_edges: Any = (), intervals: Any = ()) ->
     unknown = [math.nan] * len(_KNOWN)
     rows = []
     for edge in model.edges():
-        row: dict[str, Any] = {"source": str(edge["source"]), "target": str(edge["target"]), "coupling": float(edge["coupling"])}
+        row: dict[str, Any] = {
+            "source": str(edge["source"]),
+            "target": str(edge["target"]),
+            "coupling": float(edge["coupling"]),
+        }
         judged = known.get((edge["source"], edge["target"]), unknown)
         for name, value in zip(_KNOWN, judged, strict=True):
             row[name] = None if math.isnan(value) else float(value)

@@ -4,10 +4,14 @@ from isingkit.exceptions import NotEnoughMemoryError
 
 
 def require_memory(needed: float, *, n_spins: int, n_samples: float) -> None:
-    """Refuse what needs more memory than can be had without swapping, where the system tells, before it starts."""
+    """Refuse what needs more memory than can be had without swapping, where the system tells,
+    before it starts.
+    """
     there = memory_there()
     if there is not None and needed > there:
-        raise NotEnoughMemoryError(needed=int(needed), there=there, n_spins=n_spins, n_samples=int(n_samples))
+        raise NotEnoughMemoryError(
+            needed=int(needed), there=there, n_spins=n_spins, n_samples=int(n_samples)
+        )
 
 
 def memory_there() -> int | None:

@@ -36,7 +36,8 @@ class PrecisionRecall:
 
 
 def score(model: IsingModel, truth: IsingModel) -> Scores:
-    """Scores of `model` against `truth`. Spins are matched by name, or by position where one of the two has none but x0, x1, ...
+    """Scores of `model` against `truth`. Spins are matched by name, or by position where one of the
+    two has none but x0, x1, ...
 
     Examples
     --------
@@ -47,11 +48,17 @@ def score(model: IsingModel, truth: IsingModel) -> Scores:
     0.5
     """
     for setting, value in (("model", model), ("truth", truth)):
-        require_instance(setting, value, IsingModel, "an IsingModel, such as model_ of a fitted estimator")
+        require_instance(
+            setting, value, IsingModel, "an IsingModel, such as model_ of a fitted estimator"
+        )
     found = model.couplings
     unnamed = tuple(f"x{i}" for i in range(truth.n_spins))
-    if model.n_spins != truth.n_spins or (set(model.names) != set(truth.names) and unnamed not in (model.names, truth.names)):
-        raise ModelMismatchError(left=model.names, right=truth.names, what="the model and the truth")
+    if model.n_spins != truth.n_spins or (
+        set(model.names) != set(truth.names) and unnamed not in (model.names, truth.names)
+    ):
+        raise ModelMismatchError(
+            left=model.names, right=truth.names, what="the model and the truth"
+        )
     if set(model.names) == set(truth.names):
         place = {name: i for i, name in enumerate(model.names)}
         order = [place[name] for name in truth.names]
@@ -76,12 +83,14 @@ def score(model: IsingModel, truth: IsingModel) -> Scores:
 
 
 def precision_recall(estimates: Any, truth: IsingModel, thresholds: Any = None) -> PrecisionRecall:
-    """Precision and recall of the directed couplings |estimates[i, j]| > threshold, i != j. [eq:Precision-Recall]
+    """Precision and recall of the directed couplings |estimates[i, j]| > threshold, i != j.
+    [eq:Precision-Recall]
 
     Parameters
     ----------
     estimates
-        (n_spins, n_spins), dense or sparse: row i the estimate of J_i, such as `estimates_` of an estimator.
+        (n_spins, n_spins), dense or sparse: row i the estimate of J_i, such as `estimates_` of an
+        estimator.
     truth
         The planted model.
     thresholds
@@ -91,12 +100,17 @@ def precision_recall(estimates: Any, truth: IsingModel, thresholds: Any = None) 
     if not scipy.sparse.issparse(estimates):
         estimates = np.asarray(estimates)
     if estimates.shape != truth.couplings.shape:
-        expected = f"an array of shape {truth.couplings.shape}, such as estimates_ of a fitted estimator"
+        expected = (
+            f"an array of shape {truth.couplings.shape}, such as estimates_ of a fitted estimator"
+        )
         raise SettingError(setting="estimates", value=estimates.shape, expected=expected)
     there = truth.couplings.astype(bool)
     if scipy.sparse.issparse(estimates):
         entries = estimates.tocoo()
-        sizes, of_truth = np.abs(entries.data[entries.row != entries.col]), np.abs(estimates.multiply(there).data)
+        sizes, of_truth = (
+            np.abs(entries.data[entries.row != entries.col]),
+            np.abs(estimates.multiply(there).data),
+        )
     else:
         sizes = np.abs(estimates[~np.eye(len(estimates), dtype=bool)])
         of_truth = np.abs(estimates[there.nonzero()])

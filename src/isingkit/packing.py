@@ -6,7 +6,8 @@ The file format (`save`, `load`, `map`), version 1, little-endian:
     8 bytes     length of the header
     header      JSON in UTF-8, padded with spaces so that the data starts at a multiple of 64 bytes:
                 n_samples, n_spins, names, mapping, has_missing, crc32 (of the data)
-    data        n_spins rows of ceil(n_samples / 64) uint64 words; bit b of word w is sample 64 w + b, 1 for +1
+    data        n_spins rows of ceil(n_samples / 64) uint64 words; bit b of word w is sample 64 w +
+    b, 1 for +1
     data        only if has_missing: as many words, whose bits say which values are present
 """
 
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isingkit._kernels.packing import pack_words, unpack_rows
-from isingkit._kernels.threads import spread
+from isingkit._kernels.threads import parallel_map
 from isingkit.atomic import replacing
 from isingkit.exceptions import (
     CodingMismatchError,
@@ -42,16 +43,22 @@ _CHUNK = 1 << 22  # values unpacked in one go
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedSpins:
-    """Spins as bits: an eighth of int8, a sixty-fourth of float64. `np.asarray` gives int8 (n_samples, n_spins) back.
+    """Spins as bits: an eighth of int8, a sixty-fourth of float64. `np.asarray` gives int8
+    (n_samples, n_spins) back.
 
-    Samples are sliced as in an array, `packed[:100]`, `packed[rows]`, and so are spins, `packed[:, columns]`.
+    Samples are sliced as in an array, `packed[:100]`, `packed[rows]`, and so are spins, `packed[:,
+    columns]`.
     """
 
-    words: Words  # (n_spins, n_words): bit b of word w is sample 64 w + b; bits past n_samples are 0
+    words: (
+        Words  # (n_spins, n_words): bit b of word w is sample 64 w + b; bits past n_samples are 0
+    )
     n_samples: int
     names: tuple[str, ...]
     present: Words | None = None  # like words: which values are not missing; None when none are
-    mapping: tuple[Coding, ...] | None = None  # values of the table that became -1 and +1, where it was one
+    mapping: tuple[Coding, ...] | None = (
+        None  # values of the table that became -1 and +1, where it was one
+    )
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.words):
@@ -120,7 +127,9 @@ class PackedSpins:
                 "n_samples": self.n_samples,
                 "n_spins": self.n_spins,
                 "names": self.names,
-                "mapping": None if self.mapping is None else [[_jsonable(v) for v in pair] for pair in self.mapping],
+                "mapping": None
+                if self.mapping is None
+                else [[_jsonable(v) for v in pair] for pair in self.mapping],
                 "has_missing": self.present is not None,
                 "crc32": checksum,
             }
@@ -133,7 +142,9 @@ class PackedSpins:
 
     @staticmethod
     def map(path: str | os.PathLike[str]) -> "PackedSpins":
-        """Spins that stay on disk and are read as they are needed; the checksum is not looked at."""
+        """Spins that stay on disk and are read as they are needed; the checksum is not looked
+        at.
+        """
         return _from_file(Path(path))[0]
 
     @staticmethod
@@ -146,7 +157,9 @@ class PackedSpins:
         if present is not None:
             found = zlib.crc32(present.data, found)
         if found != checksum:
-            raise FileFormatError(path=Path(path), kind="a sound file of packed spins", problem="its checksum differs")
+            raise FileFormatError(
+                path=Path(path), kind="a sound file of packed spins", problem="its checksum differs"
+            )
         return PackedSpins(words, mapped.n_samples, mapped.names, present, mapped.mapping)
 
 
@@ -176,7 +189,9 @@ def fingerprint(packed: PackedSpins) -> str:
     return digest.hexdigest()[:16]
 
 
-def require_same_coding(names: Sequence[str], left: tuple[Coding, ...] | None, right: tuple[Coding, ...] | None) -> None:
+def require_same_coding(
+    names: Sequence[str], left: tuple[Coding, ...] | None, right: tuple[Coding, ...] | None
+) -> None:
     """Refuse parts of one table that were read with different codings."""
     for name, mine, its in zip(names, left or (), right or (), strict=False):
         if mine != its:
@@ -185,7 +200,9 @@ def require_same_coding(names: Sequence[str], left: tuple[Coding, ...] | None, r
 
 def values_seen(packed: PackedSpins) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which spins are -1 in some sample, and which are +1."""
-    return np.asarray((_presence(packed) & ~packed.words).any(axis=1)), np.asarray(packed.words.any(axis=1))
+    return np.asarray((_presence(packed) & ~packed.words).any(axis=1)), np.asarray(
+        packed.words.any(axis=1)
+    )
 
 
 def recoded(packed: PackedSpins, mapping: Sequence[Coding]) -> PackedSpins:
@@ -193,7 +210,11 @@ def recoded(packed: PackedSpins, mapping: Sequence[Coding]) -> PackedSpins:
     flipped = np.zeros(packed.n_spins, dtype=bool)
     for j, (is_low, is_high) in enumerate(zip(*values_seen(packed), strict=True)):
         own, wanted = (packed.mapping or mapping)[j], mapping[j]
-        seen = [(value, spin) for value, spin, there in ((own[0], -1, is_low), (own[1], 1, is_high)) if there]
+        seen = [
+            (value, spin)
+            for value, spin, there in ((own[0], -1, is_low), (own[1], 1, is_high))
+            if there
+        ]
         becomes = {wanted[0]: -1, wanted[1]: 1}
         signs = {becomes.get(value, 0) * spin for value, spin in seen}
         if not signs <= {1} and signs != {-1}:
@@ -204,8 +225,12 @@ def recoded(packed: PackedSpins, mapping: Sequence[Coding]) -> PackedSpins:
     return PackedSpins(words, packed.n_samples, packed.names, packed.present, tuple(mapping))
 
 
-def as_asked(packed: PackedSpins, missing: str) -> tuple[PackedSpins, NDArray[np.bool_] | None]:
-    """What `missing` asks of spins that lack some values, and which samples are left; None when all are."""
+def apply_missing_policy(
+    packed: PackedSpins, missing: str
+) -> tuple[PackedSpins, NDArray[np.bool_] | None]:
+    """What `missing` asks of spins that lack some values, and which samples are left; None when all
+    are.
+    """
     if packed.present is None or missing == "pairwise":
         return packed, None
     if missing == "error":
@@ -240,11 +265,18 @@ def _spans(packed: PackedSpins) -> Iterator[slice]:
 def unpacked(words: Words, n_samples: int, dtype: Any) -> NDArray[Any]:
     """-1 and +1, one row a spin: (n_spins, n_samples)."""
     values = np.empty((len(words), n_samples), dtype=dtype)
-    spread(unpack_rows, len(words), words, values, chunk=max(1, (1 << 20) // max(1, n_samples)))
+    parallel_map(
+        unpack_rows, len(words), words, values, chunk=max(1, (1 << 20) // max(1, n_samples))
+    )
     return values
 
 
-def _packed(values: NDArray[np.int8], names: tuple[str, ...], mapping: tuple[Coding, ...] | None, has_missing: bool) -> PackedSpins:
+def _packed(
+    values: NDArray[np.int8],
+    names: tuple[str, ...],
+    mapping: tuple[Coding, ...] | None,
+    has_missing: bool,
+) -> PackedSpins:
     words = bits(values)
     present = bits((values != 0).view(np.int8)) if has_missing else None
     return PackedSpins(words, len(values), names, present, mapping)
@@ -254,7 +286,13 @@ def bits(values: NDArray[np.int8]) -> Words:
     """Words of values (n_samples, n_spins), a bit 1 where one is positive: (n_spins, n_words)."""
     n_samples, n_spins = values.shape
     words: Words = np.empty((n_spins, -(-n_samples // 64)), dtype=np.uint64)
-    spread(pack_words, words.shape[1], np.ascontiguousarray(values), words, chunk=max(1, (1 << 14) // max(1, n_spins)))
+    parallel_map(
+        pack_words,
+        words.shape[1],
+        np.ascontiguousarray(values),
+        words,
+        chunk=max(1, (1 << 14) // max(1, n_spins)),
+    )
     return words
 
 
@@ -313,22 +351,38 @@ def _from_file(path: Path) -> tuple[PackedSpins, int]:
             problem = f"it is of version {start[7:8].decode()} of the format, which a newer isingkit has written; update isingkit"
             raise FileFormatError(path=path, kind="a file for this isingkit", problem=problem)
         if len(start) < 16 or start[:8] != MAGIC:
-            raise FileFormatError(path=path, kind=kind, problem=f"it does not start with {MAGIC.decode()}")
+            raise FileFormatError(
+                path=path, kind=kind, problem=f"it does not start with {MAGIC.decode()}"
+            )
         length = int.from_bytes(start[8:], "little")
         try:
             header = json.loads(file.read(length))
             n_spins, n_samples = header["n_spins"], header["n_samples"]
-            names, has_missing, checksum = tuple(header["names"]), header["has_missing"], header["crc32"]
-            mapping = None if header["mapping"] is None else tuple((low, high) for low, high in header["mapping"])
+            names, has_missing, checksum = (
+                tuple(header["names"]),
+                header["has_missing"],
+                header["crc32"],
+            )
+            mapping = (
+                None
+                if header["mapping"] is None
+                else tuple((low, high) for low, high in header["mapping"])
+            )
         except (ValueError, KeyError, TypeError, MemoryError, OverflowError) as error:
-            raise FileFormatError(path=path, kind=kind, problem="its header cannot be read") from error
+            raise FileFormatError(
+                path=path, kind=kind, problem="its header cannot be read"
+            ) from error
     n_words = -(-n_samples // 64)
     expected = 16 + length + 8 * n_words * n_spins * (2 if has_missing else 1)
     if path.stat().st_size != expected:
-        raise FileFormatError(path=path, kind=kind, problem=f"it has {path.stat().st_size} bytes of {expected}")
+        raise FileFormatError(
+            path=path, kind=kind, problem=f"it has {path.stat().st_size} bytes of {expected}"
+        )
     shape = (2 if has_missing else 1, n_spins, n_words)
     if 0 in shape:  # nothing to map
         data: Words = np.zeros(shape, dtype=np.uint64)
     else:
         data = np.memmap(path, dtype="<u8", mode="r", offset=16 + length, shape=shape)
-    return PackedSpins(data[0], n_samples, names, data[1] if has_missing else None, mapping), checksum
+    return PackedSpins(
+        data[0], n_samples, names, data[1] if has_missing else None, mapping
+    ), checksum

@@ -1,4 +1,6 @@
-"""Pictures for notebooks and papers: matplotlib, drawn into `ax` where one is given; the Axes come back."""
+"""Pictures for notebooks and papers: matplotlib, drawn into `ax` where one is given; the Axes come
+back.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -28,7 +30,9 @@ def plot_couplings(model: IsingModel, ax: "Axes | None" = None) -> "Axes":
     ax
         Axes to draw into; by default new ones.
     """
-    require_instance("model", model, IsingModel, "an IsingModel, such as model_ of a fitted estimator")
+    require_instance(
+        "model", model, IsingModel, "an IsingModel, such as model_ of a fitted estimator"
+    )
     axes = new_axes((6.5, 5.5)) if ax is None else ax
     names = [name.replace("$", r"\$") for name in model.names]
     draw_couplings(axes, model.couplings.toarray(), names, size=8 if model.n_spins <= 30 else 6)
@@ -36,7 +40,8 @@ def plot_couplings(model: IsingModel, ax: "Axes | None" = None) -> "Axes":
 
 
 def plot_precision_recall(estimates: Any, truth: IsingModel, ax: "Axes | None" = None) -> "Axes":
-    """Precision and recall of directed estimates against the threshold; only where the truth is known.
+    """Precision and recall of directed estimates against the threshold; only where the truth is
+    known.
 
     Parameters
     ----------
@@ -69,7 +74,8 @@ def plot_fit_check(
     sample_weight: Any = None,
     random_state: Any = 0,
 ) -> "Axes":
-    """What the data have beside what samples of the model have; a good model's points lie on the diagonal.
+    """What the data have beside what samples of the model have; a good model's points lie on the
+    diagonal.
 
     Parameters
     ----------
@@ -94,10 +100,16 @@ def plot_fit_check(
     return axes
 
 
-def draw_couplings(axes: "Axes", couplings: NDArray[np.float64], names: Sequence[str], size: float = 8) -> None:
-    """Heat map of (n_spins, n_spins) couplings, with the spins' names in letters of this size where there are not too many."""
+def draw_couplings(
+    axes: "Axes", couplings: NDArray[np.float64], names: Sequence[str], size: float = 8
+) -> None:
+    """Heat map of (n_spins, n_spins) couplings, with the spins' names in letters of this size where
+    there are not too many.
+    """
     largest = float(np.abs(couplings).max(initial=0.0)) or 1.0
-    image = axes.imshow(couplings, cmap=signed_colours(), vmin=-largest, vmax=largest, interpolation="nearest")
+    image = axes.imshow(
+        couplings, cmap=signed_colours(), vmin=-largest, vmax=largest, interpolation="nearest"
+    )
     axes.figure.colorbar(image, ax=axes, label="coupling J", shrink=0.8)
     if len(names) <= _MOST_NAMES:
         axes.set_xticks(range(len(names)), names, rotation=90, fontsize=size)
@@ -129,14 +141,37 @@ def draw_sums(axes: "Axes", check: FitCheck) -> None:
     axes.legend(frameon=False)
 
 
-DRAWN = {"means": draw_means, "correlations": draw_correlations, "sums": draw_sums}  # in the order that reports show
+DRAWN = {
+    "means": draw_means,
+    "correlations": draw_correlations,
+    "sums": draw_sums,
+}  # in the order that reports show
 
 
 def _scatter(axes: "Axes", data: Any, model: Any, check: FitCheck) -> None:
     if check.problem is not None:
-        axes.text(0.5, 0.5, "the model could not be sampled", ha="center", va="center", transform=axes.transAxes)
+        axes.text(
+            0.5,
+            0.5,
+            "the model could not be sampled",
+            ha="center",
+            va="center",
+            transform=axes.transAxes,
+        )
         return
     both = np.isfinite(data) & np.isfinite(model)
-    ends = [min(data[both].min(initial=0), model[both].min(initial=0)), max(data[both].max(initial=0), model[both].max(initial=0))]
+    ends = [
+        min(data[both].min(initial=0), model[both].min(initial=0)),
+        max(data[both].max(initial=0), model[both].max(initial=0)),
+    ]
     axes.plot(ends, ends, color="0.6", lw=1, zorder=0)
-    axes.plot(data[both], model[both], "o", ms=3 if both.sum() > 200 else 4.5, alpha=0.6, mew=0, color=POSITIVE, rasterized=True)
+    axes.plot(
+        data[both],
+        model[both],
+        "o",
+        ms=3 if both.sum() > 200 else 4.5,
+        alpha=0.6,
+        mew=0,
+        color=POSITIVE,
+        rasterized=True,
+    )

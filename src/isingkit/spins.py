@@ -9,7 +9,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from isingkit._kernels import spins as kernels
-from isingkit._kernels.threads import spread
+from isingkit._kernels.threads import parallel_map
 from isingkit.exceptions import (
     ColumnNamesError,
     ColumnTypeError,
@@ -32,7 +32,23 @@ Coding = tuple[object, object]  # the value that becomes -1, the value that beco
 NUMERIC_CODINGS: tuple[tuple[float, float], ...] = ((0, 1), (-1, 1), (1, 2))
 # Of two texts the one found here becomes -1; otherwise the first in alphabetical order does.
 NEGATIVE_WORDS = frozenset(
-    {"no", "n", "false", "f", "absent", "off", "nay", "negative", "never", "low", "down", "dead", "inactive", "disagree", "fail"}
+    {
+        "no",
+        "n",
+        "false",
+        "f",
+        "absent",
+        "off",
+        "nay",
+        "negative",
+        "never",
+        "low",
+        "down",
+        "dead",
+        "inactive",
+        "disagree",
+        "fail",
+    }
     | {"incorrect", "wrong", "unchecked", "control", "nein", "non", "nej", "0", "-1"}
 )
 MISSING_WORDS = frozenset(["", "na", "n/a", "nan", "-nan", "+nan", "null", "none"])
@@ -71,7 +87,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Neighbouring columns of one kind: a matrix of numbers (dense or sparse), or one column of texts."""
+    """Neighbouring columns of one kind: a matrix of numbers (dense or sparse), or one column of
+    texts.
+    """
 
     names: tuple[str, ...]
     array: Any  # (n_samples, n_columns)
@@ -104,18 +122,22 @@ def as_spins(
 ) -> Spins:
     """Spins of any table of two-valued columns: numpy, scipy.sparse, pandas, polars or pyarrow.
 
-    Columns may hold bool, 0/1, -1/+1, 1/2 or two texts such as no/yes; `mapping` of the result says which value became which spin.
+    Columns may hold bool, 0/1, -1/+1, 1/2 or two texts such as no/yes; `mapping` of the result says
+    which value became which spin.
 
     Parameters
     ----------
     table
         One row a sample, one column a spin.
     binarize
-        Threshold for real-valued columns: larger values become +1, the others -1. By default such columns are refused.
+        Threshold for real-valued columns: larger values become +1, the others -1. By default such
+        columns are refused.
     missing
-        What to do about missing values: "error" refuses them, "drop" keeps complete rows, "pairwise" keeps all rows and marks them.
+        What to do about missing values: "error" refuses them, "drop" keeps complete rows,
+        "pairwise" keeps all rows and marks them.
     mapping
-        For each column the pair of values that become -1 and +1; by default it is found from the data.
+        For each column the pair of values that become -1 and +1; by default it is found from the
+        data.
 
     Examples
     --------
@@ -132,12 +154,24 @@ def as_spins(
     if mapping is None:
         codings = codings_of(columns, binarize)
     elif len(mapping) != len(names):
-        raise SettingError(setting="mapping", value=mapping, expected=f"{len(names)} pairs of values, one for each column")
+        raise SettingError(
+            setting="mapping",
+            value=mapping,
+            expected=f"{len(names)} pairs of values, one for each column",
+        )
     else:
         codings = [_filled(coding, column) for coding, column in zip(mapping, columns, strict=True)]
-    are_spins = all(column.distinct is None and column.low in (-1, 1) and column.high in (-1, 1) for column in columns)
+    are_spins = all(
+        column.distinct is None and column.low in (-1, 1) and column.high in (-1, 1)
+        for column in columns
+    )
     only = blocks[0].array if len(blocks) == 1 else None
-    if are_spins and set(codings) == {(-1, 1)} and isinstance(only, np.ndarray) and only.dtype == np.int8:
+    if (
+        are_spins
+        and set(codings) == {(-1, 1)}
+        and isinstance(only, np.ndarray)
+        and only.dtype == np.int8
+    ):
         values = only
     else:
         values = _encoded(blocks, codings, binarize, n_samples)
@@ -149,7 +183,11 @@ def as_spins(
         if len(values) == 0:
             raise EmptyTableError(n_samples=0, n_spins=len(names), dropped=n_samples)
     if mapping is None:  # a table that is read like an earlier one is not there to learn from
-        constant = constant_columns(values) if rows is not None or binarize is not None else [c.low == c.high for c in columns]
+        constant = (
+            constant_columns(values)
+            if rows is not None or binarize is not None
+            else [c.low == c.high for c in columns]
+        )
         warn_of_constants(names, constant)
     return Spins(values, names, tuple(codings), rows, has_missing)
 
@@ -157,7 +195,9 @@ def as_spins(
 def require_settings(binarize: float | None, missing: str) -> None:
     """Refuse what `as_spins` does not take."""
     if missing not in ("error", "drop", "pairwise"):
-        raise SettingError(setting="missing", value=missing, expected="'error', 'drop' or 'pairwise'")
+        raise SettingError(
+            setting="missing", value=missing, expected="'error', 'drop' or 'pairwise'"
+        )
     if binarize is not None:
         require_number("binarize", binarize)
 
@@ -184,8 +224,12 @@ def require_network(n_samples: float, n_spins: int) -> None:
         raise TableTooSmallError(n_samples=int(n_samples), n_spins=n_spins)
 
 
-def as_weights(sample_weight: Any, n_samples: int, rows: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
-    """One weight for each kept row, float64 (n_samples,); `rows` says which rows of the table were kept."""
+def as_weights(
+    sample_weight: Any, n_samples: int, rows: NDArray[np.bool_] | None = None
+) -> NDArray[np.float64]:
+    """One weight for each kept row, float64 (n_samples,); `rows` says which rows of the table were
+    kept.
+    """
     n_rows = n_samples if rows is None else len(rows)
     try:
         weights = np.asarray(sample_weight, dtype=np.float64)
@@ -214,18 +258,27 @@ def _blocks(table: Any) -> tuple[tuple[str, ...], int, list[_Block]]:
     if named is not None:
         names, columns = named
         n_samples = len(columns[0]) if columns else 0
-        blocks = [_Block((name,), _plain(column, name).reshape(-1, 1)) for name, column in zip(names, columns, strict=True)]
+        blocks = [
+            _Block((name,), _plain(column, name).reshape(-1, 1))
+            for name, column in zip(names, columns, strict=True)
+        ]
     else:
         own_names, table = (table.names, table.array) if isinstance(table, Table) else (None, table)
         if isinstance(table, np.ma.MaskedArray):
             table = np.ma.filled(table.astype(np.float64), np.nan)
         array = table.tocsr() if scipy.sparse.issparse(table) else np.asarray(table)
         require_matrix(array.shape, type(table).__name__)
-        names, n_samples = own_names or tuple(f"x{j}" for j in range(array.shape[1])), array.shape[0]
+        names, n_samples = (
+            own_names or tuple(f"x{j}" for j in range(array.shape[1])),
+            array.shape[0],
+        )
         if array.dtype.kind in "biuf":
             blocks = [_Block(names, array)]
         else:
-            blocks = [_Block((name,), _plain(array[:, j], name).reshape(-1, 1)) for j, name in enumerate(names)]
+            blocks = [
+                _Block((name,), _plain(array[:, j], name).reshape(-1, 1))
+                for j, name in enumerate(names)
+            ]
     require_table(names, n_samples)
     return names, n_samples, blocks
 
@@ -235,7 +288,9 @@ def _named_columns(table: Any) -> tuple[tuple[str, ...], list[NDArray[Any]]] | N
     if hasattr(table, "column_names") and hasattr(table, "itercolumns"):  # pyarrow
         return tuple(table.column_names), [arrow_values(column) for column in table.itercolumns()]
     if hasattr(table, "iloc") and hasattr(table, "columns"):  # pandas
-        return tuple(str(name) for name in table.columns), [table.iloc[:, j].to_numpy() for j in range(table.shape[1])]
+        return tuple(str(name) for name in table.columns), [
+            table.iloc[:, j].to_numpy() for j in range(table.shape[1])
+        ]
     if hasattr(table, "get_columns"):  # polars
         return tuple(table.columns), [column.to_numpy() for column in table.get_columns()]
     return None
@@ -243,7 +298,9 @@ def _named_columns(table: Any) -> tuple[tuple[str, ...], list[NDArray[Any]]] | N
 
 def arrow_values(column: Any) -> NDArray[Any]:
     """A column of pyarrow as numpy has it."""
-    if hasattr(column.type, "index_type"):  # of a dictionary column to_numpy would forget which values are missing
+    if hasattr(
+        column.type, "index_type"
+    ):  # of a dictionary column to_numpy would forget which values are missing
         column = column.cast(column.type.value_type)
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
@@ -265,13 +322,19 @@ def _plain(column: NDArray[Any], name: str) -> NDArray[Any]:
         return np.array(values, dtype=object)
     if complex in kinds:
         raise ColumnTypeError(column=name, kind="complex")
-    raise ColumnTypeError(column=name, kind=" and ".join(sorted(f"values of type {kind.__name__}" for kind in kinds)))
+    raise ColumnTypeError(
+        column=name, kind=" and ".join(sorted(f"values of type {kind.__name__}" for kind in kinds))
+    )
 
 
 def _is_missing(value: object) -> bool:
     if isinstance(value, str):
         return value.strip().casefold() in MISSING_WORDS
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+    return (
+        value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, float) and value != value)
+    )
 
 
 # What each column holds
@@ -288,8 +351,14 @@ def merged(left: Sequence[Column], right: Sequence[Column]) -> list[Column]:
 
 
 def _both(left: Column, right: Column) -> Column:
-    values = {value for side in (left, right) for value in (side.low, side.high, *(side.distinct or ()))}
-    values = {value for value in values if isinstance(value, str) or (value is not None and np.isfinite(value))}
+    values = {
+        value for side in (left, right) for value in (side.low, side.high, *(side.distinct or ()))
+    }
+    values = {
+        value
+        for value in values
+        if isinstance(value, str) or (value is not None and np.isfinite(value))
+    }
     both = column_of(left.name, values, left.n_missing + right.n_missing)
     is_crowded = left.distinct is not None or right.distinct is not None
     return replace(both, distinct=()) if is_crowded and both.distinct is None else both
@@ -301,7 +370,9 @@ def column_of(name: str, values: Iterable[Any], n_missing: int) -> Column:
     if not distinct:
         return Column(name, None, None, n_missing, None)
     if isinstance(distinct[0], str):
-        negative_first = sorted(distinct, key=lambda text: text.strip().casefold() not in NEGATIVE_WORDS)
+        negative_first = sorted(
+            distinct, key=lambda text: text.strip().casefold() not in NEGATIVE_WORDS
+        )
         low, high = negative_first[0], negative_first[-1]
     else:
         low, high = _python(distinct[0]), _python(distinct[-1])
@@ -313,11 +384,20 @@ def _survey(block: _Block, binarize: float | None) -> list[Column]:
         return [_survey_texts(block)]
     n_samples, n_columns = block.array.shape
     if block.array.dtype == np.int8 and isinstance(block.array, np.ndarray):
-        seen = np.bitwise_or.reduce(spread(kernels.values_seen, n_samples, block.array, chunk=max(1, _CHUNK // n_columns)))
-        if (seen < kernels.MINUS | kernels.ZERO | kernels.PLUS).all():  # at most two of -1, 0, +1: nothing more to learn
+        seen = np.bitwise_or.reduce(
+            parallel_map(
+                kernels.values_seen, n_samples, block.array, chunk=max(1, _CHUNK // n_columns)
+            )
+        )
+        if (
+            seen < kernels.MINUS | kernels.ZERO | kernels.PLUS
+        ).all():  # at most two of -1, 0, +1: nothing more to learn
             low = np.select([seen & kernels.MINUS > 0, seen & kernels.ZERO > 0], [-1, 0], 1)
             high = np.select([seen & kernels.PLUS > 0, seen & kernels.ZERO > 0], [1, 0], -1)
-            return [Column(name, int(low[j]), int(high[j]), 0, None) for j, name in enumerate(block.names)]
+            return [
+                Column(name, int(low[j]), int(high[j]), 0, None)
+                for j, name in enumerate(block.names)
+            ]
     low, high = np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
     n_missing = np.zeros(n_columns, dtype=np.int64)
     for _, chunk in block.chunks():
@@ -328,11 +408,22 @@ def _survey(block: _Block, binarize: float | None) -> list[Column]:
     infinite = (n_missing < n_samples) & ~(np.isfinite(low) & np.isfinite(high))
     if infinite.any():
         raise InfiniteValueError(columns=[block.names[j] for j in np.flatnonzero(infinite)])
-    crowded = np.zeros(n_columns, dtype=bool) if binarize is not None else _has_values_between(block, low, high)
-    distinct: list[tuple[Any, ...] | None] = [() if is_crowded else None for is_crowded in crowded]
-    if crowded.any():  # one column's values are enough for the message
-        distinct[int(crowded.argmax())] = _distinct(block, int(crowded.argmax()))
-    return [Column(name, _python(low[j]), _python(high[j]), int(n_missing[j]), distinct[j]) for j, name in enumerate(block.names)]
+    candidate_interference = (
+        np.zeros(n_columns, dtype=bool)
+        if binarize is not None
+        else _has_values_between(block, low, high)
+    )
+    distinct: list[tuple[Any, ...] | None] = [
+        () if is_crowded else None for is_crowded in candidate_interference
+    ]
+    if candidate_interference.any():  # one column's values are enough for the message
+        distinct[int(candidate_interference.argmax())] = _distinct(
+            block, int(candidate_interference.argmax())
+        )
+    return [
+        Column(name, _python(low[j]), _python(high[j]), int(n_missing[j]), distinct[j])
+        for j, name in enumerate(block.names)
+    ]
 
 
 def _python(number: float) -> float:
@@ -340,7 +431,9 @@ def _python(number: float) -> float:
     return int(number) if float(number).is_integer() else float(number)
 
 
-def _has_values_between(block: _Block, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _has_values_between(
+    block: _Block, low: NDArray[np.float64], high: NDArray[np.float64]
+) -> NDArray[np.bool_]:
     found = np.zeros(len(low), dtype=bool)
     whole = block.array.dtype.kind in "biu"
     if whole and (high - low <= 1).all():
@@ -351,13 +444,19 @@ def _has_values_between(block: _Block, low: NDArray[np.float64], high: NDArray[n
 
 
 def _distinct(block: _Block, column: int) -> tuple[Any, ...]:
-    values: NDArray[Any] = np.unique(np.concatenate([np.unique(chunk[:, column]) for _, chunk in block.chunks()]))
+    values: NDArray[Any] = np.unique(
+        np.concatenate([np.unique(chunk[:, column]) for _, chunk in block.chunks()])
+    )
     return tuple(values[~np.isnan(values)][:20].tolist())
 
 
 def _survey_texts(block: _Block) -> Column:
     texts = block.array[:, 0]
-    return column_of(block.names[0], {text for text in texts if text is not None}, sum(text is None for text in texts))
+    return column_of(
+        block.names[0],
+        {text for text in texts if text is not None},
+        sum(text is None for text in texts),
+    )
 
 
 def check_missing(columns: Sequence[Column], missing: str, n_samples: int, to_learn: bool) -> None:
@@ -374,7 +473,9 @@ def check_missing(columns: Sequence[Column], missing: str, n_samples: int, to_le
 
 
 def codings_of(columns: Sequence[Column], binarize: float | None) -> list[Coding]:
-    """For each column the values that become -1 and +1. A constant column follows the columns that change."""
+    """For each column the values that become -1 and +1. A constant column follows the columns that
+    change.
+    """
     wrong = [column for column in columns if not _is_numeric(column) or binarize is None]
     wrong = [column for column in wrong if column.distinct is not None or not _is_coded(column)]
     if wrong:
@@ -405,7 +506,11 @@ def _filled(coding: Coding, column: Column) -> Coding:
 
 
 def _is_coded(column: Column) -> bool:
-    return not _is_numeric(column) or column.low == column.high or (column.low, column.high) in NUMERIC_CODINGS
+    return (
+        not _is_numeric(column)
+        or column.low == column.high
+        or (column.low, column.high) in NUMERIC_CODINGS
+    )
 
 
 def _constant_coding(value: Any, changing: set[Coding]) -> Coding:
@@ -418,12 +523,16 @@ def _constant_coding(value: Any, changing: set[Coding]) -> Coding:
 
 
 def encoded(table: Any, codings: Sequence[Coding], binarize: float | None) -> NDArray[np.int8]:
-    """-1 for the low value of each column, +1 for the high one, 0 where missing: int8 (n_samples, n_columns)."""
+    """-1 for the low value of each column, +1 for the high one, 0 where missing: int8 (n_samples,
+    n_columns).
+    """
     _, n_samples, blocks = _blocks(table)
     return _encoded(blocks, codings, binarize, n_samples)
 
 
-def _encoded(blocks: Sequence[_Block], codings: Sequence[Coding], binarize: float | None, n_samples: int) -> NDArray[np.int8]:
+def _encoded(
+    blocks: Sequence[_Block], codings: Sequence[Coding], binarize: float | None, n_samples: int
+) -> NDArray[np.int8]:
     values = np.empty((n_samples, len(codings)), dtype=np.int8)
     first = 0
     for block in blocks:
@@ -438,10 +547,14 @@ def _encoded(blocks: Sequence[_Block], codings: Sequence[Coding], binarize: floa
     return values
 
 
-def _encode_pairs(chunk: NDArray[Any], codings: Sequence[Coding], names: Sequence[str], out: NDArray[np.int8]) -> None:
+def _encode_pairs(
+    chunk: NDArray[Any], codings: Sequence[Coding], names: Sequence[str], out: NDArray[np.int8]
+) -> None:
     low, high = np.array(codings, dtype=object).T
     if chunk.dtype.kind != "O":
-        texts = [j for j, coding in enumerate(codings) if any(isinstance(value, str) for value in coding)]
+        texts = [
+            j for j, coding in enumerate(codings) if any(isinstance(value, str) for value in coding)
+        ]
         for j in texts:
             numbers = chunk[:, j][~np.isnan(chunk[:, j])]
             if len(numbers):
@@ -452,7 +565,13 @@ def _encode_pairs(chunk: NDArray[Any], codings: Sequence[Coding], names: Sequenc
         low, high = (side.astype(chunk.dtype if exact else np.float64) for side in (low, high))
     is_low, is_high = chunk == low, chunk == high
     np.subtract(is_high, is_low, out=out, dtype=np.int8, casting="unsafe")
-    is_missing = chunk == np.array(None) if chunk.dtype.kind == "O" else np.isnan(chunk) if chunk.dtype.kind == "f" else False
+    is_missing = (
+        chunk == np.array(None)
+        if chunk.dtype.kind == "O"
+        else np.isnan(chunk)
+        if chunk.dtype.kind == "f"
+        else False
+    )
     strange = ~(is_low | is_high | is_missing)
     if strange.any():  # only a given mapping can leave values out
         row, column = np.argwhere(strange)[0]

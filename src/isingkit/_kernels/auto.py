@@ -8,21 +8,29 @@ from isingkit._kernels.estimators import factorize, substitute
 from isingkit._kernels.logistic import SHORT, inverse_of_factor, logistic, predict, responses
 from isingkit._kernels.sources import covariance, spin_row
 
-_LEAST_SHARED = 0.64  # variance of the mean of two directed couplings, at least, in units of that of either
+_LEAST_SHARED = (
+    0.64  # variance of the mean of two directed couplings, at least, in units of that of either
+)
 KEPT = 0  # in the order of elimination
 _MOST_STEPS = 100  # of Newton's method for a field, each at most 1
 _SAME = 1e-6  # relative difference of costs that rounding may make
 _TRIFLE = 1e-3  # ridge on couplings that are cleared of bias
-_MOST_GROWN, _MOST_OPEN = 1.1, 0.25  # factor of the largest coupling, and variance of any, beyond which the clearing has failed
+_MOST_GROWN, _MOST_OPEN = (
+    1.1,
+    0.25,
+)  # factor of the largest coupling, and variance of any, beyond which the clearing has failed
 
 
 @njit(cache=True, nogil=True, fastmath=False)
 def eliminate(start, stop, source, indptr, indices, n_samples, cost, order):
-    """Drop the weakest candidate of spin i in least squares, again and again, while that costs less than `cost`.
+    """Drop the weakest candidate of spin i in least squares, again and again, while that costs less
+    than `cost`.
 
-    source: as `covariance` takes it     indptr, indices: candidates, CSR     order: like indices, overwritten:
+    source: as `covariance` takes it     indptr, indices: candidates, CSR
+    order: like indices, overwritten:
     1 for the first that was dropped, and so on; KEPT for those that were not
-    A candidate costs the rise of M log RSS. With B the inverse of G[a, a], x = B G[a, i]: dropping j raises RSS by x_j^2 / B_jj.
+    A candidate costs the rise of M log RSS. With B the inverse of G[a, a], x = B G[a, i]: dropping
+    j raises RSS by x_j^2 / B_jj.
     """
     for i in range(start, stop):
         first, size = indptr[i], indptr[i + 1] - indptr[i]
@@ -31,7 +39,9 @@ def eliminate(start, stop, source, indptr, indices, n_samples, cost, order):
         block, right = np.empty((size, size)), np.empty(size)
         for a in range(size):
             for b in range(a + 1):
-                block[a, b] = block[b, a] = covariance(source, indices[first + a], indices[first + b])
+                block[a, b] = block[b, a] = covariance(
+                    source, indices[first + a], indices[first + b]
+                )
             block[a, a] *= 1 + 1e-9
             right[a] = covariance(source, indices[first + a], i)
         factorize(block, size)
@@ -47,7 +57,9 @@ def eliminate(start, stop, source, indptr, indices, n_samples, cost, order):
         order[first : first + size] = KEPT
         for number in range(size):
             weakest, least = -1, np.inf
-            for a in range(size - 1, -1, -1):  # of candidates that cost the same, equal columns for one, the last goes
+            for a in range(
+                size - 1, -1, -1
+            ):  # of candidates that cost the same, equal columns for one, the last goes
                 if alive[a] and x[a] * x[a] < least * inverse[a, a] * (1 - _SAME):
                     weakest, least = a, x[a] * x[a] / inverse[a, a]
             if n_samples * np.log1p(least / left) >= cost:
@@ -66,7 +78,9 @@ def eliminate(start, stop, source, indptr, indices, n_samples, cost, order):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def _is_cleared(before, after, inverse, last_step):
-    """Whether a fit without bias, from `before`, is sound. Where spins are separated it may have several optima, some absurd."""
+    """Whether a fit without bias, from `before`, is sound. Where spins are separated it may have
+    several optima, some absurd.
+    """
     if last_step >= SHORT or len(after) == 1:
         return False
     largest, was = 0.0, 0.0
@@ -79,7 +93,9 @@ def _is_cleared(before, after, inverse, last_step):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def rows_seen(own, design, weights, seen):
-    """seen: overwritten with the weights of the rows in which neither the spin nor any of its neighbours is missing, else 0."""
+    """seen: overwritten with the weights of the rows in which neither the spin nor any of its
+    neighbours is missing, else 0.
+    """
     for k in range(len(own)):
         seen[k] = weights[k] * own[k] * own[k]
     for a in range(1, len(design)):
@@ -107,9 +123,11 @@ def _coefficients_of(i, indptr, fields, couplings, x):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def _in_cells(i, spins, weights, indptr, indices, own, rows, cell):
-    """The regression of spin i on its neighbours, in cells: sums of w, sums of w s, (n_cells,), and design, (1 + n, n_cells).
+    """The regression of spin i on its neighbours, in cells: sums of w, sums of w s, (n_cells,), and
+    design, (1 + n, n_cells).
 
-    own, rows, cell: (n_samples,), overwritten: the spin, weights of the rows with nothing missing, and the cell of each row
+    own, rows, cell: (n_samples,), overwritten: the spin, weights of the rows with nothing missing,
+    and the cell of each row
     """
     design = _design(i, spins, len(weights), indptr, indices)
     spin_row(spins, i, own)
@@ -121,17 +139,40 @@ def _in_cells(i, spins, weights, indptr, indices, own, rows, cell):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def refit(
-    start, stop, chosen, spins, weights, indptr, indices, ridges, unbiased, fields, couplings, inverses, places, information, seen
+    start,
+    stop,
+    chosen,
+    spins,
+    weights,
+    indptr,
+    indices,
+    ridges,
+    unbiased,
+    fields,
+    couplings,
+    inverses,
+    places,
+    information,
+    seen,
 ):
-    """Logistic regressions of the chosen spins, from the one at `start` to that at `stop`, on their neighbours.
+    """Logistic regressions of the chosen spins, from the one at `start` to that at `stop`, on their
+    neighbours.
 
-    spins: as `spin_row` takes them     indptr, indices: neighbours, CSR     fields: (n_spins,)     couplings: like indices
-    ridges: as `logistic` takes them     unbiased: whether to clear couplings of bias, with next to no ridge
-    inverses: inverse Hessians, spin after spin, from `places` on     information: (n_spins,), sums of w (1 - m^2)
+    spins: as `spin_row` takes them     indptr, indices: neighbours, CSR     fields: (n_spins,)
+    couplings: like indices
+    ridges: as `logistic` takes them
+    unbiased: whether to clear couplings of bias, with next to no ridge
+    inverses: inverse Hessians, spin after spin, from `places` on
+    information: (n_spins,), sums of w (1 - m^2)
     seen: (n_spins,), weight of the rows with nothing missing
-    All but what describes the problem is overwritten; where a fit without bias is not sound, with what it was on entry.
+    All but what describes the problem is overwritten; where a fit without bias is not sound, with
+    what it was on entry.
     """
-    own, rows, cell = np.empty(len(weights)), np.empty(len(weights)), np.empty(len(weights), np.int64)
+    own, rows, cell = (
+        np.empty(len(weights)),
+        np.empty(len(weights)),
+        np.empty(len(weights), np.int64),
+    )
     for number in range(start, stop):
         i = chosen[number]
         totals, sums, cells = _in_cells(i, spins, weights, indptr, indices, own, rows, cell)
@@ -142,7 +183,9 @@ def refit(
         if unbiased:
             _coefficients_of(i, indptr, fields, couplings, x)
         before = x.copy()
-        factor, last_step = logistic(sums, cells, totals, penalties, clearing, x, state, residual, curvature)
+        factor, last_step = logistic(
+            sums, cells, totals, penalties, clearing, x, state, residual, curvature
+        )
         inverse_of_factor(factor, inverse)
         if unbiased and not _is_cleared(before, x, inverse, last_step):
             continue
@@ -158,10 +201,17 @@ def refit(
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def residuals_of(start, stop, chosen, spins, weights, indptr, indices, fields, couplings, residuals):
+def residuals_of(
+    start, stop, chosen, spins, weights, indptr, indices, fields, couplings, residuals
+):
     """residuals[number] = w (s - m) of spin chosen[number], in the network as it is."""
     n_samples = len(weights)
-    own, rows, field, curvature = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
+    own, rows, field, curvature = (
+        np.empty(n_samples),
+        np.empty(n_samples),
+        np.empty(n_samples),
+        np.empty(n_samples),
+    )
     for number in range(start, stop):
         i = chosen[number]
         design = _design(i, spins, n_samples, indptr, indices)
@@ -177,14 +227,24 @@ def residuals_of(start, stop, chosen, spins, weights, indptr, indices, fields, c
 
 @njit(cache=True, nogil=True, fastmath=False)
 def fields_given(start, stop, spins, weights, indptr, indices, couplings, ridge, fields):
-    """Fields of spins start to stop where couplings are given: Newton's method for sum_m w_m (s_m - tanh(H + sum_j J_j s_jm)) = 0.
+    """Fields of spins start to stop where couplings are given: Newton's method for sum_m w_m (s_m -
+    tanh(H + sum_j J_j s_jm)) = 0.
 
     fields: (n_spins,), a start on entry     ridge: on the squares of fields
     """
-    own, rows, cell = np.empty(len(weights)), np.empty(len(weights)), np.empty(len(weights), np.int64)
+    own, rows, cell = (
+        np.empty(len(weights)),
+        np.empty(len(weights)),
+        np.empty(len(weights), np.int64),
+    )
     for i in range(start, stop):
         totals, sums, cells = _in_cells(i, spins, weights, indptr, indices, own, rows, cell)
-        local, residual, curvature, x = np.empty_like(sums), np.empty_like(sums), np.empty_like(sums), np.empty(len(cells))
+        local, residual, curvature, x = (
+            np.empty_like(sums),
+            np.empty_like(sums),
+            np.empty_like(sums),
+            np.empty(len(cells)),
+        )
         _coefficients_of(i, indptr, fields, couplings, x)
         predict(x, cells, local)
         for _ in range(_MOST_STEPS):
@@ -203,7 +263,9 @@ def fields_given(start, stop, spins, weights, indptr, indices, couplings, ridge,
 
 @njit(cache=True, nogil=True, fastmath=False)
 def _among_neighbours(i, source, indptr, indices):
-    """Correlations of the neighbours of spin i with each other, and the square roots of their variances."""
+    """Correlations of the neighbours of spin i with each other, and the square roots of their
+    variances.
+    """
     chosen = indices[indptr[i] : indptr[i + 1]]
     size = len(chosen)
     near, scales = np.empty((size, size)), np.empty(size)
@@ -211,14 +273,18 @@ def _among_neighbours(i, source, indptr, indices):
         scales[a] = np.sqrt(max(covariance(source, chosen[a], chosen[a]), 1e-300))
     for a in range(size):
         for b in range(a):
-            near[a, b] = near[b, a] = covariance(source, chosen[a], chosen[b]) / (scales[a] * scales[b])
+            near[a, b] = near[b, a] = covariance(source, chosen[a], chosen[b]) / (
+                scales[a] * scales[b]
+            )
         near[a, a] = 1.0 + 1e-6
     return near, scales
 
 
 @njit(cache=True, nogil=True, fastmath=False)
 def least_eigenvalues(start, stop, source, chosen, indptr, indices, least):
-    """least[number] = least eigenvalue of the correlations of the neighbours of spin chosen[number]; 1 where there are none."""
+    """least[number] = least eigenvalue of the correlations of the neighbours of spin
+    chosen[number]; 1 where there are none.
+    """
     for number in range(start, stop):
         i = chosen[number]
         least[number] = 1.0
@@ -228,9 +294,11 @@ def least_eigenvalues(start, stop, source, chosen, indptr, indices, least):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def unexplained_of_pairs(start, stop, source, pairs, indptr, indices, left):
-    """left[p] = share of the variance of spin j that the neighbours of spin i do not explain, in least squares; (i, j) = pairs[p].
+    """left[p] = share of the variance of spin j that the neighbours of spin i do not explain, in
+    least squares; (i, j) = pairs[p].
 
-    source: as `covariance` takes it     pairs: sorted by i, so that what its neighbours say of each other is found once
+    source: as `covariance` takes it
+    pairs: sorted by i, so that what its neighbours say of each other is found once
     """
     last, size = -1, 0
     chosen, scales, factor = np.empty(0, np.int64), np.empty(0), np.empty((0, 0))
@@ -254,7 +322,8 @@ def unexplained_of_pairs(start, stop, source, pairs, indptr, indices, left):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def unexplained(chosen, correlations, indptr, indices, left):
-    """left[a, j] = share of the variance of spin j that the neighbours of spin chosen[a] do not explain, in least squares.
+    """left[a, j] = share of the variance of spin j that the neighbours of spin chosen[a] do not
+    explain, in least squares.
 
     correlations: (n_spins, n_spins)     left: overwritten
     """
@@ -267,7 +336,9 @@ def unexplained(chosen, correlations, indptr, indices, left):
             for b in range(a):
                 factor[a, b] = correlations[indices[first + a], indices[first + b]]
             factor[a, a] = 1.0 + 1e-6
-        if not factorize(factor, size):  # correlations over different rows may contradict: as if nothing were explained
+        if not factorize(
+            factor, size
+        ):  # correlations over different rows may contradict: as if nothing were explained
             continue
         for a in range(size):  # rows of L^-1 times correlations
             for j in range(len(correlations)):
@@ -281,14 +352,22 @@ def unexplained(chosen, correlations, indptr, indices, left):
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def edge_errors(start, stop, edges, spins, weights, indptr, indices, fields, couplings, inverses, places, errors):
-    """errors[e] = standard error of the mean of both directed couplings of edges start to stop, from their influences by sample.
+def edge_errors(
+    start, stop, edges, spins, weights, indptr, indices, fields, couplings, inverses, places, errors
+):
+    """errors[e] = standard error of the mean of both directed couplings of edges start to stop,
+    from their influences by sample.
 
-    edges: (n_edges, 2), places of the two directed couplings in `indices`; the spin of each is edges' row in `indptr`
-    A sample's influence on the couplings of spin i is the inverse Hessian times its residual times (1, its neighbours). Where no
-    sample contradicts a coupling residuals vanish, but the inverse Hessians do not: they bound the error from below.
+    edges: (n_edges, 2), places of the two directed couplings in `indices`; the spin of each is
+    edges' row in `indptr` A sample's influence on the couplings of spin i is the inverse Hessian
+    times its residual times (1, its neighbours). Where no sample contradicts a coupling residuals
+    vanish, but the inverse Hessians do not: they bound the error from below.
     """
-    own, rows, cell = np.empty(len(weights)), np.empty(len(weights)), np.empty(len(weights), np.int64)
+    own, rows, cell = (
+        np.empty(len(weights)),
+        np.empty(len(weights)),
+        np.empty(len(weights), np.int64),
+    )
     for e in range(start, stop):
         influence, bound, total = np.zeros(len(weights)), 0.0, 0.0
         for side in range(2):
@@ -311,7 +390,9 @@ def edge_errors(start, stop, edges, spins, weights, indptr, indices, fields, cou
 
 @njit(cache=True, nogil=True, fastmath=False)
 def _add_influence(own, rows, cell, levers, field, influence):
-    """influence: (n_samples,), grows by lever (s - tanh f) / 2 in rows with nothing missing; levers, field: (n_cells,)."""
+    """influence: (n_samples,), grows by lever (s - tanh f) / 2 in rows with nothing missing;
+    levers, field: (n_cells,).
+    """
     for c in range(len(field)):
         field[c] = np.tanh(field[c])
     for k in range(len(own)):

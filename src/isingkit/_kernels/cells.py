@@ -1,16 +1,21 @@
-"""Cells: samples in which the neighbours of a spin are all alike, taken together: regressions then cost by the cell."""
+"""Cells: samples in which the neighbours of a spin are all alike, taken together: regressions then
+cost by the cell.
+"""
 
 import numpy as np
 from numba import njit
 
-_ROOM = 4  # patterns of neighbours there could be, for each sample, beyond which hardly any two samples share one
+# patterns of neighbours there could be, for each sample, beyond which hardly any two samples share
+# one
+_ROOM = 4
 
 
 @njit(cache=True, nogil=True, fastmath=False)
 def into_cells(design, cell):
     """The design by cells, (1 + n_neighbours, n_cells), from that by samples: ones, and neighbours.
 
-    cell: (n_samples,), overwritten with the cell of each sample; where there are many neighbours, each sample is its own
+    cell: (n_samples,), overwritten with the cell of each sample; where there are many neighbours,
+    each sample is its own
     """
     n, n_samples = len(design) - 1, len(cell)
     if n >= 40 or 1 << n > _ROOM * n_samples:

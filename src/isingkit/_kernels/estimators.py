@@ -10,9 +10,11 @@ TILE = 64
 
 @njit(cache=True, nogil=True, fastmath=False)
 def centred(start, stop, sums, spin_sums, n_samples, out):
-    """out = S'S - s s' / M, the sums of products of centred spins, for rows start to stop. Zero means give S'S itself.
+    """out = S'S - s s' / M, the sums of products of centred spins, for rows start to stop. Zero
+    means give S'S itself.
 
-    sums: (n_spins, n_spins)     spin_sums: (n_spins,) float64     out: (n_spins, n_spins) float64, overwritten
+    sums: (n_spins, n_spins)     spin_sums: (n_spins,) float64
+    out: (n_spins, n_spins) float64, overwritten
     """
     for i in range(start, stop):
         factor = spin_sums[i] / n_samples
@@ -22,9 +24,11 @@ def centred(start, stop, sums, spin_sums, n_samples, out):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def regressions(start, stop, inverse, diagonal, keep):
-    """inverse[i, j] -> -P_ij / P_ii in place, 0 on the diagonal, where P stands in the lower triangle, for tiles start to stop.
+    """inverse[i, j] -> -P_ij / P_ii in place, 0 on the diagonal, where P stands in the lower
+    triangle, for tiles start to stop.
 
-    inverse: (n_spins, n_spins) float64     diagonal: (n_spins,) = P_ii     keep: (n_spins,) bool, rows and columns not zeroed
+    inverse: (n_spins, n_spins) float64     diagonal: (n_spins,) = P_ii
+    keep: (n_spins,) bool, rows and columns not zeroed
     """
     n_spins = len(inverse)
     n_tiles = (n_spins + TILE - 1) // TILE
@@ -41,9 +45,11 @@ def regressions(start, stop, inverse, diagonal, keep):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def mirrored(start, stop, matrix, factor, squares):
-    """matrix -> factor times the symmetric matrix whose lower triangle it holds, in place, for tiles start to stop of columns.
+    """matrix -> factor times the symmetric matrix whose lower triangle it holds, in place, for
+    tiles start to stop of columns.
 
-    squares: (n_tiles, n_spins), row `tile` overwritten with what the tile adds to the sums of squares of the rows of the result
+    squares: (n_tiles, n_spins), row `tile` overwritten with what the tile adds to the sums of
+    squares of the rows of the result
     """
     n_spins = len(matrix)
     n_tiles = (n_spins + TILE - 1) // TILE
@@ -62,7 +68,9 @@ def mirrored(start, stop, matrix, factor, squares):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def scaled_both_ways(start, stop, matrix, own, others):
-    """matrix[i, j] -> -matrix[i, j] (own_i others_j + own_j others_i) / 2 in place, 0 on the diagonal, for rows start to stop."""
+    """matrix[i, j] -> -matrix[i, j] (own_i others_j + own_j others_i) / 2 in place, 0 on the
+    diagonal, for rows start to stop.
+    """
     for i in range(start, stop):
         for j in range(len(matrix)):
             matrix[i, j] *= (own[i] * others[j] + own[j] * others[i]) / -2
@@ -83,7 +91,9 @@ def _is_edge(forth, back, threshold, rule):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def edges(start, stop, estimates, threshold, rule):
-    """Rows, columns and couplings of the edges that two directed estimates agree on, for tiles start to stop, row < column."""
+    """Rows, columns and couplings of the edges that two directed estimates agree on, for tiles
+    start to stop, row < column.
+    """
     n_spins = len(estimates)
     n_edges = 0
     rows, columns, couplings = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float64)
@@ -107,7 +117,8 @@ def edges(start, stop, estimates, threshold, rule):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def factorize(factor, size):
-    """Cholesky factor of G, in place: at least (size, size), G in the lower triangle on entry, L on exit, L L' = G.
+    """Cholesky factor of G, in place: at least (size, size), G in the lower triangle on entry, L on
+    exit, L L' = G.
 
     False where G is as good as singular.
     """
@@ -146,7 +157,9 @@ def substitute(factor, x, size):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def solve(factor, x, size):
-    """Solve G x = b by Cholesky factors, in place: x is b on entry, `factor` as in `factorize`. False if as good as singular."""
+    """Solve G x = b by Cholesky factors, in place: x is b on entry, `factor` as in `factorize`.
+    False if as good as singular.
+    """
     if not factorize(factor, size):
         return False
     substitute(factor, x, size)
@@ -155,12 +168,14 @@ def solve(factor, x, size):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def restricted_regressions(start, stop, normal, candidates, prune, most, sizes, estimates):
-    """Least squares of spin i on the spins j with |candidates[i, j]| > prune, for spins start to stop.
+    """Least squares of spin i on the spins j with |candidates[i, j]| > prune, for spins start to
+    stop.
 
     normal: (n_spins, n_spins) float64, S'S     candidates: (n_spins, n_spins) float64
-    sizes: (n_spins,) int64, candidates of each spin     estimates: (n_spins, n_spins) float64, zero on entry
-    Gives the first spin whose system has more than `most` unknowns or is singular, or -1. The system:
-    G[a, a] x = G[a, i].
+    sizes: (n_spins,) int64, candidates of each spin
+    estimates: (n_spins, n_spins) float64, zero on entry
+    Gives the first spin whose system has more than `most` unknowns or is singular, or -1. The
+    system: G[a, a] x = G[a, i].
     """
     n_spins = len(normal)
     chosen = np.empty(n_spins, np.int64)
@@ -193,8 +208,10 @@ def restricted_regressions(start, stop, normal, candidates, prune, most, sizes, 
 def regressions_on_candidates(start, stop, source, indptr, indices, most, trifle, estimates):
     """Least squares of spin i on its candidates, for spins start to stop.
 
-    The twin of `restricted_regressions` without a matrix of all candidates: the same numbers to the last bit.
-    source: as `covariance` takes it     indptr, indices: candidates, CSR     estimates: (n_candidates,) float64, overwritten
+    The twin of `restricted_regressions` without a matrix of all candidates: the same numbers to the
+    last bit.
+    source: as `covariance` takes it     indptr, indices: candidates, CSR
+    estimates: (n_candidates,) float64, overwritten
     trifle: a ridge, in units of each candidate's variance
     Gives the first spin whose system has more than `most` unknowns or is singular, or -1.
     """
@@ -222,7 +239,8 @@ def regressions_on_candidates(start, stop, source, indptr, indices, most, trifle
 def noises_on_candidates(start, stop, source, indptr, indices, estimates, n_samples, noises):
     """Standard deviations of the estimates of `regressions_on_candidates`, for spins start to stop.
 
-    Of n candidates with covariances G that leave a sum of squares e_i of spin i: sqrt(e_i (G^{-1})_jj / (M - n)).
+    Of n candidates with covariances G that leave a sum of squares e_i of spin i: sqrt(e_i
+    (G^{-1})_jj / (M - n)).
     noises: (n_candidates,), overwritten
     """
     for i in range(start, stop):
@@ -233,14 +251,18 @@ def noises_on_candidates(start, stop, source, indptr, indices, estimates, n_samp
         left = whole
         for a in range(size):
             for b in range(a + 1):
-                block[a, b] = block[b, a] = covariance(source, indices[first + a], indices[first + b])
+                block[a, b] = block[b, a] = covariance(
+                    source, indices[first + a], indices[first + b]
+                )
             left -= estimates[first + a] * covariance(source, indices[first + a], i)
         factorize(block, size)
         for a in range(size):
             column = np.zeros(size)
             column[a] = 1.0
             substitute(block, column, size)
-            noises[first + a] = np.sqrt(max(left, 1e-6 * whole) / max(n_samples - size - 1, 1.0) * column[a])
+            noises[first + a] = np.sqrt(
+                max(left, 1e-6 * whole) / max(n_samples - size - 1, 1.0) * column[a]
+            )
 
 
 @njit(cache=True, nogil=True, fastmath=False)

@@ -16,7 +16,9 @@ def shrunk(value, by):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def violation(gradient, x, penalty):
-    """How far a coordinate is from its optimality condition: 0 in gradient + penalty * subgradient of |x|."""
+    """How far a coordinate is from its optimality condition: 0 in gradient + penalty * subgradient
+    of |x|.
+    """
     if x > 0:
         return abs(gradient + penalty)
     if x < 0:
@@ -26,9 +28,11 @@ def violation(gradient, x, penalty):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def descend(hessian, x, gradient, penalties, tolerance, most_sweeps):
-    """Minimise g'd + d'Hd / 2 + sum of penalties * |x + d| over d, by sweeps over coordinates; x and gradient in place.
+    """Minimise g'd + d'Hd / 2 + sum of penalties * |x + d| over d, by sweeps over coordinates; x
+    and gradient in place.
 
-    hessian: (n, n)     x, gradient, penalties: (n,); on return gradient is that of the quadratic part at the new x
+    hessian: (n, n)     x, gradient, penalties: (n,); on return gradient is that of the quadratic
+    part at the new x
     """
     n = len(x)
     for _ in range(most_sweeps):
@@ -50,11 +54,16 @@ def descend(hessian, x, gradient, penalties, tolerance, most_sweeps):
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def lasso_paths(start, stop, covariance, keep, penalties, tolerance, most_sweeps, estimates, residuals):
-    """Minimise x'Cx / 2 - C_i'x + penalty * sum |x_j|, x_i = 0, for spins start to stop and each penalty, the largest first.
+def lasso_paths(
+    start, stop, covariance, keep, penalties, tolerance, most_sweeps, estimates, residuals
+):
+    """Minimise x'Cx / 2 - C_i'x + penalty * sum |x_j|, x_i = 0, for spins start to stop and each
+    penalty, the largest first.
 
-    covariance: (n_spins, n_spins)     keep: (n_spins,) bool, spins that change     penalties: (n,), falling
-    estimates: (n, n_spins, n_spins), zero on entry     residuals: (n, n_spins), largest violation of optimality
+    covariance: (n_spins, n_spins)     keep: (n_spins,) bool, spins that change
+    penalties: (n,), falling
+    estimates: (n, n_spins, n_spins), zero on entry
+    residuals: (n, n_spins), largest violation of optimality
     Sweeps over the couplings that are not 0 alternate with looks at all of them.
     """
     n_spins = len(covariance)

@@ -1,4 +1,6 @@
-"""Logistic regression on few coefficients, in loops: array expressions take numba many times as long to compile."""
+"""Logistic regression on few coefficients, in loops: array expressions take numba many times as
+long to compile.
+"""
 
 import numpy as np
 from numba import njit
@@ -8,7 +10,9 @@ from isingkit._kernels.estimators import factorize, substitute
 
 _STEPS = 30
 SHORT = 1e-4  # step of Newton's method after which the next would be about its square
-_LEAST = 1e-9  # ridge of steps, in units of the Hessian's diagonal, where samples are so many that the ridge itself is nothing
+# ridge of steps, in units of the Hessian's diagonal, where samples are so many that the ridge
+# itself is nothing
+_LEAST = 1e-9
 _BY_HAND = 24  # rows of a design, below which half a matrix is quicker than a whole one by BLAS
 
 
@@ -62,7 +66,8 @@ def _multiply(room, design, hessian):
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 def _clear_of_bias(design, factor, field, curvature, residual, room, parts):
-    """residual: less h tanh f, where h = w (1 - tanh^2 f) |L^-1 d|^2 is a cell's part in the fit; d its column of the design.
+    """residual: less h tanh f, where h = w (1 - tanh^2 f) |L^-1 d|^2 is a cell's part in the fit; d
+    its column of the design.
 
     factor: L, L L' the Hessian     room, parts: overwritten
     """
@@ -83,13 +88,16 @@ def _clear_of_bias(design, factor, field, curvature, residual, room, parts):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def logistic(sums, design, weights, ridges, clearing, x, field, residual, curvature):
-    """Fit P(s) ~ exp(s (design' x)) in place by Newton steps; gives the last Hessian's Cholesky factor and the last step's length.
+    """Fit P(s) ~ exp(s (design' x)) in place by Newton steps; gives the last Hessian's Cholesky
+    factor and the last step's length.
 
-    sums, weights: (n_cells,), of w s and w, cells of samples or single ones     design: (n, n_cells)
+    sums, weights: (n_cells,), of w s and w, cells of samples or single ones
+    design: (n, n_cells)
     field, residual, curvature: (n_cells,), overwritten: f, sums - w tanh f, w (1 - tanh^2 f)
-    ridges: the penalties on the square of the field, the first coefficient, and of couplings, the others
-    clearing: 0.0; or 1.0 to maximize the likelihood times the square root of the Hessian's determinant (Firth), which clears x of
-    the bias of few samples, some x / n_samples for each coefficient, to first order
+    ridges: the penalties on the square of the field, the first coefficient, and of couplings, the
+    others clearing: 0.0; or 1.0 to maximize the likelihood times the square root of the Hessian's
+    determinant (Firth), which clears x of the bias of few samples, some x / n_samples for each
+    coefficient, to first order
     """
     size, n_cells = design.shape
     factor, change, longest = np.empty((size, size)), np.empty(size), np.inf

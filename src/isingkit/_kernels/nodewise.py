@@ -1,7 +1,9 @@
-"""Convex losses of one spin given all others, with absolute-value and quadratic penalties, along paths of penalties.
+"""Convex losses of one spin given all others, with absolute-value and quadratic penalties, along
+paths of penalties.
 
-The loss of spin i is a function of its fields f = H + sum_j J_j s_j in the samples, through the margins m = s_i f:
-logistic: mean log(1 + exp(-2m)); screening: mean exp(-m); log screening: log mean exp(-m).
+The loss of spin i is a function of its fields f = H + sum_j J_j s_j in the samples, through the
+margins m = s_i f: logistic: mean log(1 + exp(-2m)); screening: mean exp(-m); log screening: log
+mean exp(-m).
 """
 
 import numpy as np
@@ -12,9 +14,13 @@ from isingkit._kernels.lasso import descend, violation
 
 LOGISTIC, SCREENING, LOG_SCREENING = 0, 1, 2
 SEPARATED = np.inf  # the residual that stands for a loss without a minimum
-LARGEST_VARIANCE = 900.0  # of a coupling, in units of the lightest sample; more only where there is no minimum
+LARGEST_VARIANCE = (
+    900.0  # of a coupling, in units of the lightest sample; more only where there is no minimum
+)
 _ALL_EXPLAINED = 0.999  # share of the loss, where a path that may end early does
-_HOPELESS = 3  # penalties in a row at which even a perfect fit with half the neighbours would be too costly
+_HOPELESS = (
+    3  # penalties in a row at which even a perfect fit with half the neighbours would be too costly
+)
 FAR = 300.0  # couplings that no data can hold up
 _NOTHING = 1e-10  # couplings no larger are 0 but for rounding
 _SHORTEST = 1e-9  # step of a line search
@@ -22,7 +28,9 @@ _SHORTEST = 1e-9  # step of a line search
 
 @njit(cache=True, nogil=True, fastmath=False)
 def _least_margin(kind, own, field):
-    """What to take off margins before a logarithm of a sum of exponentials, so that none overflows; 0 for the other losses."""
+    """What to take off margins before a logarithm of a sum of exponentials, so that none overflows;
+    0 for the other losses.
+    """
     least = np.inf
     if kind != LOG_SCREENING:
         return 0.0
@@ -33,16 +41,20 @@ def _least_margin(kind, own, field):
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 def slopes_of_loss(kind, own, field, weights, slope, curvature):
-    """slope and curvature: (n_samples,), overwritten with the first two derivatives of the loss by each field.
+    """slope and curvature: (n_samples,), overwritten with the first two derivatives of the loss by
+    each field.
 
-    Of log screening the curvature lacks the outer product of the slopes, which is taken off where the Hessian is made.
+    Of log screening the curvature lacks the outer product of the slopes, which is taken off where
+    the Hessian is made.
     """
     if kind == LOGISTIC:
         for k in range(len(field)):
             margin = own[k] * field[k]
             small = exp(-2 * abs(margin))
             share = weights[k] / (1 + small)
-            slope[k] = -2 * own[k] * share * (small if margin > 0 else 1.0)  # times the probability of the other value
+            slope[k] = (
+                -2 * own[k] * share * (small if margin > 0 else 1.0)
+            )  # times the probability of the other value
             curvature[k] = 4 * share * small / (1 + small)
         return
     total = 0.0
@@ -83,9 +95,11 @@ def _penalised(loss, x, l1, l2):
 
 @njit(cache=True, nogil=True, fastmath=False)
 def _extend_hessian(kind, design, known, curvature, slopes, l2, room, hessian):
-    """Second derivatives by the unknowns, in place, from row `known` on; those before it stay as they are.
+    """Second derivatives by the unknowns, in place, from row `known` on; those before it stay as
+    they are.
 
-    design, room: (n, n_samples)     slopes: (n,), first derivatives     hessian: (n or more, n or more)
+    design, room: (n, n_samples)     slopes: (n,), first derivatives
+    hessian: (n or more, n or more)
     """
     size = len(design)
     for a in range(known, size):
@@ -96,18 +110,22 @@ def _extend_hessian(kind, design, known, curvature, slopes, l2, room, hessian):
         for b in range(size):
             value = rows[a - known, b] - (slopes[a] * slopes[b] if kind == LOG_SCREENING else 0.0)
             hessian[a, b], hessian[b, a] = value, value
-        # a trifle keeps steps finite where nothing bends the loss any more, or where there is no field
+        # a trifle keeps steps finite where nothing bends the loss any more, or where there is no
+        # field
         hessian[a, a] += 1e-13 * hessian[a, a] + 1e-15 + (2 * l2 if a > 0 else 0.0)
 
 
 @njit(cache=True, nogil=True, fastmath=False)
 def _step(kind, own, field, weights, x, moved, l1, l2, promised, direction, slope, curvature):
-    """Move x and field towards `moved`, as far as the objective falls as it should; gives the length of the step, 0 for none.
+    """Move x and field towards `moved`, as far as the objective falls as it should; gives the
+    length of the step, 0 for none.
 
-    promised: slope of the objective along the step     slope, curvature: overwritten with those at the end of the step
-    A full step after which the objective would not rise half as steeply as it fell is taken without a look at the objective itself:
-    where that is nearly quadratic, as it is near the end, it has fallen by at least a quarter of what was promised. Log screening
-    bends too sharply for that at strong coupling; it must go on falling.
+    promised: slope of the objective along the step
+    slope, curvature: overwritten with those at the end of the step
+    A full step after which the objective would not rise half as steeply as it fell is taken without
+    a look at the objective itself: where that is nearly quadratic, as it is near the end, it has
+    fallen by at least a quarter of what was promised. Log screening bends too sharply for that at
+    strong coupling; it must go on falling.
     """
     n_samples, size = len(field), len(x)
     for k in range(n_samples):
@@ -126,7 +144,9 @@ def _step(kind, own, field, weights, x, moved, l1, l2, promised, direction, slop
     while length > _SHORTEST:
         for k in range(n_samples):
             tried[k] = field[k] + length * direction[k]
-        if _penalised(loss_of(kind, own, tried, weights), there, l1, l2) <= here + 1e-4 * length * promised + 1e-14 * abs(here):
+        if _penalised(
+            loss_of(kind, own, tried, weights), there, l1, l2
+        ) <= here + 1e-4 * length * promised + 1e-14 * abs(here):
             x[:] = there
             field[:] = tried
             slopes_of_loss(kind, own, field, weights, slope, curvature)
@@ -140,7 +160,9 @@ def _step(kind, own, field, weights, x, moved, l1, l2, promised, direction, slop
 
 @njit(cache=True, nogil=True, fastmath=False)
 def _admit(i, keep, slopes, level, scales, spins, place, spin_of, design, size):
-    """Add to the design the couplings whose slope exceeds level * scale; gives the new size of the design."""
+    """Add to the design the couplings whose slope exceeds level * scale; gives the new size of the
+    design.
+    """
     for j in range(len(keep)):
         if keep[j] and j != i and place[j] < 0 and abs(slopes[j]) > level * scales[j]:
             place[j], spin_of[size] = size, j
@@ -154,33 +176,48 @@ def node_paths(
     start, stop, spins, weights, keep, kind, penalties, scales, l2, fit_fields, tolerance, most_steps, least_gain, cost,
     fields, estimates, losses, residuals,
 ):  # fmt: skip
-    """Minimise loss + sum_j penalty * scale_j |J_j| + l2 * J_j^2 for spins start to stop and each of their penalties.
+    """Minimise loss + sum_j penalty * scale_j |J_j| + l2 * J_j^2 for spins start to stop and each
+    of their penalties.
 
-    spins: (n_spins, n_samples) float64, -1/+1     weights: (n_samples,), of sum 1     keep: (n_spins,) bool, spins that change
+    spins: (n_spins, n_samples) float64, -1/+1     weights: (n_samples,), of sum 1
+    keep: (n_spins,) bool, spins that change
     penalties: (n_spins, n), falling     scales: (n_spins,)
-    fields, losses, residuals: (n, n_spins), overwritten     estimates: (n, n_spins, n_spins), zero on entry
-    Proximal Newton steps on the couplings that may be present; the Hessian is kept while it still serves; the optimality of all
-    others is then looked at with one product. Losses are without penalties. A residual of infinity: no minimum.
-    With a `cost` of each neighbour, a path ends once these alone cost twice as much as the best loss and neighbours so far; twice,
-    for where spins can be separated, fits at small penalties may drop neighbours again.
+    fields, losses, residuals: (n, n_spins), overwritten
+    estimates: (n, n_spins, n_spins), zero on entry
+    Proximal Newton steps on the couplings that may be present; the Hessian is kept while it still
+    serves; the optimality of all others is then looked at with one product. Losses are without
+    penalties. A residual of infinity: no minimum. With a `cost` of each neighbour, a path ends once
+    these alone cost twice as much as the best loss and neighbours so far; twice, for where spins
+    can be separated, fits at small penalties may drop neighbours again.
     """
     n_spins, n_samples = spins.shape
     slope, curvature = np.empty(n_samples), np.empty(n_samples)
     design, room = np.empty((n_spins + 1, n_samples)), np.empty((n_spins + 1, n_samples))
     hessian = np.empty((n_spins + 1, n_spins + 1))
     lightest = max(weights.min(), 0.01 / n_samples)  # weights may be next to nothing
-    design[0] = 1.0 if fit_fields else 0.0  # the field's row; the others are those of couplings that may be present
+    design[0] = (
+        1.0 if fit_fields else 0.0
+    )  # the field's row; the others are those of couplings that may be present
     for i in range(start, stop):
         if not keep[i]:
             continue
         own = spins[i]
-        place, spin_of = np.full(n_spins, -1), np.full(n_spins + 1, -1)  # of spins in the design, and back
+        place, spin_of = (
+            np.full(n_spins, -1),
+            np.full(n_spins + 1, -1),
+        )  # of spins in the design, and back
         all_x, all_l1 = np.zeros(n_spins + 1), np.zeros(n_spins + 1)
         if fit_fields:
             all_x[0] = np.arctanh(np.dot(weights, own))
         field = np.full(n_samples, all_x[0])
         slopes = np.zeros(n_spins)
-        size, known, before, null, gained = 1, 0, np.inf, 1.0, 0.0  # known: rows of the Hessian that serve
+        size, known, before, null, gained = (
+            1,
+            0,
+            np.inf,
+            1.0,
+            0.0,
+        )  # known: rows of the Hessian that serve
         best, hopeless = np.inf, 0
         for number in range(penalties.shape[1]):
             penalty = penalties[i, number]
@@ -203,7 +240,9 @@ def node_paths(
                 if residual <= tolerance:
                     slopes[:] = np.dot(spins, slope)
                     level = penalty * (1 + 1e-12) + tolerance
-                    wider = _admit(i, keep, slopes, level, scales, spins, place, spin_of, design, size)
+                    wider = _admit(
+                        i, keep, slopes, level, scales, spins, place, spin_of, design, size
+                    )
                     if wider == size:
                         break
                     size, last = wider, np.inf
@@ -221,10 +260,27 @@ def node_paths(
                     descend(hessian, moved, gradient.copy(), l1, 0.02 * residual, 500)
                 promised = 0.0
                 for a in range(size):
-                    promised += gradient[a] * (moved[a] - x[a]) + l1[a] * (abs(moved[a]) - abs(x[a]))
+                    promised += gradient[a] * (moved[a] - x[a]) + l1[a] * (
+                        abs(moved[a]) - abs(x[a])
+                    )
                 direction = np.dot(moved - x, part)
-                length = _step(kind, own, field, weights, x, moved, l1, l2, promised, direction, slope, curvature)
-                if np.abs(x).max() > FAR:  # only log screening goes on falling faster than absolute values rise
+                length = _step(
+                    kind,
+                    own,
+                    field,
+                    weights,
+                    x,
+                    moved,
+                    l1,
+                    l2,
+                    promised,
+                    direction,
+                    slope,
+                    curvature,
+                )
+                if (
+                    np.abs(x).max() > FAR
+                ):  # only log screening goes on falling faster than absolute values rise
                     residual = SEPARATED
                     break
                 if length == 0.0 and fresh:

@@ -12,7 +12,9 @@ def pack_words(start, stop, values, words):
     """
     n_samples, n_spins = values.shape
     block = np.empty((8, n_spins), np.uint8)  # eight samples of every spin make one byte each
-    piece = np.empty((n_spins, stop - start), np.uint64)  # rows of words lie pages apart: gather several before visiting each
+    piece = np.empty(
+        (n_spins, stop - start), np.uint64
+    )  # rows of words lie pages apart: gather several before visiting each
     for w in range(start, stop):
         for byte in range(8):
             first = 64 * w + 8 * byte

@@ -1,4 +1,6 @@
-"""The command line: parse, call, print. Commands are imported when they are called, so that --help is instant."""
+"""The command line: parse, call, print. Commands are imported when they are called, so that --help
+is instant.
+"""
 
 import errno
 import re
@@ -37,7 +39,9 @@ ADVICE = {
 
 
 class LazyGroup(click.Group):
-    """A group whose commands live in modules of this package, named alike, each with a `command`."""
+    """A group whose commands live in modules of this package, named alike, each with a
+    `command`.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -58,13 +62,16 @@ class LazyGroup(click.Group):
 def root() -> None:
     """Learn the network of couplings behind binary data.
 
-    Tables for people; with --json, one JSON object on stdout for programs. Progress and warnings go to stderr.
+    Tables for people; with --json, one JSON object on stdout for programs. Progress and warnings go
+    to stderr.
     """
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a mistake by the user exits 2 with one line that says what to do."""
-    warnings.showwarning = lambda message, *_, **__: print(f"isingkit: warning: {message}", file=sys.stderr)
+    warnings.showwarning = lambda message, *_, **__: print(
+        f"isingkit: warning: {message}", file=sys.stderr
+    )
     try:
         status = root.main(arguments, prog_name="isingkit", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -84,7 +91,9 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(1)
     except OSError as error:
         advice = ADVICE.get(error.errno or 0, "")
-        _stop(f"{error.strerror or error}: {error.filename or 'while writing'}{advice and '; ' + advice}.")
+        _stop(
+            f"{error.strerror or error}: {error.filename or 'while writing'}{advice and '; ' + advice}."
+        )
     except (click.Abort, KeyboardInterrupt):
         print("isingkit: interrupted", file=sys.stderr)
         sys.exit(130)
@@ -94,10 +103,20 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _as_options(error: IsingkitError) -> str:
     """The advice of an error in options of the command line instead of Python's arguments."""
-    text = re.sub(r"\b(missing|binarize)='?([\w.]+)'?", r"--\1 \2", str(error).replace("the estimator or as_spins ", ""))
-    text = text.replace("TwoStageIsing(ridge=inf) needs", "--method two-stage --set ridge=inf needs")
+    text = re.sub(
+        r"\b(missing|binarize)='?([\w.]+)'?",
+        r"--\1 \2",
+        str(error).replace("the estimator or as_spins ", ""),
+    )
+    text = text.replace(
+        "TwoStageIsing(ridge=inf) needs", "--method two-stage --set ridge=inf needs"
+    )
     column = getattr(error, "column", None)
-    return text if column is None else text.replace("Leave it out if", f"Leave it out with --drop {shlex.quote(column)} if")
+    return (
+        text
+        if column is None
+        else text.replace("Leave it out if", f"Leave it out with --drop {shlex.quote(column)} if")
+    )
 
 
 def _stop(message: str) -> None:

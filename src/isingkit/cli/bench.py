@@ -10,9 +10,26 @@ from isingkit import __version__
 
 @click.command("bench")
 @click.argument("what", type=click.Choice(["scale"]))
-@click.option("--spins", type=click.IntRange(min=100), multiple=True, help="Sizes, repeatable; by default 10000, 20000 and 40000.")
-@click.option("--samples", type=click.IntRange(min=64), default=2048, show_default=True, help="Samples of each.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the planted worlds.")
+@click.option(
+    "--spins",
+    type=click.IntRange(min=100),
+    multiple=True,
+    help="Sizes, repeatable; by default 10000, 20000 and 40000.",
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(min=64),
+    default=2048,
+    show_default=True,
+    help="Samples of each.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the planted worlds.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def command(what: str, spins: tuple[int, ...], samples: int, seed: int, as_json: bool) -> None:
     """Measure this machine: large planted networks, found again.
@@ -37,10 +54,19 @@ def command(what: str, spins: tuple[int, ...], samples: int, seed: int, as_json:
             bar.update()
     if as_json:
         click.echo(
-            json.dumps({"version": __version__, "seed": seed, "rates": asdict(rates), "rows": [asdict(row) for row in rows]})
+            json.dumps(
+                {
+                    "version": __version__,
+                    "seed": seed,
+                    "rates": asdict(rates),
+                    "rows": [asdict(row) for row in rows],
+                }
+            )
         )
         return
-    click.echo("   spins  samples  plant, s  sample, s    fit, s  G multiply-adds/s  peak, GiB  wrong edges  precision    recall")
+    click.echo(
+        "   spins  samples  plant, s  sample, s    fit, s  G multiply-adds/s  peak, GiB  wrong edges  precision    recall"
+    )
     for row in rows:
         click.echo(
             f"{row.n_spins:>8}{row.n_samples:>9}{row.plant_seconds:>10.2f}{row.sample_seconds:>11.2f}{row.fit_seconds:>10.2f}"

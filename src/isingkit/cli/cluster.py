@@ -9,13 +9,19 @@ import click
 
 def scheduler_option(use: str) -> Callable[[Any], Any]:
     """The option that names a Dask scheduler."""
-    return click.option("--scheduler", metavar="tcp://HOST:PORT", help=f"{use} on the workers of this Dask scheduler.")
+    return click.option(
+        "--scheduler",
+        metavar="tcp://HOST:PORT",
+        help=f"{use} on the workers of this Dask scheduler.",
+    )
 
 
 def cluster(scheduler: str | None, workers: int | None) -> AbstractContextManager[Any]:
     """A context that gives a Dask client: of a scheduler, or of processes started here."""
     if scheduler is not None and workers is not None:
-        raise click.UsageError("give --scheduler or --workers, not both", click.get_current_context())
+        raise click.UsageError(
+            "give --scheduler or --workers, not both", click.get_current_context()
+        )
     try:
         from isingkit import dask
     except ImportError as error:

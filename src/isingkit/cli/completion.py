@@ -12,7 +12,9 @@ HOW = {
 @click.command("completion", epilog="  ".join(f"{shell}: {how}." for shell, how in HOW.items()))
 @click.argument("shell", type=click.Choice(list(HOW)))
 def command(shell: str) -> None:
-    """Print what makes a shell complete commands, options, methods and files when Tab is pressed."""
+    """Print what makes a shell complete commands, options, methods and files when Tab is
+    pressed.
+    """
     from click.shell_completion import get_completion_class
 
     from isingkit.cli import root

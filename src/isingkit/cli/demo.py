@@ -13,10 +13,18 @@ from isingkit.atomic import replacing
 @click.command("demo")
 @click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("isingkit-demo"), show_default=True,
               help="Folder for the report, the picture and the two networks.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the planted world.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Seed of the planted world.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 def command(output: Path, seed: int, as_json: bool) -> None:
-    """Find a planted network from fewer samples than spins, and the network of pixels in handwritten digits."""
+    """Find a planted network from fewer samples than spins, and the network of pixels in
+    handwritten digits.
+    """
     from tqdm import tqdm
 
     output.mkdir(parents=True, exist_ok=True)
@@ -75,7 +83,9 @@ def command(output: Path, seed: int, as_json: bool) -> None:
         }
         click.echo(json.dumps(facts))
         return
-    click.echo("Planted networks (random regular, 3 neighbours), found from fewer samples than spins by the two-stage estimator:\n")
+    click.echo(
+        "Planted networks (random regular, 3 neighbours), found from fewer samples than spins by the two-stage estimator:\n"
+    )
     click.echo("   spins  samples   planted     found  precision    recall  seconds")
     for world in worlds:
         click.echo(

@@ -22,17 +22,36 @@ if TYPE_CHECKING:
 
 
 @click.command("fit")
-@click.argument("data", type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True))
+@click.argument(
+    "data", type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
+)
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder to write; by default named after DATA."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder to write; by default named after DATA.",
 )
 @click.option("--force", is_flag=True, help="Replace a fit that is there.")
 @click.option("--resume", is_flag=True, help="Go on with a fit of many spins that was stopped.")
 @click.option("--method", default="auto", show_default=True, shell_complete=lambda ctx, param, start: methods_that_start(start),
               help="How: " + ", ".join(METHODS) + ".")  # fmt: skip
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the method, e.g. ridge=0.5; repeatable.")
-@click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Of method auto: false edges you accept.")
-@click.option("--control", type=click.Choice(["fdr", "fwer"]), help="Of method auto: as a share of edges, or any at all.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of the method, e.g. ridge=0.5; repeatable.",
+)
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Of method auto: false edges you accept.",
+)
+@click.option(
+    "--control",
+    type=click.Choice(["fdr", "fwer"]),
+    help="Of method auto: as a share of edges, or any at all.",
+)
 @click.option("--columns", help="Columns to use, separated by commas; by default all.")
 @click.option("--drop", default="", help="Columns to leave out, separated by commas.")
 @click.option("--id-column", help="Column that names the rows; left out.")
@@ -44,7 +63,9 @@ if TYPE_CHECKING:
 @click.option("--seed", type=click.IntRange(min=0), help="Of methods that draw random numbers.")
 @click.option("--threads", type=click.IntRange(min=1), help="By default all.")
 @scheduler_option("With more than 5000 columns, of methods auto and two-stage: look at pairs")
-@click.option("--workers", type=click.IntRange(min=1), help="The same, by as many processes of this machine.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="The same, by as many processes of this machine."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print fit.json instead of a summary.")
 def command(
     data: Path, output: Path | None, force: bool, resume: bool, method: str, settings: tuple[str, ...], level: float | None,
@@ -53,10 +74,11 @@ def command(
     groups: Path | None, group_by: str | None, seed: int | None, threads: int | None, scheduler: str | None, workers: int | None,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """Learn the network behind a file of data, and write it into a folder: report.html, edges.csv, model.npz, fit.json.
+    """Learn the network behind a file of data, and write it into a folder: report.html, edges.csv,
+    model.npz, fit.json.
 
-    DATA is a CSV, TSV (also .gz), Parquet, NPY, NPZ or .spins file, one row a sample and one column a spin; - reads CSV from
-    standard input.
+    DATA is a CSV, TSV (also .gz), Parquet, NPY, NPZ or .spins file, one row a sample and one column
+    a spin; - reads CSV from standard input.
     """
     from isingkit.fit_check import fit_check
     from isingkit.fit_folder import fit_of, require_free, write_fit
@@ -77,7 +99,15 @@ def command(
         _require_cluster_use(chosen)
     with learning_on(scheduler, workers), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        reading = _read(chosen, data, columns=listed(columns), drop=left_out, weights=weights, binarize=binarize, missing=missing)
+        reading = _read(
+            chosen,
+            data,
+            columns=listed(columns),
+            drop=left_out,
+            weights=weights,
+            binarize=binarize,
+            missing=missing,
+        )
         labels = read_groups(groups, reading.packed.names, group_by) if groups else {}
         with _progress() as next_step:
             estimator = _learnt(chosen, reading, records)
@@ -91,12 +121,16 @@ def command(
             shutil.rmtree(records, ignore_errors=True)
     for words in said:
         click.echo(f"isingkit: warning: {words}", err=True)
-    click.echo(json.dumps(asdict(fit.facts)) if as_json else _summary(fit, output or Path(folder.name)))
+    click.echo(
+        json.dumps(asdict(fit.facts)) if as_json else _summary(fit, output or Path(folder.name))
+    )
 
 
 def _title(data: Path) -> str:
     """The name of the file without what says its kind."""
-    name = re.sub(r"(\.(csv|tsv|parquet|npy|npz|spins))?(\.gz)?$", "", data.name, flags=re.IGNORECASE).lstrip(".-")
+    name = re.sub(
+        r"(\.(csv|tsv|parquet|npy|npz|spins))?(\.gz)?$", "", data.name, flags=re.IGNORECASE
+    ).lstrip(".-")
     return name or "data"
 
 
@@ -134,7 +168,9 @@ def _read(chosen: Method, data: Path, **options: Any) -> "Reading":
 def _learnt(chosen: Method, reading: "Reading", records: Path) -> Any:
     """The method's estimator, fitted; one for many spins keeps finished work in `records`."""
     packed, weights = reading.packed, reading.weights
-    total = packed.n_samples if weights is None else max(round(float(weights.sum())), packed.n_samples)
+    total = (
+        packed.n_samples if weights is None else max(round(float(weights.sum())), packed.n_samples)
+    )
     estimator = chosen.estimator(packed.n_spins, total)
     if "checkpoint" in estimator.get_params():
         estimator.set_params(checkpoint=records, progress=True)
@@ -143,10 +179,18 @@ def _learnt(chosen: Method, reading: "Reading", records: Path) -> Any:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """A bar of three steps, of which the first is learning; call what is given with the name of the next."""
+    """A bar of three steps, of which the first is learning; call what is given with the name of the
+    next.
+    """
     from tqdm import tqdm
 
-    with tqdm(total=3, desc="learning the network", bar_format="{desc} {bar} {elapsed}", leave=False, delay=0.5) as bar:
+    with tqdm(
+        total=3,
+        desc="learning the network",
+        bar_format="{desc} {bar} {elapsed}",
+        leave=False,
+        delay=0.5,
+    ) as bar:
 
         def next_step(name: str) -> None:
             bar.update()
@@ -177,7 +221,9 @@ def _summary(fit: Any, folder: Path) -> str:
         + (" and others, see fit.json" if len(codings) > 3 else ""),
     ]  # fmt: skip
     if fit.edges:
-        width = max(6, *(len(name) for edge in fit.edges[:10] for name in (edge["source"], edge["target"])))
+        width = max(
+            6, *(len(name) for edge in fit.edges[:10] for name in (edge["source"], edge["target"]))
+        )
         lines.append("")
         lines.append(f"{'source':<{width}}  {'target':<{width}}  coupling  error   q-value")
         for edge in fit.edges[:10]:
@@ -187,4 +233,10 @@ def _summary(fit: Any, folder: Path) -> str:
                 f"{edge['source']:<{width}}  {edge['target']:<{width}}  {edge['coupling']:+8.3f}  {error:<6}  {share}".rstrip()
             )
         lines += ["", _how_sure(facts)]
-    return "\n".join([*lines, "", f"look at {folder / 'report.html'}; beside it are edges.csv, model.npz and fit.json"])
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"look at {folder / 'report.html'}; beside it are edges.csv, model.npz and fit.json",
+        ]
+    )

@@ -9,7 +9,9 @@ import click
 
 def group_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """A command with both options."""
-    by = click.option("--group-by", help="Its column of groups; by default the first that looks like one.")
+    by = click.option(
+        "--group-by", help="Its column of groups; by default the first that looks like one."
+    )
     table = click.option(
         "--groups",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),

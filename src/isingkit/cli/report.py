@@ -19,9 +19,16 @@ from isingkit.cli.groups import group_options, require_table
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in a browser.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(
-    source: Path, output: Path | None, title: str | None, groups: Path | None, group_by: str | None, is_opened: bool, as_json: bool
+    source: Path,
+    output: Path | None,
+    title: str | None,
+    groups: Path | None,
+    group_by: str | None,
+    is_opened: bool,
+    as_json: bool,
 ) -> None:
-    """Write the report of a fit anew, with a title or colours of groups, or the report of any saved model.
+    """Write the report of a fit anew, with a title or colours of groups, or the report of any saved
+    model.
 
     SOURCE is a folder that 'isingkit fit' has written, or a model, .npz.
     """
@@ -34,17 +41,27 @@ def command(
     require_table(groups, group_by)
     if source.is_dir():
         if not (source / "report.html").is_file():
-            raise click.UsageError(f"'{source}' holds no fit: there is no report.html in it", click.get_current_context())
+            raise click.UsageError(
+                f"'{source}' holds no fit: there is no report.html in it",
+                click.get_current_context(),
+            )
         contents, page = contents_in(source / "report.html"), output or source / "report.html"
     else:
-        contents, page = contents_of_model(IsingModel.load(source), source.stem), output or source.with_suffix(".html")
+        contents, page = (
+            contents_of_model(IsingModel.load(source), source.stem),
+            output or source.with_suffix(".html"),
+        )
     if groups is not None:
-        contents = with_groups(contents, read_groups(groups, [spin["name"] for spin in contents.spins], group_by))
+        contents = with_groups(
+            contents, read_groups(groups, [spin["name"] for spin in contents.spins], group_by)
+        )
     if title is not None:
         contents = replace(contents, title=title)
     if page == Path("-"):
         if as_json or is_opened:
-            raise click.UsageError("-o - goes with neither --json nor --open", click.get_current_context())
+            raise click.UsageError(
+                "-o - goes with neither --json nor --open", click.get_current_context()
+            )
         click.echo(html_page(contents), nl=False)
         return
     with replacing(page) as temporary:

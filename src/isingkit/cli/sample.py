@@ -16,13 +16,43 @@ from isingkit import __version__
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), required=True,
               help="File for the samples: .spins (bits, which estimators read), .npy or .csv; - prints CSV.")  # fmt: skip
 @click.option("--samples", type=click.IntRange(min=1), required=True, help="Number of samples.")
-@click.option("--warm-up", type=click.IntRange(min=0), help="Sweeps before the first snapshot; by default chosen from the model.")
-@click.option("--chains", type=click.IntRange(min=1), help="Chains; by default one for each sample.")
-@click.option("--thin", type=click.IntRange(min=1), default=10, show_default=True, help="Sweeps between snapshots of a chain.")
-@click.option("--update", type=click.Choice(["heat-bath", "metropolis"]), default="heat-bath", show_default=True, help="Updates.")
-@click.option("--order", type=click.Choice(["sequential", "random"]), default="sequential", show_default=True, help="Of spins.")
-@click.option("--no-check", is_flag=True, help="Take the samples even if chains have not forgotten their start.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the chains.")
+@click.option(
+    "--warm-up",
+    type=click.IntRange(min=0),
+    help="Sweeps before the first snapshot; by default chosen from the model.",
+)
+@click.option(
+    "--chains", type=click.IntRange(min=1), help="Chains; by default one for each sample."
+)
+@click.option(
+    "--thin",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Sweeps between snapshots of a chain.",
+)
+@click.option(
+    "--update",
+    type=click.Choice(["heat-bath", "metropolis"]),
+    default="heat-bath",
+    show_default=True,
+    help="Updates.",
+)
+@click.option(
+    "--order",
+    type=click.Choice(["sequential", "random"]),
+    default="sequential",
+    show_default=True,
+    help="Of spins.",
+)
+@click.option(
+    "--no-check",
+    is_flag=True,
+    help="Take the samples even if chains have not forgotten their start.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the chains."
+)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads; by default all.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def command(
@@ -34,7 +64,10 @@ def command(
     if is_printed and as_json:
         raise click.UsageError("--json and -o - would both print", click.get_current_context())
     if not is_printed and output.suffix not in (".spins", ".npy", ".csv"):
-        raise click.UsageError(f"samples are saved as .spins, .npy or .csv, not as '{output.name}'", click.get_current_context())
+        raise click.UsageError(
+            f"samples are saved as .spins, .npy or .csv, not as '{output.name}'",
+            click.get_current_context(),
+        )
     if not output.parent.is_dir():
         raise click.UsageError(f"no such folder: {output.parent}", click.get_current_context())
 
@@ -66,7 +99,9 @@ def command(
                  "order": order, "seconds": seconds, "file": str(output)}  # fmt: skip
         click.echo(json.dumps(facts))
     else:
-        click.echo(f"{drawn.n_samples} samples of {drawn.n_spins} spins in {seconds:.1f} seconds, seed {seed}: {output}")
+        click.echo(
+            f"{drawn.n_samples} samples of {drawn.n_spins} spins in {seconds:.1f} seconds, seed {seed}: {output}"
+        )
 
 
 def _write_csv(file: Any, drawn: Any) -> None:

@@ -21,12 +21,20 @@ def command(found: Path, truth: Path, as_json: bool) -> None:
     from isingkit.metrics import score
     from isingkit.model import IsingModel
 
-    models = [IsingModel.load(path / "model.npz" if path.is_dir() else path) for path in (found, truth)]
+    models = [
+        IsingModel.load(path / "model.npz" if path.is_dir() else path) for path in (found, truth)
+    ]
     scores = score(*models)
     if as_json:
-        click.echo(json.dumps({"version": __version__, "found": str(found), "truth": str(truth), **asdict(scores)}))
+        click.echo(
+            json.dumps(
+                {"version": __version__, "found": str(found), "truth": str(truth), **asdict(scores)}
+            )
+        )
         return
-    click.echo(f"{models[0].n_edges} edges found, {models[1].n_edges} true, among {models[1].n_spins} spins")
+    click.echo(
+        f"{models[0].n_edges} edges found, {models[1].n_edges} true, among {models[1].n_spins} spins"
+    )
     rows = {
         "precision": (scores.precision, f"{scores.false_positives} wrong"),
         "recall": (scores.recall, f"{scores.false_negatives} missed"),

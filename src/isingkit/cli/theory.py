@@ -14,14 +14,20 @@ class Sweep(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic
 
     name = "sweep"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, tuple[float, ...]]:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, tuple[float, ...]]:
         try:
             parameter, span = str(value).split("=")
             start, stop, count = span.split(":")
             low, high, n = float(start), float(stop), int(count)
             parameter = parameter.replace("-", "_")
             even = parameter == "coupling"
-            if parameter not in ("samples_per_spin", "ridge", "coupling") or n < 2 or (not even and not 0 < low < high < math.inf):
+            if (
+                parameter not in ("samples_per_spin", "ridge", "coupling")
+                or n < 2
+                or (not even and not 0 < low < high < math.inf)
+            ):
                 raise ValueError
         except ValueError:
             self.fail(
@@ -29,28 +35,74 @@ class Sweep(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic
                 f"e.g. ridge=0.01:100:50, but got '{value}'"
             )
         steps = [k / (n - 1) for k in range(n)]
-        return parameter, tuple(low + (high - low) * k if even else low * (high / low) ** k for k in steps)
+        return parameter, tuple(
+            low + (high - low) * k if even else low * (high / low) ** k for k in steps
+        )
 
 
 @click.command("theory")
-@click.option("--degree", type=click.IntRange(min=1), help="Random regular graph with this many neighbours.")
-@click.option("--mean-degree", type=click.FloatRange(min=0, min_open=True), help="Erdos-Renyi graph of this mean degree.")
-@click.option("--model", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="A saved model, .npz, instead.")
-@click.option("--spin", type=click.IntRange(min=0), default=0, show_default=True, help="Which spin of the model.")
+@click.option(
+    "--degree", type=click.IntRange(min=1), help="Random regular graph with this many neighbours."
+)
+@click.option(
+    "--mean-degree",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Erdos-Renyi graph of this mean degree.",
+)
+@click.option(
+    "--model",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A saved model, .npz, instead.",
+)
+@click.option(
+    "--spin",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Which spin of the model.",
+)
 @click.option("--coupling", type=float, help="Strength of all couplings, for graphs.")
 @click.option(
-    "--samples-per-spin", type=float, default=1.0, show_default=True, help="alpha: number of samples over number of spins."
+    "--samples-per-spin",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="alpha: number of samples over number of spins.",
 )
-@click.option("--ridge", type=float, default=1.0, show_default=True, help="lambda; 0 is least squares, inf correlation screening.")
-@click.option("--depth", type=click.IntRange(min=1), help="Generations whose estimates have a mean; by default all.")
+@click.option(
+    "--ridge",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="lambda; 0 is least squares, inf correlation screening.",
+)
+@click.option(
+    "--depth",
+    type=click.IntRange(min=1),
+    help="Generations whose estimates have a mean; by default all.",
+)
 @click.option(
     "--sweep",
     type=Sweep(),
     help="Vary a parameter: NAME=START:STOP:COUNT, log-spaced for ridge and samples-per-spin.",
 )
-@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw the sweep's curves: .png, .svg or .pdf.")
-@click.option("--spins", type=click.IntRange(min=3), help="With --degree: how many samples a network of so many spins needs.")
-@click.option("--probability", type=float, default=0.99, show_default=True, help="Of finding it exactly, for --spins.")
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw the sweep's curves: .png, .svg or .pdf.",
+)
+@click.option(
+    "--spins",
+    type=click.IntRange(min=3),
+    help="With --degree: how many samples a network of so many spins needs.",
+)
+@click.option(
+    "--probability",
+    type=float,
+    default=0.99,
+    show_default=True,
+    help="Of finding it exactly, for --spins.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def command(
     degree: int | None, mean_degree: float | None, model: Path | None, spin: int, coupling: float | None, samples_per_spin: float,
@@ -61,7 +113,8 @@ def command(
 
     For instance: isingkit theory --degree 3 --coupling 0.4 --samples-per-spin 0.8 --ridge 0.1
 
-    How many samples for a network of 1000 spins: isingkit theory --degree 3 --coupling 0.4 --spins 1000
+    How many samples for a network of 1000 spins: isingkit theory --degree 3 --coupling 0.4 --spins
+    1000
     """
     context = click.get_current_context()
     if sum(teacher is not None for teacher in (degree, mean_degree, model)) != 1:
@@ -74,15 +127,27 @@ def command(
 
     for wrong, problem in (
         (coupling is None and model is None, "a graph needs --coupling"),
-        (coupling is not None and model is not None, "a model has couplings of its own: leave --coupling out"),
+        (
+            coupling is not None and model is not None,
+            "a model has couplings of its own: leave --coupling out",
+        ),
         (model is None and given("spin"), "--spin is for --model"),
         (spins is None and given("probability"), "--probability is for --spins"),
         (mean_degree is not None and depth is not None, "--depth is for --degree and --model"),
         (spins is not None and degree is None, "--spins needs --degree"),
         (plot is not None and sweep is None, "--plot needs --sweep"),
-        (sweep is not None and model is not None and sweep[0] == "coupling", "a model's couplings cannot be swept"),
-        (plot is not None and plot.suffix not in (".png", ".svg", ".pdf"), "--plot takes a .png, .svg or .pdf file"),
-        (plot is not None and not plot.parent.is_dir(), f"no such folder: {plot.parent if plot else ''}"),
+        (
+            sweep is not None and model is not None and sweep[0] == "coupling",
+            "a model's couplings cannot be swept",
+        ),
+        (
+            plot is not None and plot.suffix not in (".png", ".svg", ".pdf"),
+            "--plot takes a .png, .svg or .pdf file",
+        ),
+        (
+            plot is not None and not plot.parent.is_dir(),
+            f"no such folder: {plot.parent if plot else ''}",
+        ),
     ):
         if wrong:
             raise click.UsageError(problem, context)
@@ -91,15 +156,26 @@ def command(
     from isingkit.experiments import theory_curves as curves
 
     teacher = ik.IsingModel.load(model) if model is not None else None
-    config = curves.Config(samples_per_spin, ridge, coupling, degree, mean_degree, teacher, spin, depth)
-    only_samples = spins is not None and sweep is None and not any(given(name) for name in ("samples_per_spin", "ridge", "depth"))
+    config = curves.Config(
+        samples_per_spin, ridge, coupling, degree, mean_degree, teacher, spin, depth
+    )
+    only_samples = (
+        spins is not None
+        and sweep is None
+        and not any(given(name) for name in ("samples_per_spin", "ridge", "depth"))
+    )
     rows = [] if only_samples else curves.predict(config, *(sweep or ()))
     facts: dict[str, object] = {"version": __version__, "depth": depth, "rows": rows}
     if spins is not None and degree is not None and coupling is not None:
         needed = ik.theory.samples_needed(spins, degree, coupling, probability)
         best = ik.theory.best_two_stage(spins, degree, coupling, needed)
         knobs = {"ridge": best.ridge, "prune": best.prune, "threshold": best.best_threshold()}
-        facts["samples_needed"] = {"n_spins": spins, "probability": probability, "n_samples": needed, **knobs}
+        facts["samples_needed"] = {
+            "n_spins": spins,
+            "probability": probability,
+            "n_samples": needed,
+            **knobs,
+        }
     if plot is not None and sweep is not None:
         from isingkit.atomic import replacing
 
@@ -110,10 +186,32 @@ def command(
         click.echo(json.dumps(_without_nan(facts)))
         return
     if rows:
-        which = f"degree {degree}" if degree else f"mean degree {mean_degree:g}" if mean_degree else f"spin {spin} of {model}"
-        fixed = {"coupling": coupling, "samples per spin": samples_per_spin, "ridge": ridge, "depth": depth or "infinite"}
+        which = (
+            f"degree {degree}"
+            if degree
+            else f"mean degree {mean_degree:g}"
+            if mean_degree
+            else f"spin {spin} of {model}"
+        )
+        fixed = {
+            "coupling": coupling,
+            "samples per spin": samples_per_spin,
+            "ridge": ridge,
+            "depth": depth or "infinite",
+        }
         swept = sweep[0].replace("_", " ") if sweep else ""
-        click.echo(", ".join([which, *(f"{name} {value}" for name, value in fixed.items() if value is not None and name != swept)]))
+        click.echo(
+            ", ".join(
+                [
+                    which,
+                    *(
+                        f"{name} {value}"
+                        for name, value in fixed.items()
+                        if value is not None and name != swept
+                    ),
+                ]
+            )
+        )
     if ridge == math.inf and rows and not (sweep and sweep[0] == "ridge"):
         click.echo("infinite ridge: estimates are sample correlations")
     if rows and sweep is None:

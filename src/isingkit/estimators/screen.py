@@ -1,4 +1,6 @@
-"""Screen: which pairs deserve a closer look, from ridge regressions whose noise is calibrated on the data; then elimination."""
+"""Screen: which pairs deserve a closer look, from ridge regressions whose noise is calibrated on
+the data; then elimination.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +14,20 @@ from scipy.stats import norm
 
 from isingkit._kernels import auto as kernels
 from isingkit._kernels import estimators as matrices
-from isingkit._kernels.threads import one_blas_thread, spread
+from isingkit._kernels.threads import one_blas_thread, parallel_map
+from isingkit.arrays import FloatArray
 from isingkit.estimators.bits import Bits
 from isingkit.estimators.dual import Dual
-from isingkit.estimators.normal import Matrix, NormalEquations, factor_of, inverse_of
-from isingkit.estimators.tasks import asked
-from isingkit.estimators.tiles import BAND, TRIFLE, Kept, bytes_of_responses, screened, spins_of_band
+from isingkit.estimators.executor import current_executor
+from isingkit.estimators.normal import NormalEquations, factor_of, inverse_of
+from isingkit.estimators.tiles import (
+    BAND,
+    TRIFLE,
+    Kept,
+    bytes_of_responses,
+    screened,
+    spins_of_band,
+)
 
 Pairs = NDArray[np.int64]  # (n, 2), first < second
 RIDGES = (0.3, 1.0, 3.0)
@@ -30,7 +40,9 @@ _DIGITS = 6  # of scores that count
 class Screen:
     """Ridge estimates in units of their noise."""
 
-    scores: Any  # (n_spins, n_spins): symmetric, 0 on the diagonal; about normal with standard deviation 1 for far pairs; or CSR
+    # (n_spins, n_spins): symmetric, 0 on the diagonal; about normal with standard deviation 1 for
+    # far pairs; or CSR
+    scores: Any
     ridge: float  # the one of the smallest leave-one-out error
     error: float  # mean squared leave-one-out error of a spin
     least: float = 0.0  # where scores are CSR, smaller ones are left out
@@ -42,7 +54,9 @@ class Elimination:
 
     survivors: Pairs  # kept at either end
     directed: NDArray[np.int64]  # (2 n_candidates, 2): a spin, and a candidate of it
-    order: NDArray[np.int64]  # (2 n_candidates,): 1 for the candidate that the spin dropped first, and so on; 0 if it kept it
+    order: NDArray[
+        np.int64
+    ]  # (2 n_candidates,): 1 for the candidate that the spin dropped first, and so on; 0 if it kept it
 
 
 def screen(normal: NormalEquations) -> Screen:
@@ -52,14 +66,20 @@ def screen(normal: NormalEquations) -> Screen:
     return screen_at(normal, *_best_ridge(normal, RIDGES, None))
 
 
-def best_ridge(normal: NormalEquations | Bits, ridges: tuple[float, ...], products: Matrix | None = None) -> float:
-    """The one of the smallest leave-one-out error, by up to 64 spins. `products`: of samples of bits, where they are known."""
+def best_ridge(
+    normal: NormalEquations | Bits, ridges: tuple[float, ...], products: FloatArray | None = None
+) -> float:
+    """The one of the smallest leave-one-out error, by up to 64 spins. `products`: of samples of
+    bits, where they are known.
+    """
     if isinstance(normal, Bits) and products is None:
         products = normal.products_of_samples()
     return _best_ridge(normal, ridges, products)[0] if normal.changes.sum() > 1 else ridges[-1]
 
 
-def _best_ridge(normal: NormalEquations | Bits, ridges: tuple[float, ...], products: Matrix | None) -> tuple[float, Matrix | None]:
+def _best_ridge(
+    normal: NormalEquations | Bits, ridges: tuple[float, ...], products: FloatArray | None
+) -> tuple[float, FloatArray | None]:
     """The same, and the factor of normal equations with that ridge."""
     changing = np.flatnonzero(normal.changes)
     spins = changing[np.linspace(0, len(changing) - 1, min(_LOOKED_AT, len(changing))).astype(int)]
@@ -73,7 +93,9 @@ def _best_ridge(normal: NormalEquations | Bits, ridges: tuple[float, ...], produ
 
 
 def noise_at(normal: NormalEquations | Bits, ridge: float) -> float:
-    """Standard deviation of the ridge estimate of a coupling that is not there, about the same for all pairs."""
+    """Standard deviation of the ridge estimate of a coupling that is not there, about the same for
+    all pairs.
+    """
     if np.isinf(ridge) or normal.changes.sum() < 2:
         return float(1 / np.sqrt(normal.n_effective))
     if isinstance(normal, Bits):
@@ -85,11 +107,20 @@ def noise_at(normal: NormalEquations | Bits, ridge: float) -> float:
 
 
 def _error_at(
-    normal: NormalEquations | Bits, ridge: float, spins: NDArray[np.intp], products: Matrix | None
-) -> tuple[float, Matrix | None]:
-    """Mean squared leave-one-out error of these spins at one ridge; and the factor of normal equations."""
+    normal: NormalEquations | Bits,
+    ridge: float,
+    spins: NDArray[np.intp],
+    products: FloatArray | None,
+) -> tuple[float, FloatArray | None]:
+    """Mean squared leave-one-out error of these spins at one ridge; and the factor of normal
+    equations.
+    """
     if isinstance(normal, Bits):
-        return float(_left_out(normal, ridge, *_diagonals(Dual(normal, ridge, products), spins, None))[0].mean()), None
+        return float(
+            _left_out(normal, ridge, *_diagonals(Dual(normal, ridge, products), spins, None))[
+                0
+            ].mean()
+        ), None
     columns = np.zeros((normal.n_spins, len(spins)), order="F")
     columns[spins, np.arange(len(spins))] = normal.n_samples
     factor = factor_of(normal, ridge)
@@ -98,55 +129,73 @@ def _error_at(
     return float(_left_out(normal, ridge, diagonal, squares)[0].mean()), factor
 
 
-def _left_out(normal: NormalEquations | Bits, ridge: float, diagonal: Matrix, squares: Matrix) -> tuple[Matrix, float]:
+def _left_out(
+    normal: NormalEquations | Bits, ridge: float, diagonal: FloatArray, squares: FloatArray
+) -> tuple[FloatArray, float]:
     r"""Mean squared leave-one-out errors of spins, and t2, from R_ii and (R^2)_ii of those spins.
 
-    With C the sample correlations, z = \lambda / \alpha and R = (C + z)^{-1}: t = Tr C R / N is the share of unknowns in use, and a
-    residual left out is a residual over 1 - t / \alpha.
+    With C the sample correlations, z = \lambda / \alpha and R = (C + z)^{-1}: t = Tr C R / N is the
+    share of unknowns in use, and a residual left out is a residual over 1 - t / \alpha.
     """
     alpha, z = normal.n_effective / normal.n_spins, ridge * normal.n_spins / normal.n_samples
     in_use, turn = 1 - z * diagonal.mean(), -(diagonal - z * squares).mean()
     effective = z / (1 - in_use / alpha)
     in_use_twice = (in_use + effective * turn) / (1 + effective * turn / alpha)
-    return np.maximum(1 / diagonal - z * squares / diagonal**2, 1e-12) / (1 - in_use / alpha) ** 2, in_use_twice
+    return np.maximum(1 / diagonal - z * squares / diagonal**2, 1e-12) / (
+        1 - in_use / alpha
+    ) ** 2, in_use_twice
 
 
-def screen_at(normal: NormalEquations, ridge: float, factor: Matrix | None = None) -> Screen:
+def screen_at(normal: NormalEquations, ridge: float, factor: FloatArray | None = None) -> Screen:
     r"""Scores of ridge estimates at one ridge.
 
-    The noise of \hat J_ij is E_i [C' (C' + k)^{-2}]_jj / M with E_i the leave-one-out error, where the true correlations C' with
-    their effective ridge k are told from the sample's by t2: [C R^2]_jj (1 - t2 / \alpha).
+    The noise of \hat J_ij is E_i [C' (C' + k)^{-2}]_jj / M with E_i the leave-one-out error, where
+    the true correlations C' with their effective ridge k are told from the sample's by t2: [C
+    R^2]_jj (1 - t2 / \alpha).
     """
     scores, diagonal, squares = _resolvent(normal, ridge, factor)
     left_out, noise = _noise(normal, ridge, diagonal, squares)
     own, others = 1 / (diagonal * np.sqrt(left_out)), 1 / np.sqrt(noise)
     own[~normal.changes], others[~normal.changes] = 0.0, 0.0
-    spread(matrices.scaled_both_ways, normal.n_spins, scores, own, others, chunk=matrices.TILE)
+    parallel_map(
+        matrices.scaled_both_ways, normal.n_spins, scores, own, others, chunk=matrices.TILE
+    )
     scores[tuple(normal.unobserved.T)] = scores[tuple(normal.unobserved.T[::-1])] = 0.0
     return Screen(scores, ridge, float(left_out[normal.changes].mean()))
 
 
-def _resolvent(normal: NormalEquations, ridge: float, factor: Matrix | None = None) -> tuple[Matrix, Matrix, Matrix]:
-    """R, its diagonal, and that of its square; `factor`: of the normal equations, where it is known. It is overwritten."""
+def _resolvent(
+    normal: NormalEquations, ridge: float, factor: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """R, its diagonal, and that of its square; `factor`: of the normal equations, where it is
+    known. It is overwritten.
+    """
     resolvent, n_tiles = inverse_of(normal, ridge, factor), -(-normal.n_spins // matrices.TILE)
     squares = np.empty((n_tiles, normal.n_spins))
-    spread(matrices.mirrored, n_tiles, resolvent, float(normal.n_samples), squares)
+    parallel_map(matrices.mirrored, n_tiles, resolvent, float(normal.n_samples), squares)
     return resolvent, np.diagonal(resolvent).copy(), squares.sum(axis=0)
 
 
-def _noise(normal: NormalEquations | Bits, ridge: float, diagonal: Matrix, squares: Matrix) -> tuple[Matrix, Matrix]:
+def _noise(
+    normal: NormalEquations | Bits, ridge: float, diagonal: FloatArray, squares: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """The noise of estimate (i, j) has variance left_out[i] * noise[j]."""
     alpha, z = normal.n_effective / normal.n_spins, ridge * normal.n_spins / normal.n_samples
-    errors, in_use_twice = _left_out(normal, ridge, diagonal[normal.changes], squares[normal.changes])
+    errors, in_use_twice = _left_out(
+        normal, ridge, diagonal[normal.changes], squares[normal.changes]
+    )
     left_out = np.ones(normal.n_spins)
     left_out[normal.changes] = errors
-    return left_out, np.maximum((diagonal - z * squares) * (1 - in_use_twice / alpha) / normal.n_effective, 1e-300)
+    return left_out, np.maximum(
+        (diagonal - z * squares) * (1 - in_use_twice / alpha) / normal.n_effective, 1e-300
+    )
 
 
 def candidates(found: Screen, normal: NormalEquations) -> Pairs:
     """Pairs that are among the best of either spin and above the noise; few enough for the samples.
 
-    Of equal scores, which rounding may tell apart, those of the first spins are better: equal columns are not all candidates.
+    Of equal scores, which rounding may tell apart, those of the first spins are better: equal
+    columns are not all candidates.
     """
     sizes, most = np.round(np.abs(found.scores), _DIGITS), _most_candidates(normal)
     level = np.partition(sizes, -most, axis=1)[:, -most]
@@ -168,8 +217,9 @@ class ScoreScreen:
     bits: Bits
     ridge: float
     least: float
-    own: Matrix  # (n_spins,): 1 / (R_ii e_i), e_i the leave-one-out error; 0 for spins that never change
-    others: Matrix  # (n_spins,): 1 / noise
+    # (n_spins,): 1 / (R_ii e_i), e_i the leave-one-out error; 0 for spins that never change
+    own: FloatArray
+    others: FloatArray  # (n_spins,): 1 / noise
     _dual: Any = None
 
     @property
@@ -179,7 +229,12 @@ class ScoreScreen:
 
     def settings(self) -> dict[str, Any]:
         """What the result depends on, beside the data."""
-        return {"screen": "scores", "ridge": self.ridge, "least": self.least, "centred": bool(self.bits.sums.any())}
+        return {
+            "screen": "scores",
+            "ridge": self.ridge,
+            "least": self.least,
+            "centred": bool(self.bits.sums.any()),
+        }
 
     def prepare(self, n_jobs: int | None = None) -> None:
         """Make what all bands need, where it is not there yet."""
@@ -194,11 +249,25 @@ class ScoreScreen:
         rows = spins_of_band(self.bits, number)
         return self.pairs_of(rows, self.least, rows, n_jobs)
 
-    def pairs_of(self, rows: NDArray[np.int64], least: float, after: NDArray[np.int64] | None, n_jobs: int | None) -> Kept:
+    def pairs_of(
+        self,
+        rows: NDArray[np.int64],
+        least: float,
+        after: NDArray[np.int64] | None,
+        n_jobs: int | None,
+    ) -> Kept:
         """Pairs (i, j) of spins i with all others, or later ones, of a score above `least`."""
-        y, factor = self._dual.responses(rows, n_jobs), self.bits.n_samples / (2 * self.ridge * self.bits.n_spins)
-        of_rows, of_spins = factor * np.stack([self.own[rows], self.others[rows]]), np.stack([self.others, self.own])
-        pairs, sums = self.bits.large_sums(y, least * (1 - TRIFLE), of_rows, of_spins, after=after, n_jobs=n_jobs)
+        y, factor = (
+            self._dual.responses(rows, n_jobs),
+            self.bits.n_samples / (2 * self.ridge * self.bits.n_spins),
+        )
+        of_rows, of_spins = (
+            factor * np.stack([self.own[rows], self.others[rows]]),
+            np.stack([self.others, self.own]),
+        )
+        pairs, sums = self.bits.large_sums(
+            y, least * (1 - TRIFLE), of_rows, of_spins, after=after, n_jobs=n_jobs
+        )
         i, j = rows[pairs[:, 0]], pairs[:, 1]
         scores = factor * sums * (self.own[i] * self.others[j] + self.own[j] * self.others[i])
         passes = (np.abs(scores) > least) & (i != j)
@@ -210,12 +279,15 @@ def screen_by_tiles(
 ) -> tuple[Screen, Pairs]:
     """What `screen` and `candidates` find, but only what may matter is stored: scores are CSR.
 
-    A pair is a candidate where its score is among the best of either spin. The noise of so many spins says above which score
-    each has about twice as many; the few that have less are looked at again.
+    A pair is a candidate where its score is among the best of either spin. The noise of so many
+    spins says above which score each has about twice as many; the few that have less are looked at
+    again.
     """
     n_spins, most = bits.n_spins, _most_candidates(bits)
     if bits.changes.sum() < 2:
-        return Screen(scipy.sparse.csr_array((n_spins, n_spins)), RIDGES[-1], 1.0), np.empty((0, 2), np.int64)
+        return Screen(scipy.sparse.csr_array((n_spins, n_spins)), RIDGES[-1], 1.0), np.empty(
+            (0, 2), np.int64
+        )
     products = bits.products_of_samples()
     ridge = best_ridge(bits, RIDGES, products)
     dual = Dual(bits, ridge, products)
@@ -223,22 +295,44 @@ def screen_by_tiles(
     left_out, noise = _noise(bits, ridge, diagonal, squares)
     own, others = 1 / (diagonal * np.sqrt(left_out)), 1 / np.sqrt(noise)
     own[~bits.changes], others[~bits.changes] = 0.0, 0.0
-    leasts = [max(float(norm.isf(min(share * most / n_spins, 0.5))), _LEAST_SCORE) for share in (1, 4, 16, 64)]
+    leasts = [
+        max(float(norm.isf(min(share * most / n_spins, 0.5))), _LEAST_SCORE)
+        for share in (1, 4, 16, 64)
+    ]
     found = ScoreScreen(bits, ridge, leasts[0], own, others)
-    kept = screened(found, bits.packed, checkpoint=checkpoint, n_jobs=n_jobs, progress=progress, run=asked())
-    found._dual = dual  # only now: workers of a cluster make their own, which is quicker than to send it
+    kept = screened(
+        found,
+        bits.packed,
+        checkpoint=checkpoint,
+        n_jobs=n_jobs,
+        progress=progress,
+        run=current_executor(),
+    )
+    found._dual = (
+        dual  # only now: workers of a cluster make their own, which is quicker than to send it
+    )
     pairs, scores = kept.pairs, kept.values[:, 0]
     for least in dict.fromkeys([*leasts[1:], _LEAST_SCORE]):
-        short = np.flatnonzero((np.bincount(pairs.ravel(), minlength=n_spins) < most) & bits.changes)
-        more = [found.pairs_of(short[first : first + BAND], least, None, n_jobs) for first in range(0, len(short), BAND)]
+        short = np.flatnonzero(
+            (np.bincount(pairs.ravel(), minlength=n_spins) < most) & bits.changes
+        )
+        more = [
+            found.pairs_of(short[first : first + BAND], least, None, n_jobs)
+            for first in range(0, len(short), BAND)
+        ]
         pairs = np.concatenate([pairs, *(np.sort(one.pairs, axis=1) for one in more)])
         _, place = np.unique(pairs[:, 0] * n_spins + pairs[:, 1], return_index=True)
-        pairs, scores = pairs[place], np.concatenate([scores, *(one.values[:, 0] for one in more)])[place]
+        pairs, scores = (
+            pairs[place],
+            np.concatenate([scores, *(one.values[:, 0] for one in more)])[place],
+        )
     matrix = _both_ways(pairs, scores, n_spins)
-    return Screen(matrix, ridge, float(left_out[bits.changes].mean()), leasts[0]), _best_of_either(matrix, most)
+    return Screen(matrix, ridge, float(left_out[bits.changes].mean()), leasts[0]), _best_of_either(
+        matrix, most
+    )
 
 
-def _diagonals(dual: Dual, some: NDArray[Any], n_jobs: int | None) -> tuple[Matrix, Matrix]:
+def _diagonals(dual: Dual, some: NDArray[Any], n_jobs: int | None) -> tuple[FloatArray, FloatArray]:
     """R_ii and (R^2)_ii of some spins."""
     dual.prepare()
     factor = dual.bits.n_samples / (dual.ridge * dual.bits.n_spins)
@@ -246,9 +340,11 @@ def _diagonals(dual: Dual, some: NDArray[Any], n_jobs: int | None) -> tuple[Matr
     return factor * left, factor**2 * squares
 
 
-def _both_ways(pairs: Pairs, values: Matrix, n_spins: int) -> scipy.sparse.csr_array:
+def _both_ways(pairs: Pairs, values: FloatArray, n_spins: int) -> scipy.sparse.csr_array:
     both = np.concatenate([pairs, pairs[:, ::-1]])
-    matrix = scipy.sparse.csr_array((np.concatenate([values, values]), (both[:, 0], both[:, 1])), shape=(n_spins, n_spins))
+    matrix = scipy.sparse.csr_array(
+        (np.concatenate([values, values]), (both[:, 0], both[:, 1])), shape=(n_spins, n_spins)
+    )
     matrix.sort_indices()
     return matrix
 
@@ -263,14 +359,16 @@ def _best_of_either(matrix: scipy.sparse.csr_array, most: int) -> Pairs:
     return np.unique(pairs, axis=0)
 
 
-def eliminate(normal: NormalEquations | Bits, pairs: Pairs, n_jobs: int | None = None) -> Elimination:
+def eliminate(
+    normal: NormalEquations | Bits, pairs: Pairs, n_jobs: int | None = None
+) -> Elimination:
     """Backward elimination of each spin's candidates by the extended Bayesian criterion."""
     graph = neighbours(pairs, normal.n_spins)
     order = np.zeros(len(graph.indices), dtype=np.int64)
     cost = np.log(max(normal.n_effective, 2.0)) + np.log(max(normal.n_spins, 2))
     arguments = (normal.source, graph.indptr, graph.indices, normal.n_effective, cost, order)
     with one_blas_thread():
-        spread(kernels.eliminate, normal.n_spins, *arguments, chunk=16, n_jobs=n_jobs)
+        parallel_map(kernels.eliminate, normal.n_spins, *arguments, chunk=16, n_jobs=n_jobs)
     rows = np.repeat(np.arange(normal.n_spins), np.diff(graph.indptr))
     directed = np.column_stack([rows, graph.indices])
     left = np.sort(directed[order == kernels.KEPT], axis=1)

@@ -1,4 +1,6 @@
-"""The first minute with isingkit: a planted network found with fewer samples than spins, and a network in real images."""
+"""The first minute with isingkit: a planted network found with fewer samples than spins, and a
+network in real images.
+"""
 
 import time
 import warnings
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Planted worlds as in [fig:two-stage-recall-precision]: random regular graphs, spins and fewer samples."""
+    """Planted worlds as in [fig:two-stage-recall-precision]: random regular graphs, spins and fewer
+    samples.
+    """
 
     sizes: tuple[tuple[int, int], ...] = ((200, 180), (800, 640))
     degree: int = 3
@@ -57,14 +61,18 @@ class Digits:
 
 
 def compile_kernels() -> None:
-    """Fit something small, so that the seconds of what follows are those of fitting, not of compiling."""
+    """Fit something small, so that the seconds of what follows are those of fitting, not of
+    compiling.
+    """
     truth = random_regular(n_spins=10, degree=3, coupling=0.4, random_state=0)
     TwoStageIsing().fit(np.asarray(sample(truth, n_samples=100, random_state=0)))
 
 
 def measure_planted(config: Config, n_spins: int, n_samples: int) -> Planted:
     """Plant, sample, find, compare."""
-    truth = random_regular(n_spins=n_spins, degree=config.degree, coupling=config.coupling, random_state=config.seed)
+    truth = random_regular(
+        n_spins=n_spins, degree=config.degree, coupling=config.coupling, random_state=config.seed
+    )
     samples = sample(truth, n_samples=n_samples, random_state=config.seed + 1)
     start = time.perf_counter()
     found = TwoStageIsing(fit_fields=False).fit(samples).model_
@@ -72,7 +80,9 @@ def measure_planted(config: Config, n_spins: int, n_samples: int) -> Planted:
 
 
 def pixels() -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
-    """Ink or no ink in scikit-learn's digits (8 x 8 pixels), of the pixels that change at all, with their rows and columns."""
+    """Ink or no ink in scikit-learn's digits (8 x 8 pixels), of the pixels that change at all, with
+    their rows and columns.
+    """
     from sklearn.datasets import load_digits
 
     ink = load_digits().data > 0
@@ -91,7 +101,13 @@ def measure_digits() -> Digits:
     touching = np.maximum(abs(rows[:, None] - rows), abs(columns[:, None] - columns)) == 1
     edges = found.couplings.nonzero()
     n_pixels = len(rows)
-    return Digits(found, len(used), float(touching[edges].mean()), float(touching.sum() / (n_pixels * (n_pixels - 1))), seconds)
+    return Digits(
+        found,
+        len(used),
+        float(touching[edges].mean()),
+        float(touching.sum() / (n_pixels * (n_pixels - 1))),
+        seconds,
+    )
 
 
 def digits_report() -> str:
@@ -108,7 +124,9 @@ def digits_report() -> str:
 
 
 def _arc(start: tuple[int, int], stop: tuple[int, int]) -> NDArray[np.float64]:
-    """A straight line between touching pixels, a bow between others, so that it does not hide behind those in between."""
+    """A straight line between touching pixels, a bow between others, so that it does not hide
+    behind those in between.
+    """
     a, b = np.array(start, dtype=float), np.array(stop, dtype=float)
     if np.abs(b - a).max() <= 1:
         return np.array([a, b])
@@ -118,7 +136,9 @@ def _arc(start: tuple[int, int], stop: tuple[int, int]) -> NDArray[np.float64]:
 
 
 def plot(planted: Planted, digits: Digits) -> "Figure":
-    """Both networks side by side: found edges, wrong and missed ones marked; pixels where they lie in the image."""
+    """Both networks side by side: found edges, wrong and missed ones marked; pixels where they lie
+    in the image.
+    """
     import networkx
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
@@ -137,15 +157,22 @@ def plot(planted: Planted, digits: Digits) -> "Figure":
         lines = [[places[a], places[b]] for a, b in map(sorted, edges)]
         left.add_collection(LineCollection(lines, colors=colour, label=f"{label}: {len(lines)}"))
     left.scatter(*np.array(list(places.values())).T, s=12, color="black", zorder=2)
-    left.set_title(f"Planted network of {planted.truth.n_spins} spins, learnt from {planted.n_samples} samples")
+    left.set_title(
+        f"Planted network of {planted.truth.n_spins} spins, learnt from {planted.n_samples} samples"
+    )
     left.legend(loc="lower right")
 
-    spots = {name: (int(name.split(",")[1]), -int(name.split(",")[0])) for name in digits.found.names}
+    spots = {
+        name: (int(name.split(",")[1]), -int(name.split(",")[0])) for name in digits.found.names
+    }
     table = digits.found.edges()
     strength = np.abs(table["coupling"])
     right.add_collection(
         LineCollection(
-            [_arc(spots[str(a)], spots[str(b)]) for a, b in zip(table["source"], table["target"], strict=True)],
+            [
+                _arc(spots[str(a)], spots[str(b)])
+                for a, b in zip(table["source"], table["target"], strict=True)
+            ],
             linewidths=0.5 + 6 * strength / strength.max(),
             colors=np.where(table["coupling"] > 0, "#4c72b0", "#8172b3").tolist(),
             alpha=0.7,

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "The generations around a spin of a random regular graph"
-CLAIM = "On a tree-like graph the spins around a spin fall into generations, by their distance from it."
+CLAIM = (
+    "On a tree-like graph the spins around a spin fall into generations, by their distance from it."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +41,14 @@ def points(config: Config) -> list[Row]:
 
 
 def measure(config: Config, point: Row) -> Any:
-    """Spins by generation with a place to draw them at, each with its parent and the sign of their coupling."""
+    """Spins by generation with a place to draw them at, each with its parent and the sign of their
+    coupling.
+    """
     model = random_regular(
-        n_spins=point["n_spins"], degree=config.degree, coupling=config.coupling, random_state=seed_of(config.seed, "generations")
+        n_spins=point["n_spins"],
+        degree=config.degree,
+        coupling=config.coupling,
+        random_state=seed_of(config.seed, "generations"),
     )
     order, before = breadth_first_order(model.couplings, 0, directed=False)
     generation, slice_ = {0: 0}, {0: (0.0, 2 * np.pi)}
@@ -51,12 +58,24 @@ def measure(config: Config, point: Row) -> Any:
         start, stop = slice_[i]
         for number, j in enumerate(children[i]):
             width = (stop - start) / len(children[i])
-            slice_[j], generation[j] = (start + number * width, start + (number + 1) * width), generation[i] + 1
+            slice_[j], generation[j] = (
+                (start + number * width, start + (number + 1) * width),
+                generation[i] + 1,
+            )
             angle = start + (number + 0.5) * width
             if generation[j] <= config.depth:
                 x, y = generation[j] * np.cos(angle), generation[j] * np.sin(angle)
                 sign = int(np.sign(model.couplings[i, j]))
-                rows.append({"spin": j, "parent": i, "generation": generation[j], "x": float(x), "y": float(y), "sign": sign})
+                rows.append(
+                    {
+                        "spin": j,
+                        "parent": i,
+                        "generation": generation[j],
+                        "x": float(x),
+                        "y": float(y),
+                        "sign": sign,
+                    }
+                )
     return rows
 
 
@@ -76,7 +95,9 @@ def agreement(table: Table) -> list[str]:
     lines = []
     for generation in range(1, 1 + max(row["generation"] for row in table)):
         rows = chosen(table, generation=generation)
-        lines.append(f"generation {generation}: {len(rows)} spins, {rows[0]['size_on_a_tree']} on a tree")
+        lines.append(
+            f"generation {generation}: {len(rows)} spins, {rows[0]['size_on_a_tree']} on a tree"
+        )
     return lines
 
 

@@ -1,4 +1,5 @@
-"""Figure 4: RSS, Q and bias of ridge regression; biases beyond the neighbours matter when the ridge is large.
+"""Figure 4: RSS, Q and bias of ridge regression; biases beyond the neighbours matter when the ridge
+is large.
 
 [fig:Plots-N200-RSSQbias]
 """
@@ -22,7 +23,9 @@ plot = partial(curves.plot, title=TITLE, with_depths=True)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """N = 200, ridge 0.1 and 10, 100 worlds; beyond the paper: the ridge with the smallest predicted RSS."""
+    """N = 200, ridge 0.1 and 10, 100 worlds; beyond the paper: the ridge with the smallest
+    predicted RSS.
+    """
 
     degree: int = 3
     coupling: float = 0.4
@@ -37,11 +40,23 @@ class Config:
 
     @staticmethod
     def quick() -> "Config":
-        return Config(n_spins=100, samples_per_spin=(0.5, 2, 8), larger=200, larger_samples_per_spin=(2,), n_worlds=10)
+        return Config(
+            n_spins=100,
+            samples_per_spin=(0.5, 2, 8),
+            larger=200,
+            larger_samples_per_spin=(2,),
+            n_worlds=10,
+        )
 
     def settings(self) -> list[curves.Setting]:
-        small = [curves.Setting(self.n_spins, self.coupling, ridge, self.samples_per_spin) for ridge in self.ridges]
-        larger = [curves.Setting(self.larger, self.coupling, ridge, self.larger_samples_per_spin) for ridge in self.ridges]
+        small = [
+            curves.Setting(self.n_spins, self.coupling, ridge, self.samples_per_spin)
+            for ridge in self.ridges
+        ]
+        larger = [
+            curves.Setting(self.larger, self.coupling, ridge, self.larger_samples_per_spin)
+            for ridge in self.ridges
+        ]
         return small + larger
 
 

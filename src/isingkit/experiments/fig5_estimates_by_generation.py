@@ -25,7 +25,9 @@ EDGES = np.linspace(-0.15, 0.45, 121)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """N = 200, K = 0.4 (the paper's caption has a misprint), ridge 0.1 and 10, all spins of 1000 worlds."""
+    """N = 200, K = 0.4 (the paper's caption has a misprint), ridge 0.1 and 10, all spins of 1000
+    worlds.
+    """
 
     n_spins: int = 200
     degree: int = 3
@@ -42,19 +44,33 @@ class Config:
 
 
 def points(config: Config) -> list[Row]:
-    return [{"ridge": ridge, "first": first} for ridge in config.ridges for first in range(0, config.n_worlds, config.block)]
+    return [
+        {"ridge": ridge, "first": first}
+        for ridge in config.ridges
+        for first in range(0, config.n_worlds, config.block)
+    ]
 
 
 def measure(config: Config, point: Row) -> Any:
-    """By generation: histogram of estimates, made positive by the sign of the path; their number, sum and sum of squares.
+    """By generation: histogram of estimates, made positive by the sign of the path; their number,
+    sum and sum of squares.
 
     Spins that two shortest paths lead to are left out: on a tree there is one.
     """
     counts, sums = np.zeros((3, len(EDGES) - 1)), np.zeros((3, 3))
     for world in range(point["first"], min(point["first"] + config.block, config.n_worlds)):
         seed = seed_of(config.seed, "histogram", world)
-        model = random_regular(n_spins=config.n_spins, degree=config.degree, coupling=config.coupling, random_state=seed)
-        samples = sample(model, round(config.samples_per_spin * config.n_spins), random_state=seed_of(seed, "samples"))
+        model = random_regular(
+            n_spins=config.n_spins,
+            degree=config.degree,
+            coupling=config.coupling,
+            random_state=seed,
+        )
+        samples = sample(
+            model,
+            round(config.samples_per_spin * config.n_spins),
+            random_state=seed_of(seed, "samples"),
+        )
         estimates = RidgeIsing(ridge=point["ridge"], fit_fields=False).fit(samples).estimates_
         signs = np.sign(model.couplings.toarray())
         distance = shortest_path(np.abs(signs), unweighted=True)
@@ -71,7 +87,9 @@ def measure(config: Config, point: Row) -> Any:
 def predict(config: Config, point: Row) -> Any:
     """Mean of each generation and the standard deviation of all."""
     finite = config.n_spins / (config.n_spins - 1)
-    p = random_regular_theory(config.degree, config.coupling, config.samples_per_spin * finite, point["ridge"] * finite)
+    p = random_regular_theory(
+        config.degree, config.coupling, config.samples_per_spin * finite, point["ridge"] * finite
+    )
     return [float(mean) for mean in p.means[:3]], float(np.sqrt(p.R / (config.n_spins - 1)))
 
 
@@ -80,7 +98,9 @@ def tabulate(config: Config, records: list[Row]) -> Table:
     rows = []
     for ridge in config.ridges:
         results = [record["result"] for record in records if record["point"]["ridge"] == ridge]
-        counts, sums = (np.sum([result[name] for result in results], axis=0) for name in ("counts", "sums"))
+        counts, sums = (
+            np.sum([result[name] for result in results], axis=0) for name in ("counts", "sums")
+        )
         means, std = predict(config, {"ridge": ridge})
         for g in range(3):
             n, total, squares = sums[g]
@@ -90,7 +110,8 @@ def tabulate(config: Config, records: list[Row]) -> Table:
             }  # fmt: skip
             width = EDGES[1] - EDGES[0]
             rows += [
-                facts | {"from": round(float(EDGES[b]), 4), "density": float(counts[g, b] / n / width)}
+                facts
+                | {"from": round(float(EDGES[b]), 4), "density": float(counts[g, b] / n / width)}
                 for b in range(len(EDGES) - 1)
             ]
     return rows
@@ -118,10 +139,15 @@ def plot(table: Table) -> "Figure":
         for g, axes in enumerate(line, start=1):
             rows = chosen(table, ridge=ridge, generation=g)
             axes.stairs(
-                column(rows, "density"), [*column(rows, "from"), 2 * rows[-1]["from"] - rows[-2]["from"]], fill=True, alpha=0.5
+                column(rows, "density"),
+                [*column(rows, "from"), 2 * rows[-1]["from"] - rows[-2]["from"]],
+                fill=True,
+                alpha=0.5,
             )
             axes.axvline(rows[0]["predicted_mean"], color="black", ls="--", label="predicted mean")
             axes.axvline(0, color="gray", lw=0.6)
-            axes.set(title=f"ridge {ridge:g}, generation {g}", xlabel="estimate times sign of the path")
+            axes.set(
+                title=f"ridge {ridge:g}, generation {g}", xlabel="estimate times sign of the path"
+            )
         line[0].legend(frameon=False)
     return figure

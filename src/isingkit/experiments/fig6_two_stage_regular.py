@@ -19,9 +19,11 @@ plot = partial(curves.plot, title=TITLE)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """K = 0.4, ridge 0.1, 0.8 samples per spin, prune 0.1; beyond the paper: the ridge with the smallest predicted RSS.
+    """K = 0.4, ridge 0.1, 0.8 samples per spin, prune 0.1; beyond the paper: the ridge with the
+    smallest predicted RSS.
 
-    prune is 0.1 for ridge 0.1, where neighbours' estimates are 0.2 on average; for the best ridge it is half their mean, too.
+    prune is 0.1 for ridge 0.1, where neighbours' estimates are 0.2 on average; for the best ridge
+    it is half their mean, too.
     """
 
     degree: int = 3
@@ -41,7 +43,9 @@ class Config:
 
     def settings(self) -> list[curves.Setting]:
         best = best_ridge(self.degree, self.coupling, self.samples_per_spin)
-        first = float(random_regular(self.degree, self.coupling, self.samples_per_spin, best).means[0])
+        first = float(
+            random_regular(self.degree, self.coupling, self.samples_per_spin, best).means[0]
+        )
         return [
             curves.Setting(
                 "random regular", self.degree, self.coupling, self.n_spins, self.samples_per_spin, ridge, prune,

@@ -40,14 +40,22 @@ class Config:
 
 
 def points(config: Config) -> list[Row]:
-    return [{"n_spins": n, "world": world} for n in config.n_spins for world in range(config.n_worlds)]
+    return [
+        {"n_spins": n, "world": world} for n in config.n_spins for world in range(config.n_worlds)
+    ]
 
 
 def measure(config: Config, point: Row) -> Any:
     """Number of spins with 0, 1, 2, ... candidates."""
     seed = seed_of(config.seed, "candidates", point["n_spins"], point["world"])
-    model = random_regular(n_spins=point["n_spins"], degree=config.degree, coupling=config.coupling, random_state=seed)
-    samples = sample(model, round(config.samples_per_spin * point["n_spins"]), random_state=seed_of(seed, "samples"))
+    model = random_regular(
+        n_spins=point["n_spins"], degree=config.degree, coupling=config.coupling, random_state=seed
+    )
+    samples = sample(
+        model,
+        round(config.samples_per_spin * point["n_spins"]),
+        random_state=seed_of(seed, "samples"),
+    )
     estimates = RidgeIsing(ridge=config.ridge, fit_fields=False).fit(samples).estimates_
     return np.bincount((np.abs(estimates) > config.prune).sum(axis=1)).tolist()
 
@@ -56,7 +64,15 @@ def predict(config: Config, point: Row) -> Any:
     """Expected number of candidates of a spin."""
     n = point["n_spins"]
     m = round(config.samples_per_spin * n)
-    return recovery(n, config.degree, config.coupling, m, ridge=config.ridge, prune=config.prune, rule="directed").n_candidates()
+    return recovery(
+        n,
+        config.degree,
+        config.coupling,
+        m,
+        ridge=config.ridge,
+        prune=config.prune,
+        rule="directed",
+    ).n_candidates()
 
 
 def tabulate(config: Config, records: list[Row]) -> Table:
@@ -79,7 +95,10 @@ def tabulate(config: Config, records: list[Row]) -> Table:
 
 def agreement(table: Table) -> list[str]:
     rows = [chosen(table, n_spins=n)[0] for n in dict.fromkeys(row["n_spins"] for row in table)]
-    return [f"N={row['n_spins']}: {row['mean']:.2f} candidates a spin, theory {row['predicted_mean']:.2f}" for row in rows]
+    return [
+        f"N={row['n_spins']}: {row['mean']:.2f} candidates a spin, theory {row['predicted_mean']:.2f}"
+        for row in rows
+    ]
 
 
 def plot(table: Table) -> "Figure":

@@ -18,7 +18,9 @@ plot = partial(curves.plot, title=TITLE)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """K = 0.4, ridge 0.1, 0.9 samples per spin, prune 0.05; 40 graphs (the paper: 10), 2 samplings each."""
+    """K = 0.4, ridge 0.1, 0.9 samples per spin, prune 0.05; 40 graphs (the paper: 10), 2 samplings
+    each.
+    """
 
     mean_degree: int = 4
     coupling: float = 0.4

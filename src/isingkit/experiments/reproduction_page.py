@@ -15,7 +15,11 @@ img { max-width: 100%; height: auto; background: #fff } dt { font-weight: 600 } 
 
 def facts(folder: Path) -> list[Row]:
     """What has been written about each figure in the folder."""
-    return [json.loads((folder / f"{name}.json").read_text()) for name in FIGURES if (folder / f"{name}.json").is_file()]
+    return [
+        json.loads((folder / f"{name}.json").read_text())
+        for name in FIGURES
+        if (folder / f"{name}.json").is_file()
+    ]
 
 
 def html_page(found: list[Row], pictures: str = "svg") -> str:
@@ -39,8 +43,20 @@ def markdown_page(found: list[Row]) -> str:
              "fewer than a fifth of the samples.", ""]  # fmt: skip
     for figure in found:
         name = figure["figure"]
-        lines += [f"## {name}: {figure['title']}", "", f"![{name}: {figure['title']}]({name}.png)", ""]
-        lines += [f"The paper: {figure['claim']}", "", "Found:", "", *(f"- {line}" for line in figure["agreement"]), ""]
+        lines += [
+            f"## {name}: {figure['title']}",
+            "",
+            f"![{name}: {figure['title']}]({name}.png)",
+            "",
+        ]
+        lines += [
+            f"The paper: {figure['claim']}",
+            "",
+            "Found:",
+            "",
+            *(f"- {line}" for line in figure["agreement"]),
+            "",
+        ]
         lines += [f"isingkit {figure['version']}, seed {figure['seed']}, {figure['date']}.", ""]
     return "\n".join(lines)
 
@@ -49,7 +65,10 @@ def _section(figure: Row, pictures: str) -> str:
     name, title = figure["figure"], html.escape(figure["title"])
     agreement = "".join(f"<li>{html.escape(line)}</li>" for line in figure["agreement"])
     settings = html.escape(json.dumps(figure["configuration"]))
-    claim, made = html.escape(figure["claim"]), f"isingkit {figure['version']}, seed {figure['seed']}, {figure['date']}"
+    claim, made = (
+        html.escape(figure["claim"]),
+        f"isingkit {figure['version']}, seed {figure['seed']}, {figure['date']}",
+    )
     return (
         f'<section id="{name}"><h2>{name}: {title}</h2>\n<img src="{name}.{pictures}" alt="{title}. {claim}">\n'
         f"<dl><dt>The paper</dt><dd>{claim}</dd><dt>Found</dt><dd><ul>{agreement}</ul></dd>"

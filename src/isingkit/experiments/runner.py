@@ -1,8 +1,10 @@
-"""Runs figures of the paper: independent units of work, each an atomic record on disk, so that nothing finished is ever lost.
+"""Runs figures of the paper: independent units of work, each an atomic record on disk, so that
+nothing finished is ever lost.
 
-A figure is a module with TITLE, CLAIM, `Config` (and `Config.quick()`) and six functions. `points(config)` lists units of work,
-`measure(config, point)` does one, `predict(config, point)` asks the theory, `tabulate(config, records)` makes one tidy table
-of both; `plot(table)` and `agreement(table)` only read that.
+A figure is a module with TITLE, CLAIM, `Config` (and `Config.quick()`) and six functions.
+`points(config)` lists units of work, `measure(config, point)` does one, `predict(config, point)`
+asks the theory, `tabulate(config, records)` makes one tidy table of both; `plot(table)` and
+`agreement(table)` only read that.
 """
 
 import csv
@@ -57,11 +59,19 @@ def fingerprint(name: str, config: Any) -> str:
 
 
 def run(
-    name: str, config: Any, folder: Path, *, workers: int = 1, executor: Any = None, done: Callable[[int, int], None] | None = None
+    name: str,
+    config: Any,
+    folder: Path,
+    *,
+    workers: int = 1,
+    executor: Any = None,
+    done: Callable[[int, int], None] | None = None,
 ) -> Table:
-    """The figure's table, measured where records are missing; written with its picture and its settings into the folder.
+    """The figure's table, measured where records are missing; written with its picture and its
+    settings into the folder.
 
-    workers: processes; 1 works in this one     executor: anything with submit() instead, whose workers need not see the folder
+    workers: processes; 1 works in this one
+    executor: anything with submit() instead, whose workers need not see the folder
     done: called with (finished, all) units
     """
     module = figure(name)
@@ -90,11 +100,16 @@ def run(
             work(*task)
             report()
     else:
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_one_thread) as pool:
+        with ProcessPoolExecutor(
+            workers, mp_context=get_context("spawn"), initializer=_one_thread
+        ) as pool:
             for _ in _finished([pool.submit(work, *task) for task in tasks]):
                 report()
     found = [json.loads(path.read_text()) for path in paths.values()]
-    table: Table = [{"figure": name, "version": __version__, "seed": config.seed} | row for row in module.tabulate(config, found)]
+    table: Table = [
+        {"figure": name, "version": __version__, "seed": config.seed} | row
+        for row in module.tabulate(config, found)
+    ]
     write(name, table, config, folder)
     return table
 
@@ -115,14 +130,23 @@ def write_record(record: Row, path: Path) -> None:
 
 
 def point_name(point: Row) -> str:
-    return "_".join(f"{key}={value}" for key, value in point.items()).replace("/", "-").replace(" ", "-")
+    return (
+        "_".join(f"{key}={value}" for key, value in point.items())
+        .replace("/", "-")
+        .replace(" ", "-")
+    )
 
 
 def write(name: str, table: Table, config: Any, folder: Path) -> None:
-    """Table (CSV, and Parquet where pandas can), pictures (PNG, SVG), and a JSON file with settings, date and agreement."""
+    """Table (CSV, and Parquet where pandas can), pictures (PNG, SVG), and a JSON file with
+    settings, date and agreement.
+    """
     module = figure(name)
     columns = list(dict.fromkeys(key for row in table for key in row))
-    with replacing(folder / f"{name}.csv") as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
+    with (
+        replacing(folder / f"{name}.csv") as temporary,
+        open(temporary, "w", newline="", encoding="utf-8") as file,
+    ):
         writer = csv.DictWriter(file, columns)
         writer.writeheader()
         writer.writerows(table)
@@ -154,7 +178,10 @@ def draw(name: str, folder: Path) -> None:
 def read(name: str, folder: Path) -> Table:
     """A figure's table, numbers as numbers, empty cells left out."""
     with open(folder / f"{name}.csv", newline="", encoding="utf-8") as file:
-        return [{key: _number(value) for key, value in row.items() if value != ""} for row in csv.DictReader(file)]
+        return [
+            {key: _number(value) for key, value in row.items() if value != ""}
+            for row in csv.DictReader(file)
+        ]
 
 
 def chosen(table: Iterable[Row], **wanted: object) -> Table:
@@ -176,7 +203,9 @@ def _number(text: str) -> Any:
 
 
 def _finished(futures: list[Future[Any]]) -> Iterator[tuple[int, Any]]:
-    """Place and result as they are done, whoever's futures they are; the first failure is raised."""
+    """Place and result as they are done, whoever's futures they are; the first failure is
+    raised.
+    """
     pending = dict(enumerate(futures))
     while pending:
         ready = [place for place, future in pending.items() if future.done()]
@@ -188,5 +217,10 @@ def _finished(futures: list[Future[Any]]) -> Iterator[tuple[int, Any]]:
 
 def _one_thread() -> None:
     """Workers share the processors: one thread each, for kernels and for BLAS."""
-    for variable in ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    for variable in (
+        "NUMBA_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "OMP_NUM_THREADS",
+        "MKL_NUM_THREADS",
+    ):
         os.environ[variable] = "1"

@@ -1,4 +1,6 @@
-"""Scale: plant, sample, fit and score large networks, and say how close the screen comes to what the machine could do."""
+"""Scale: plant, sample, fit and score large networks, and say how close the screen comes to what
+the machine could do.
+"""
 
 import resource
 import sys
@@ -39,7 +41,9 @@ class Scaled:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Multiply-adds a second of the screens and of a matrix product in single precision, taken in turn."""
+    """Multiply-adds a second of the screens and of a matrix product in single precision, taken in
+    turn.
+    """
 
     n_spins: int
     n_samples: int
@@ -49,13 +53,17 @@ class Rates:
 
 
 def measure_scale(n_spins: int, n_samples: int, *, seed: int = 0, progress: bool = False) -> Scaled:
-    """Plant a random regular network, sample it, find it by TwoStageIsing(ridge=inf), and compare."""
+    """Plant a random regular network, sample it, find it by TwoStageIsing(ridge=inf), and
+    compare.
+    """
     times = [time.perf_counter()]
     truth = random_regular(n_spins=n_spins, degree=DEGREE, coupling=COUPLING, random_state=seed)
     times.append(time.perf_counter())
     samples = sample(truth, n_samples=n_samples, random_state=seed + 1)
     times.append(time.perf_counter())
-    estimator = TwoStageIsing(ridge=np.inf, prune=PRUNE, threshold=THRESHOLD, fit_fields=False, progress=progress)
+    estimator = TwoStageIsing(
+        ridge=np.inf, prune=PRUNE, threshold=THRESHOLD, fit_fields=False, progress=progress
+    )
     found = estimator.fit(samples).model_
     times.append(time.perf_counter())
     scores, (plant, draw, fit) = score(found, truth), np.diff(times)
@@ -67,13 +75,17 @@ def measure_scale(n_spins: int, n_samples: int, *, seed: int = 0, progress: bool
 
 
 def measure_rates(n_spins: int, n_samples: int, rounds: int = 5) -> Rates:
-    """Medians over rounds in which screens and product take turns; the product is of 4096 columns with as many others."""
+    """Medians over rounds in which screens and product take turns; the product is of 4096 columns
+    with as many others.
+    """
     rng = np.random.default_rng(0)
     words = rng.integers(0, 2**64, (n_spins, n_samples // 64), dtype=np.uint64)
     packed = PackedSpins(words, 64 * words.shape[1], tuple(f"x{k}" for k in range(n_spins)))
     bits = bits_of(packed, False)
     rivals: list[BandedScreen] = [CorrelationScreen(bits, 0.5), DualScreen(bits, 1.0, 0.5)]
-    columns, others = (rng.standard_normal((4096, packed.n_samples), dtype=np.float32) for _ in range(2))
+    columns, others = (
+        rng.standard_normal((4096, packed.n_samples), dtype=np.float32) for _ in range(2)
+    )
     taken: list[list[float]] = [[], [], []]
     for counted in [False] + [True] * rounds:
         for place, rival in enumerate([*rivals, None]):

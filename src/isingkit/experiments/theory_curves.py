@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isingkit.model import IsingModel
-from isingkit.theory.ridge import Prediction, of_ensemble, of_model, poisson_spectrum, random_regular, spectrum_of
+from isingkit.theory.ridge import (
+    Prediction,
+    of_ensemble,
+    of_model,
+    poisson_spectrum,
+    random_regular,
+    spectrum_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +47,9 @@ class Config:
     depth: int | None = None
 
 
-def predict(config: Config, parameter: str | None = None, values: tuple[float, ...] = ()) -> list[dict[str, float | list[float]]]:
+def predict(
+    config: Config, parameter: str | None = None, values: tuple[float, ...] = ()
+) -> list[dict[str, float | list[float]]]:
     """One row, or one for each value of a parameter."""
     spectrum = None
     if config.model is not None:
@@ -49,16 +58,22 @@ def predict(config: Config, parameter: str | None = None, values: tuple[float, .
         spectrum = poisson_spectrum(config.mean_degree, config.coupling)
     rows = []
     for value in values or (None,):
-        at = {name: getattr(config, name) for name in PARAMETERS} | ({} if parameter is None else {parameter: value})
+        at = {name: getattr(config, name) for name in PARAMETERS} | (
+            {} if parameter is None else {parameter: value}
+        )
         alpha, ridge = at["samples_per_spin"], at["ridge"]
         p: Prediction
         if config.model is not None:
             p = of_model(config.model, config.spin, alpha, ridge, config.depth, spectrum)
         elif config.mean_degree is not None:
-            p = of_ensemble(spectrum or poisson_spectrum(config.mean_degree, at["coupling"]), alpha, ridge)  # type: ignore[arg-type]
+            p = of_ensemble(
+                spectrum or poisson_spectrum(config.mean_degree, at["coupling"]), alpha, ridge
+            )  # type: ignore[arg-type]
         else:
             p = random_regular(config.degree, at["coupling"], alpha, ridge, config.depth)  # type: ignore[arg-type]
-        row: dict[str, float | list[float]] = {name: float(number) for name, number in at.items() if number is not None}
+        row: dict[str, float | list[float]] = {
+            name: float(number) for name, number in at.items() if number is not None
+        }
         row |= {name: float(getattr(p, name)) for name in QUANTITIES}
         rows.append(row | {"means": [float(mean) for mean in p.means]})
     return rows
@@ -75,10 +90,18 @@ def plot(rows: list[dict[str, float | list[float]]], parameter: str) -> "Figure"
         errors.plot(x, [row[name] for row in rows], label=f"{name}: {QUANTITIES[name]}")
     shortest = min(len(row["means"]) for row in rows)  # type: ignore[arg-type]
     for generation in range(min(3, shortest)):
-        means.plot(x, [row["means"][generation] for row in rows], label=f"generation {generation + 1}")  # type: ignore[index]
+        means.plot(
+            x, [row["means"][generation] for row in rows], label=f"generation {generation + 1}"
+        )  # type: ignore[index]
     for axes in (errors, means):
-        axes.set(xlabel=parameter.replace("_", " "), xscale="linear" if parameter == "coupling" else "log")
+        axes.set(
+            xlabel=parameter.replace("_", " "),
+            xscale="linear" if parameter == "coupling" else "log",
+        )
         axes.legend(frameon=False)
-    errors.set(ylabel="per spin", yscale="log" if np.ptp([float(row["rss"]) for row in rows]) > 10 else "linear")  # type: ignore[arg-type]
+    errors.set(
+        ylabel="per spin",
+        yscale="log" if np.ptp([float(row["rss"]) for row in rows]) > 10 else "linear",
+    )  # type: ignore[arg-type]
     means.set(ylabel="mean |estimate|")
     return figure

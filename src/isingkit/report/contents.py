@@ -24,12 +24,20 @@ _BLOCK = re.compile(r'<script type="application/json" id="contents">(.*?)</scrip
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a report shows: at most MOST_SPINS spins, those of the strongest edges first, and MOST_EDGES edges, the strongest."""
+    """What a report shows: at most MOST_SPINS spins, those of the strongest edges first, and
+    MOST_EDGES edges, the strongest.
+    """
 
     title: str
-    facts: dict[str, Any]  # of fit.json, codings instead of the mapping; of a model by itself only n_spins and n_edges
-    spins: list[dict[str, Any]]  # name, field, degree, strength, influence, betweenness, group, x, y
-    edges: list[dict[str, Any]]  # source and target by place in `spins`, coupling, std_error, z, p_value, q_value, low, high
+    facts: dict[
+        str, Any
+    ]  # of fit.json, codings instead of the mapping; of a model by itself only n_spins and n_edges
+    spins: list[
+        dict[str, Any]
+    ]  # name, field, degree, strength, influence, betweenness, group, x, y
+    edges: list[
+        dict[str, Any]
+    ]  # source and target by place in `spins`, coupling, std_error, z, p_value, q_value, low, high
     diagnostics: list[dict[str, Any]]  # check, words, serious
     check: dict[str, Any] | None  # a FitCheck
 
@@ -37,8 +45,15 @@ class Contents:
         """The comparison of data and model, where there is one."""
         if self.check is None:
             return None
-        arrays = {name: _numbers(value) for name, value in self.check.items() if name.startswith(("data_", "model_"))}
-        names, pairs = tuple(self.check["names"]), np.array(self.check["pairs"], dtype=np.int64).reshape(-1, 2)
+        arrays = {
+            name: _numbers(value)
+            for name, value in self.check.items()
+            if name.startswith(("data_", "model_"))
+        }
+        names, pairs = (
+            tuple(self.check["names"]),
+            np.array(self.check["pairs"], dtype=np.int64).reshape(-1, 2),
+        )
         return FitCheck(names=names, pairs=pairs, sums=np.array(self.check["sums"]), n_drawn=self.check["n_drawn"],
                         problem=self.check["problem"], **arrays)  # fmt: skip
 
@@ -53,12 +68,26 @@ def contents_of(fit: Fit, check: FitCheck | None, title: str) -> Contents:
         else replace(check, names=(), data_means=np.empty(0), model_means=np.empty(0))
     )
     diagnostics = [dict(one) for one in fit.diagnostics]
-    return _contents(fit.model, fit.edges, title, facts, diagnostics, None if check_shown is None else _plain(check_shown))
+    return _contents(
+        fit.model,
+        fit.edges,
+        title,
+        facts,
+        diagnostics,
+        None if check_shown is None else _plain(check_shown),
+    )
 
 
 def contents_of_model(model: IsingModel, title: str) -> Contents:
     """The contents of the report of a model by itself."""
-    return _contents(model, edge_rows(model), title, {"n_spins": model.n_spins, "n_edges": model.n_edges}, [], None)
+    return _contents(
+        model,
+        edge_rows(model),
+        title,
+        {"n_spins": model.n_spins, "n_edges": model.n_edges},
+        [],
+        None,
+    )
 
 
 def _contents(
@@ -89,18 +118,24 @@ def _contents(
 
 
 def _shown(model: IsingModel, rows: Sequence[dict[str, Any]], strengths: Any) -> Any:
-    """Spins to show: all, or the ends of the strongest edges and then those with the most coupling."""
+    """Spins to show: all, or the ends of the strongest edges and then those with the most
+    coupling.
+    """
     if model.n_spins <= MOST_SPINS:
         return np.arange(model.n_spins)
     place = {name: i for i, name in enumerate(model.names)}
-    ends = dict.fromkeys(place[edge[end]] for edge in rows[:MOST_SPINS] for end in ("source", "target"))
+    ends = dict.fromkeys(
+        place[edge[end]] for edge in rows[:MOST_SPINS] for end in ("source", "target")
+    )
     ranked = dict.fromkeys([*ends, *np.argsort(-strengths, kind="stable")[:MOST_SPINS].tolist()])
     return np.sort(np.array(list(ranked)[:MOST_SPINS]))
 
 
 def with_groups(contents: Contents, groups: Mapping[str, str]) -> Contents:
     """The same, with each spin in its group."""
-    return replace(contents, spins=[{**spin, "group": groups.get(spin["name"])} for spin in contents.spins])
+    return replace(
+        contents, spins=[{**spin, "group": groups.get(spin["name"])} for spin in contents.spins]
+    )
 
 
 def contents_in(page: Path) -> Contents:
@@ -115,7 +150,9 @@ def contents_in(page: Path) -> Contents:
     except (UnicodeDecodeError, ValueError, KeyError) as error:
         if isinstance(error, FileFormatError):
             raise
-        raise FileFormatError(path=page, kind=kind, problem="its contents cannot be read") from error
+        raise FileFormatError(
+            path=page, kind=kind, problem="its contents cannot be read"
+        ) from error
 
 
 def _codings(mapping: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -123,7 +160,10 @@ def _codings(mapping: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     found: dict[tuple[str, str], list[str]] = {}
     for name, (low, high) in mapping.items():
         found.setdefault((str(low), str(high)), []).append(name)
-    return [{"low": low, "high": high, "n_columns": len(names), "columns": names[:8]} for (low, high), names in found.items()]
+    return [
+        {"low": low, "high": high, "n_columns": len(names), "columns": names[:8]}
+        for (low, high), names in found.items()
+    ]
 
 
 def _betweenness(model: IsingModel) -> dict[str, float]:
@@ -131,11 +171,16 @@ def _betweenness(model: IsingModel) -> dict[str, float]:
     graph = model.to_networkx()
     for _, _, edge in graph.edges(data=True):
         edge["length"] = 1 / abs(edge["coupling"])
-    return {name: float(value) for name, value in networkx.betweenness_centrality(graph, weight="length").items()}
+    return {
+        name: float(value)
+        for name, value in networkx.betweenness_centrality(graph, weight="length").items()
+    }
 
 
 def _plain(check: FitCheck) -> dict[str, Any]:
-    """Numbers to five digits, which no eye can tell from all of them, and None where there is none."""
+    """Numbers to five digits, which no eye can tell from all of them, and None where there is
+    none.
+    """
 
     def short(value: float) -> float | None:
         return None if not math.isfinite(value) else float(f"{value:.5g}")
@@ -145,7 +190,11 @@ def _plain(check: FitCheck) -> dict[str, Any]:
         value = getattr(check, one.name)
         is_real = isinstance(value, np.ndarray) and value.dtype.kind == "f"
         found[one.name] = (
-            [short(v) for v in value] if is_real else np.asarray(value).tolist() if isinstance(value, tuple | np.ndarray) else value
+            [short(v) for v in value]
+            if is_real
+            else np.asarray(value).tolist()
+            if isinstance(value, tuple | np.ndarray)
+            else value
         )
     return found
 

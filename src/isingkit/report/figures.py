@@ -1,4 +1,6 @@
-"""Figures of a report: inline SVG whose texts and lines take the colour of the page, light or dark."""
+"""Figures of a report: inline SVG whose texts and lines take the colour of the page, light or
+dark.
+"""
 
 import io
 import re
@@ -20,7 +22,11 @@ if TYPE_CHECKING:
 
 _INK = "#010203"  # nothing else has this colour; the page puts its own in its place
 _MOST_RANKED = 40
-_MEASURES = {"strength": "strength: sum of |J|", "influence": "influence: sum of J", "betweenness": "betweenness"}
+_MEASURES = {
+    "strength": "strength: sum of |J|",
+    "influence": "influence: sum of J",
+    "betweenness": "betweenness",
+}
 _STYLE: dict[str, Any] = {
     "svg.fonttype": "none", "svg.hashsalt": "isingkit", "font.family": "sans-serif", "text.parse_math": False,
     "axes.spines.top": False, "axes.spines.right": False,
@@ -29,7 +35,10 @@ _STYLE: dict[str, Any] = {
 
 def heat_map(contents: Contents) -> str:
     """Couplings of all pairs shown, spins in the order of their groups, then of the table."""
-    order = np.array(sorted(range(len(contents.spins)), key=lambda k: str(contents.spins[k]["group"] or "")), dtype=np.intp)
+    order = np.array(
+        sorted(range(len(contents.spins)), key=lambda k: str(contents.spins[k]["group"] or "")),
+        dtype=np.intp,
+    )
     place = np.empty(len(order), dtype=np.intp)
     place[order] = np.arange(len(order))
     matrix = np.zeros((len(order), len(order)))
@@ -43,7 +52,9 @@ def heat_map(contents: Contents) -> str:
 
 def centrality(contents: Contents) -> str:
     """The most connected spins: strength, influence and betweenness."""
-    measures = [name for name in _MEASURES if all(spin[name] is not None for spin in contents.spins)]
+    measures = [
+        name for name in _MEASURES if all(spin[name] is not None for spin in contents.spins)
+    ]
     ranked = sorted(contents.spins, key=lambda spin: -spin["strength"])[:_MOST_RANKED]
     rows = np.arange(len(ranked))[::-1]
 
@@ -74,7 +85,9 @@ def _short(name: str) -> str:
 
 def _svg(draw: Callable[[Any], None], size: tuple[float, float], n_axes: int = 1) -> str:
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # the page's own fonts have it
+        warnings.filterwarnings(
+            "ignore", message="Glyph .* missing from font"
+        )  # the page's own fonts have it
         figure = Figure(figsize=size, layout="constrained")
         figure.patch.set_alpha(0)
         axes = figure.subplots(1, n_axes, sharey=n_axes > 1)

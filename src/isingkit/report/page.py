@@ -1,10 +1,12 @@
-"""The page: one HTML file with everything inside, which opens from disk and asks nothing of the network.
+"""The page: one HTML file with everything inside, which opens from disk and asks nothing of the
+network.
 
-The viewer is our own, some two hundred lines on plain SVG. The libraries that Python packages carry were looked at: Bokeh (1.27
-megabytes, draws on a canvas, which screen readers and the keyboard cannot enter), vis-network (0.47 to 0.9 megabytes) and
-cytoscape.js (canvas as well, inside packages that bring a notebook or a web server along), plotly (4.8 megabytes). Places are
-computed in Python, so the layout never jumps; spins are elements of the page, so that they print, take the focus and are read
-aloud; and without JavaScript the page still shows network, tables and charts.
+The viewer is our own, some two hundred lines on plain SVG. The libraries that Python packages carry
+were looked at: Bokeh (1.27 megabytes, draws on a canvas, which screen readers and the keyboard
+cannot enter), vis-network (0.47 to 0.9 megabytes) and cytoscape.js (canvas as well, inside packages
+that bring a notebook or a web server along), plotly (4.8 megabytes). Places are computed in Python,
+so the layout never jumps; spins are elements of the page, so that they print, take the focus and
+are read aloud; and without JavaScript the page still shows network, tables and charts.
 """
 
 from dataclasses import asdict
@@ -26,11 +28,16 @@ N_COLOURS = 12
 
 def html_page(contents: Contents) -> str:
     """The report as HTML. All texts of the data are escaped."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     environment.filters["signed"] = lambda value: "" if value is None else f"{value:+.3f}"
     environment.filters["short"] = lambda value: "" if value is None else f"{value:.2g}"
     here = files("isingkit.report")
-    style, viewer = (Markup(here.joinpath(name).read_text(encoding="utf-8")) for name in ("page.css", "viewer.js"))
+    style, viewer = (
+        Markup(here.joinpath(name).read_text(encoding="utf-8"))
+        for name in ("page.css", "viewer.js")
+    )
     method = str(contents.facts.get("method", "")).lower()
     groups = sorted({spin["group"] for spin in contents.spins if spin["group"] is not None})
     checks = {name: Markup(svg) for name, svg in figures.data_and_model(contents).items()}
@@ -43,7 +50,8 @@ def html_page(contents: Contents) -> str:
         reference=REFERENCES.get(method),
         paper=PAPER, strongest=_strongest(contents), codings=contents.facts.get("codings", []),
         is_judged=any(edge["q_value"] is not None for edge in contents.edges), cut=_cut(contents, method),
-        has_intervals=any(edge.get("low") is not None for edge in contents.edges),  # pages of earlier versions have none
+        # pages of earlier versions have none
+        has_intervals=any(edge.get("low") is not None for edge in contents.edges),
     )  # fmt: skip
 
 
@@ -55,21 +63,41 @@ def _words(contents: Contents, method: str) -> str | None:
 
 
 def _cut(contents: Contents, method: str) -> str | None:
-    """The threshold below which couplings were set to zero, where the method's own words do not tell of it."""
+    """The threshold below which couplings were set to zero, where the method's own words do not
+    tell of it.
+    """
     threshold = contents.facts.get("settings", {}).get("threshold")
     is_told = method in ("auto", "linear", "ridge", "two-stage")
-    return None if is_told or not isinstance(threshold, float | int) or threshold <= 0 else f"{threshold:.3g}"
+    return (
+        None
+        if is_told or not isinstance(threshold, float | int) or threshold <= 0
+        else f"{threshold:.3g}"
+    )
 
 
 def _drawn_spins(contents: Contents, groups: list[str]) -> list[dict[str, Any]]:
     """Spins with their places in the picture and their sizes, by strength and by degree."""
     largest = float(np.clip(110 / np.sqrt(max(len(contents.spins), 1)), 4, 18))
-    most = {name: max([abs(spin[name]) for spin in contents.spins], default=0) or 1 for name in ("strength", "degree")}
+    most = {
+        name: max([abs(spin[name]) for spin in contents.spins], default=0) or 1
+        for name in ("strength", "degree")
+    }
     drawn = []
     for spin in contents.spins:
-        radius = {name: round(largest * (0.35 + 0.65 * float(np.sqrt(spin[name] / most[name]))), 2) for name in most}
-        across, down = MARGIN + (WIDTH - 2 * MARGIN) * spin["x"], HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * spin["y"]
-        place = {"px": round(across, 1), "py": round(down, 1), "by_strength": radius["strength"], "by_degree": radius["degree"]}
+        radius = {
+            name: round(largest * (0.35 + 0.65 * float(np.sqrt(spin[name] / most[name]))), 2)
+            for name in most
+        }
+        across, down = (
+            MARGIN + (WIDTH - 2 * MARGIN) * spin["x"],
+            HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * spin["y"],
+        )
+        place = {
+            "px": round(across, 1),
+            "py": round(down, 1),
+            "by_strength": radius["strength"],
+            "by_degree": radius["degree"],
+        }
         colour = groups.index(spin["group"]) % N_COLOURS if spin["group"] is not None else -1
         drawn.append(spin | place | {"colour": colour})
     return drawn
@@ -81,9 +109,16 @@ def _drawn_edges(contents: Contents) -> list[dict[str, Any]]:
     widest = float(np.clip(50 / np.sqrt(max(len(contents.edges), 1)), 1.2, 7))
     drawn = []
     for edge in contents.edges:
-        ends = [f"{end:+.3f}" if end else "0" for end in (edge.get("low"), edge.get("high")) if end is not None]
+        ends = [
+            f"{end:+.3f}" if end else "0"
+            for end in (edge.get("low"), edge.get("high"))
+            if end is not None
+        ]
         stroke = round(widest * (0.12 + 0.88 * abs(edge["coupling"]) / strongest), 2)
-        names = {"a": contents.spins[edge["source"]]["name"], "b": contents.spins[edge["target"]]["name"]}
+        names = {
+            "a": contents.spins[edge["source"]]["name"],
+            "b": contents.spins[edge["target"]]["name"],
+        }
         drawn.append(edge | names | {"interval": " to ".join(ends), "stroke": stroke})
     return drawn
 
@@ -92,5 +127,8 @@ def _strongest(contents: Contents) -> str:
     """The strongest edges as a sentence, for those who do not see the picture."""
     some = sorted(contents.edges, key=lambda edge: -abs(edge["coupling"]))[:5]
     names = [spin["name"] for spin in contents.spins]
-    told = ", ".join(f"{names[edge['source']]} and {names[edge['target']]} ({edge['coupling']:+.2f})" for edge in some)
+    told = ", ".join(
+        f"{names[edge['source']]} and {names[edge['target']]} ({edge['coupling']:+.2f})"
+        for edge in some
+    )
     return f"The strongest: {told}." if some else "There are no edges."

@@ -1,11 +1,13 @@
-"""Reading: a file of two-valued columns as packed spins, read in chunks, so that only the bits are ever in memory as a whole."""
+"""Reading: a file of two-valued columns as packed spins, read in chunks, so that only the bits are
+ever in memory as a whole.
+"""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from isingkit.exceptions import TableFileError
-from isingkit.packing import PackedSpins, as_asked
+from isingkit.packing import PackedSpins, apply_missing_policy
 from isingkit.spins import require_settings
 from isingkit.tables.parts import read_array, read_parquet
 from isingkit.tables.rows import Asked, Reading
@@ -24,9 +26,11 @@ def read_spins(
     missing: str = "error",
     progress: bool = False,
 ) -> Reading:
-    """Packed spins, and weights of rows, of a file: CSV or TSV (also .gz, or "-" for standard input), Parquet, NPY, NPZ or .spins.
+    """Packed spins, and weights of rows, of a file: CSV or TSV (also .gz, or "-" for standard
+    input), Parquet, NPY, NPZ or .spins.
 
-    Spins are those that `as_spins` makes of the same table. Cells of columns that are not used are not looked at.
+    Spins are those that `as_spins` makes of the same table. Cells of columns that are not used are
+    not looked at.
 
     Parameters
     ----------
@@ -59,7 +63,10 @@ def read_spins(
         return read_array(asked)
     if kind == ".parquet":
         return read_parquet(asked)
-    raise TableFileError(path=asked.path, problem="its name ends in none of .csv, .tsv (also .gz), .parquet, .npy, .npz and .spins")
+    raise TableFileError(
+        path=asked.path,
+        problem="its name ends in none of .csv, .tsv (also .gz), .parquet, .npy, .npz and .spins",
+    )
 
 
 def listed(names: str | None) -> list[str]:
@@ -74,4 +81,4 @@ def _read_packed(asked: Asked) -> Reading:
         raise TableFileError(path=None, problem="packed spins have no column of numbers")
     if chosen != list(range(packed.n_spins)):
         packed = packed[:, chosen]
-    return Reading(as_asked(packed, asked.missing)[0], None)
+    return Reading(apply_missing_policy(packed, asked.missing)[0], None)

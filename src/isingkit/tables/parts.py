@@ -58,7 +58,9 @@ def _read_parts(source: _Parts, asked: Asked) -> Reading:
         codings = codings_of(known or [], asked.binarize)
         rows = Rows(names, asked.missing)
         for part in source.parts():
-            weights = None if place is None else _numbers(source.column(part, place), source.names[place])
+            weights = (
+                None if place is None else _numbers(source.column(part, place), source.names[place])
+            )
             rows.add(encoded(source.select(part, chosen), codings, asked.binarize), weights)
             bar.update(len(part))
     return Reading(rows.packed(codings), rows.weights())
@@ -66,7 +68,10 @@ def _read_parts(source: _Parts, asked: Asked) -> Reading:
 
 def _numbers(values: NDArray[Any], name: str) -> NDArray[Any]:
     if values.dtype.kind not in "biuf":
-        raise TableFileError(path=None, problem=f"column '{name}' should hold numbers, but holds texts such as '{values[0]}'")
+        raise TableFileError(
+            path=None,
+            problem=f"column '{name}' should hold numbers, but holds texts such as '{values[0]}'",
+        )
     return values
 
 
@@ -75,18 +80,28 @@ def read_parquet(asked: Asked) -> Reading:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise TableFileError(path=asked.path, problem="reading Parquet needs pyarrow: pip install 'isingkit[io]'") from None
+        raise TableFileError(
+            path=asked.path, problem="reading Parquet needs pyarrow: pip install 'isingkit[io]'"
+        ) from None
     try:
         file = parquet.ParquetFile(asked.path)
     except Exception as error:  # pyarrow's own kinds, which we do not name
         raise _no_parquet(asked, error) from None
     with file:
-        names = tuple(name for name in file.schema_arrow.names if name not in _index_columns(file.schema_arrow))
-        used = [names[place] for place in asked.chosen(names)] + ([asked.weights] if asked.weights is not None else [])
+        names = tuple(
+            name
+            for name in file.schema_arrow.names
+            if name not in _index_columns(file.schema_arrow)
+        )
+        used = [names[place] for place in asked.chosen(names)] + (
+            [asked.weights] if asked.weights is not None else []
+        )
 
         def parts() -> Iterator[Any]:
             try:
-                for batch in file.iter_batches(batch_size=max(64, _PART // len(used)), columns=used):
+                for batch in file.iter_batches(
+                    batch_size=max(64, _PART // len(used)), columns=used
+                ):
                     yield pyarrow.Table.from_batches([batch])
             except Exception as error:
                 raise _no_parquet(asked, error) from None
@@ -102,7 +117,11 @@ def read_parquet(asked: Asked) -> Reading:
 def _index_columns(schema: Any) -> set[str]:
     """Columns that pandas keeps its row labels in."""
     about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
-    return {name for name in about.get("index_columns", []) if isinstance(name, str) and re.fullmatch(r"__index_level_\d+__", name)}
+    return {
+        name
+        for name in about.get("index_columns", [])
+        if isinstance(name, str) and re.fullmatch(r"__index_level_\d+__", name)
+    }
 
 
 def _no_parquet(asked: Asked, error: Exception) -> TableFileError:
@@ -147,7 +166,9 @@ def _member(path: Path) -> str:
             with archive.open(name) as stream:
                 members += [name] if len(_array_header(stream)[0]) == 2 else []
     if len(members) != 1:
-        raise TableFileError(path=path, problem=f"it holds {len(members)} tables where one was expected")
+        raise TableFileError(
+            path=path, problem=f"it holds {len(members)} tables where one was expected"
+        )
     return members[0]
 
 
@@ -165,7 +186,9 @@ def _stored(path: Path, member: str | None) -> Iterator[IO[bytes]]:
 def _array_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, whether columns rather than rows lie in one piece, and kind of numbers."""
     form = np.lib.format
-    read = {(1, 0): form.read_array_header_1_0, (2, 0): form.read_array_header_2_0}[form.read_magic(stream)]
+    read = {(1, 0): form.read_array_header_1_0, (2, 0): form.read_array_header_2_0}[
+        form.read_magic(stream)
+    ]
     shape, is_by_column, dtype = read(stream)
     if dtype.hasobject:
         raise ValueError("objects are not read")

@@ -41,11 +41,19 @@ class Asked:
 
     def chosen(self, names: Sequence[str]) -> list[int]:
         """Places of the columns that become spins."""
-        places = {name: place for place, name in reversed(list(enumerate(names)))}  # the first of equal names
-        unknown = [name for name in (self.weights, *self.columns, *self.drop) if name is not None and name not in places]
+        places = {
+            name: place for place, name in reversed(list(enumerate(names)))
+        }  # the first of equal names
+        unknown = [
+            name
+            for name in (self.weights, *self.columns, *self.drop)
+            if name is not None and name not in places
+        ]
         if unknown:
             there_are = ", ".join(names[:20]) or "no names"
-            raise TableFileError(path=None, problem=f"there is no column '{unknown[0]}'; there are {there_are}")
+            raise TableFileError(
+                path=None, problem=f"there is no column '{unknown[0]}'; there are {there_are}"
+            )
         left_out = {*self.drop, self.weights}
         if self.columns:
             chosen = [places[name] for name in dict.fromkeys(self.columns) if name not in left_out]
@@ -58,7 +66,9 @@ class Asked:
 
 
 class Rows:
-    """Rows of spins as they come, packed 64 at a time; incomplete ones are left out where that is asked for."""
+    """Rows of spins as they come, packed 64 at a time; incomplete ones are left out where that is
+    asked for.
+    """
 
     def __init__(self, names: Sequence[str], missing: str) -> None:
         self.names, self.missing = tuple(names), missing
@@ -67,7 +77,9 @@ class Rows:
         self._words: list[Words] = []
         self._present: list[Words | None] = []  # beside _words; None where nothing is missing
         self._weights: list[NDArray[np.float64]] = []
-        self._rest: NDArray[np.int8] = np.empty((0, len(names)), dtype=np.int8)  # rows that fill no word yet
+        self._rest: NDArray[np.int8] = np.empty(
+            (0, len(names)), dtype=np.int8
+        )  # rows that fill no word yet
 
     def add(self, codes: NDArray[np.int8], weights: NDArray[Any] | None) -> None:
         """More rows: -1, +1 and 0 where missing, (n_rows, n_spins)."""
@@ -96,11 +108,20 @@ class Rows:
         every_row[-1] >>= np.uint64(-self.n_kept % 64)
         present = None
         if any(piece is not None for piece in self._present):
-            present = _side_by_side(self._present, [piece.shape[1] for piece in self._words], len(self.names)) & every_row
-        words = _side_by_side(self._words, [piece.shape[1] for piece in self._words], len(self.names))
+            present = (
+                _side_by_side(
+                    self._present, [piece.shape[1] for piece in self._words], len(self.names)
+                )
+                & every_row
+            )
+        words = _side_by_side(
+            self._words, [piece.shape[1] for piece in self._words], len(self.names)
+        )
         for j in np.flatnonzero(flipped):
             words[j] ^= every_row if present is None else present[j]
-        is_constant = ~words.any(axis=1) | (words == (every_row if present is None else present)).all(axis=1)
+        is_constant = ~words.any(axis=1) | (
+            words == (every_row if present is None else present)
+        ).all(axis=1)
         warn_of_constants(self.names, is_constant)
         return PackedSpins(words, self.n_kept, self.names, present, tuple(codings))
 
@@ -117,7 +138,9 @@ class Rows:
 
 
 def _side_by_side(pieces: list[Any], widths: Sequence[int], n_spins: int) -> Words:
-    """One array of pieces of words, which are let go one by one as it fills: (n_spins, sum of widths); None is all ones."""
+    """One array of pieces of words, which are let go one by one as it fills: (n_spins, sum of
+    widths); None is all ones.
+    """
     words: Words = np.empty((n_spins, sum(widths)), dtype=np.uint64)
     start = 0
     for width in widths:
@@ -128,4 +151,6 @@ def _side_by_side(pieces: list[Any], widths: Sequence[int], n_spins: int) -> Wor
 
 
 def progress_bar(asked: Asked, **options: Any) -> Any:
-    return tqdm(desc="reading", unit_scale=True, leave=False, delay=1, disable=not asked.progress, **options)
+    return tqdm(
+        desc="reading", unit_scale=True, leave=False, delay=1, disable=not asked.progress, **options
+    )

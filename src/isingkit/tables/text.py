@@ -1,4 +1,6 @@
-"""Text in columns, read in chunks: a kernel walks over the bytes and asks about each cell that it has not met."""
+"""Text in columns, read in chunks: a kernel walks over the bytes and asks about each cell that it
+has not met.
+"""
 
 import csv
 import gzip
@@ -29,7 +31,9 @@ from isingkit.tables.rows import Asked, Reading, Rows, progress_bar
 _CHUNK = 1 << 22  # bytes of text, and codes of spins, in memory at a time
 _HEAD = 1 << 16  # bytes looked at to tell names of columns from values
 _FEW = 4  # rows that tell nothing of whether the first is different
-_LONGEST = 1 << 17  # bytes of a cell, as for the csv module: what is longer is a quote that was never closed
+_LONGEST = (
+    1 << 17
+)  # bytes of a cell, as for the csv module: what is longer is a quote that was never closed
 _MOST_VALUES = 20  # of a column that turns out to be no spin: enough for the message
 _BROKEN = (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError, csv.Error)
 
@@ -54,7 +58,9 @@ def read_text(asked: Asked, separator: str) -> Reading:
             for fresh in _chunks(head[layout.start :], read):
                 cells.read(fresh)
     except _BROKEN as error:
-        raise TableFileError(path=asked.path, problem=f"it cannot be read as text in columns ({error})") from None
+        raise TableFileError(
+            path=asked.path, problem=f"it cannot be read as text in columns ({error})"
+        ) from None
     return cells.reading()
 
 
@@ -63,7 +69,9 @@ def _opened(asked: Asked) -> Iterator[Callable[[int], bytes]]:
     """A way to the next bytes of a text, which moves the progress bar on."""
     with ExitStack() as stack:
         is_piped = str(asked.path) == "-"
-        raw: IO[bytes] = sys.stdin.buffer if is_piped else stack.enter_context(open(asked.path, "rb"))
+        raw: IO[bytes] = (
+            sys.stdin.buffer if is_piped else stack.enter_context(open(asked.path, "rb"))
+        )
         is_gzip = asked.path.suffix.lower() == ".gz"
         stream: Any = stack.enter_context(gzip.GzipFile(fileobj=raw)) if is_gzip else raw
         size = None if is_piped else asked.path.stat().st_size or None
@@ -118,26 +126,37 @@ def _layout(head: bytes, is_all: bool, separator: str, path: Path) -> _Layout:
     if not _has_titles(texts):
         return _Layout(separator, tuple(f"x{k}" for k in range(n_columns)), False, len(mark), 0)
     names = tuple(column[0].strip() or f"column {k + 1}" for k, column in enumerate(texts))
-    return _Layout(separator, names, True, len(mark) + len("".join(lines[:n_lines]).encode()), n_lines)
+    return _Layout(
+        separator, names, True, len(mark) + len("".join(lines[:n_lines]).encode()), n_lines
+    )
 
 
 def _has_titles(columns: Sequence[Sequence[str]]) -> bool:
     """Whether the first row holds names of columns.
 
-    It does where some column has a text above numbers; where all cells are texts, or whatever, not found below them; and where
-    all are different numbers above columns of two others, as years are, or the numbers of the columns.
+    It does where some column has a text above numbers; where all cells are texts, or whatever, not
+    found below them; and where all are different numbers above columns of two others, as years are,
+    or the numbers of the columns.
     """
-    first, below = [column[0].strip() for column in columns], [{text.strip() for text in column[1:]} for column in columns]
+    first, below = (
+        [column[0].strip() for column in columns],
+        [{text.strip() for text in column[1:]} for column in columns],
+    )
     numbered = [[str(k + start) for k in range(len(first))] for start in (0, 1)]
     if len(first) > 2 and first in numbered:
         return True
     if not any(first) or not any(below):
         return any(first) and all(_number(text) is None for text in first)
-    if any(_is_text(text) and all(not _is_text(other) for other in rest) for text, rest in zip(first, below, strict=True)):
+    if any(
+        _is_text(text) and all(not _is_text(other) for other in rest)
+        for text, rest in zip(first, below, strict=True)
+    ):
         return True
     is_new = all(not text or text not in rest for text, rest in zip(first, below, strict=True))
     if all(_number(text) is not None for text in first):
-        enough = len(columns[0]) > _FEW and all(len(rest) <= 2 for rest in below)  # numbers to be binarised are all new, too
+        enough = len(columns[0]) > _FEW and all(
+            len(rest) <= 2 for rest in below
+        )  # numbers to be binarised are all new, too
         return is_new and enough and len(set(first)) == len(first) > 1
     return is_new and all(_number(text) is None for text in first)
 
@@ -154,7 +173,9 @@ def _number(text: str) -> float | None:
 
 
 class _Values:
-    """The values of one column as they turn up, and the codes they get: -1 the first and +1 the second, or by a threshold."""
+    """The values of one column as they turn up, and the codes they get: -1 the first and +1 the
+    second, or by a threshold.
+    """
 
     def __init__(self, threshold: float | None) -> None:
         self.threshold = threshold
@@ -201,7 +222,9 @@ class _Values:
 
     @property
     def has_infinity(self) -> bool:
-        """Whether one of the numbers is infinite; what is crowded is refused for that, and may hold texts not looked at."""
+        """Whether one of the numbers is infinite; what is crowded is refused for that, and may hold
+        texts not looked at.
+        """
         return self.is_infinite and not self.is_text and self.kind != kernels.CROWDED
 
     def is_flipped(self, coding: Coding) -> bool:
@@ -223,7 +246,9 @@ class _Tokens:
     def add(self, column: int, token: bytes, code: int) -> None:
         """Remember what a token means in a column."""
         if self.n_bytes + len(token) > len(self.arena):
-            self.arena = np.concatenate([self.arena, np.zeros(len(self.arena) + len(token), dtype=np.uint8)])
+            self.arena = np.concatenate(
+                [self.arena, np.zeros(len(self.arena) + len(token), dtype=np.uint8)]
+            )
         if self.n_entries == len(self.entries):
             self.entries = np.concatenate([self.entries, np.zeros_like(self.entries)])
             self.slots = np.zeros(2 * len(self.slots), dtype=np.int64)
@@ -236,7 +261,9 @@ class _Tokens:
 
 
 class _Cells:
-    """Rows of a text as they come. The kernel asks about each token that it has not met in a column."""
+    """Rows of a text as they come. The kernel asks about each token that it has not met in a
+    column.
+    """
 
     def __init__(self, layout: _Layout, asked: Asked) -> None:
         chosen = asked.chosen(layout.names)
@@ -256,7 +283,9 @@ class _Cells:
         self.state = np.zeros(6, dtype=np.int64)
         self.state[kernels.LINE] = layout.n_lines
         self.answer = np.zeros(2)
-        self.codes = np.zeros((max(1, _CHUNK // len(chosen) // 64) * 64, len(chosen)), dtype=np.int8)
+        self.codes = np.zeros(
+            (max(1, _CHUNK // len(chosen) // 64) * 64, len(chosen)), dtype=np.int8
+        )
         self.weights = np.zeros(len(self.codes))
         self.rest = b""  # a cell that has not ended
 
@@ -293,21 +322,30 @@ class _Cells:
         self._flush()
         rows, binarize = self.rows, self.asked.binarize
         if rows.n_rows == 0:
-            raise TableFileError(path=self.asked.path, problem="it has names of columns but no rows")
+            raise TableFileError(
+                path=self.asked.path, problem="it has names of columns but no rows"
+            )
         values = [self.values[place] for place in self.chosen]
         infinite = [name for name, one in zip(rows.names, values, strict=True) if one.has_infinity]
         if infinite:
             raise InfiniteValueError(columns=infinite)
         counts = rows.n_missing.tolist()
-        columns = [column_of(name, one.distinct, count) for name, one, count in zip(rows.names, values, counts, strict=True)]
+        columns = [
+            column_of(name, one.distinct, count)
+            for name, one, count in zip(rows.names, values, counts, strict=True)
+        ]
         check_missing(columns, self.asked.missing, rows.n_rows, to_learn=True)
         codings = codings_of(columns, binarize)
-        packed = rows.packed(codings, [one.is_flipped(coding) for one, coding in zip(values, codings, strict=True)])
+        packed = rows.packed(
+            codings, [one.is_flipped(coding) for one, coding in zip(values, codings, strict=True)]
+        )
         return Reading(packed, rows.weights())
 
     def _flush(self) -> None:
         n_rows = self.state[kernels.ROW]
-        self.rows.add(self.codes[:n_rows], None if self.asked.weights is None else self.weights[:n_rows])
+        self.rows.add(
+            self.codes[:n_rows], None if self.asked.weights is None else self.weights[:n_rows]
+        )
         self.state[kernels.ROW] = 0
 
     def _explain(self, token: bytes) -> None:
@@ -335,7 +373,8 @@ class _Cells:
         number = np.nan if text.casefold() in MISSING_WORDS else _number(text)
         if number is None:
             raise TableFileError(
-                path=None, problem=f"column '{self.asked.weights}' should hold numbers, but holds texts such as '{text}'"
+                path=None,
+                problem=f"column '{self.asked.weights}' should hold numbers, but holds texts such as '{text}'",
             )
         return number
 

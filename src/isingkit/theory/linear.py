@@ -3,17 +3,19 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from isingkit.arrays import FloatArray
 from isingkit.exceptions import NotConvergedError, SettingError
-from isingkit.theory.spectrum import MOST_STEPS, STRONGEST, Array, numbers
+from isingkit.theory.spectrum import MOST_STEPS, STRONGEST, numbers
 
 
-def linear_means(couplings: ArrayLike) -> Array:
-    r"""Theorem 1: mean estimates of one spin's couplings by least squares, with samples enough. [eq:solution-Jbar-lamda=00003D0-1]
+def linear_means(couplings: ArrayLike) -> FloatArray:
+    r"""Theorem 1: mean estimates of one spin's couplings by least squares, with samples enough.
+    [eq:solution-Jbar-lamda=00003D0-1]
 
     [eq:solution-Jbar-lamda=00003D0] where all are of one strength.
 
-    \bar J_j = (\sinh(2 J_j) / 2) / (1 + \sum_k \sinh^2 J_k): shrunk, but zero where J_j is zero. The other spins may be coupled in
-    any way that makes a tree.
+    \bar J_j = (\sinh(2 J_j) / 2) / (1 + \sum_k \sinh^2 J_k): shrunk, but zero where J_j is zero.
+    The other spins may be coupled in any way that makes a tree.
 
     Parameters
     ----------
@@ -28,16 +30,22 @@ def linear_means(couplings: ArrayLike) -> Array:
     """
     couplings = numbers("couplings", couplings)
     if not np.all(np.abs(couplings) <= STRONGEST):
-        raise SettingError(setting="couplings", value=couplings, expected=f"finite numbers, at most {STRONGEST:g} in size")
+        raise SettingError(
+            setting="couplings",
+            value=couplings,
+            expected=f"finite numbers, at most {STRONGEST:g} in size",
+        )
     return np.sinh(2 * couplings) / 2 / (1 + np.sum(np.sinh(couplings) ** 2))
 
 
-def couplings_from_linear(means: ArrayLike) -> Array:
-    r"""The inverse of Theorem 1: one spin's couplings from its mean estimates by least squares. [eq:solution-Jbar-lamda=00003D0-1]
+def couplings_from_linear(means: ArrayLike) -> FloatArray:
+    r"""The inverse of Theorem 1: one spin's couplings from its mean estimates by least squares.
+    [eq:solution-Jbar-lamda=00003D0-1]
 
-    With H = 1 + \sum_k \sinh^2 J_k each \sinh^2 J_j is (\sqrt{1 + 4 \bar J_j^2 H^2} - 1) / 2, which leaves one equation for H. It
-    is convex, and its smaller root is the paramagnetic one, where \sum \tanh^2 J / (1 + \tanh^2 J) < 1: on random regular graphs
-    just (c - 1) \tanh^2 K < 1. Newton's steps from H = 1 never overshoot it.
+    With H = 1 + \sum_k \sinh^2 J_k each \sinh^2 J_j is (\sqrt{1 + 4 \bar J_j^2 H^2} - 1) / 2, which
+    leaves one equation for H. It is convex, and its smaller root is the paramagnetic one, where
+    \sum \tanh^2 J / (1 + \tanh^2 J) < 1: on random regular graphs just (c - 1) \tanh^2 K < 1.
+    Newton's steps from H = 1 never overshoot it.
 
     Parameters
     ----------

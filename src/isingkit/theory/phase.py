@@ -10,9 +10,13 @@ from isingkit.model import IsingModel
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Growth a step of disturbances on the branching (non-backtracking) matrix; both below 1 in the paramagnetic phase."""
+    """Growth a step of disturbances on the branching (non-backtracking) matrix; both below 1 in the
+    paramagnetic phase.
+    """
 
-    glass: float  # spectral radius with weights tanh^2 J: (c - 1) tanh^2 K on random regular graphs, whatever the signs
+    # spectral radius with weights tanh^2 J: (c - 1) tanh^2 K on random regular graphs, whatever the
+    # signs
+    glass: float
     order: float  # spectral radius with weights tanh J: (c - 1) tanh K where all signs agree
 
     @property
@@ -21,15 +25,18 @@ class Phase:
 
 
 def paramagnetic(model: IsingModel) -> Phase:
-    """The paper's condition (c - 1) tanh^2 K < 1, for any graph and couplings: the spectral radius of the branching matrix.
+    """The paper's condition (c - 1) tanh^2 K < 1, for any graph and couplings: the spectral radius
+    of the branching matrix.
 
-    A message from i to j is tanh J_ij times the sum of the messages into i from all but j. With random signs these add up like
-    random numbers, so tanh^2 counts; where signs agree they add up in full, and tanh counts. Fields are left aside.
+    A message from i to j is tanh J_ij times the sum of the messages into i from all but j. With
+    random signs these add up like random numbers, so tanh^2 counts; where signs agree they add up
+    in full, and tanh counts. Fields are left aside.
 
     Examples
     --------
     >>> import isingkit as ik
-    >>> phase = ik.paramagnetic(ik.random_regular(n_spins=1000, degree=3, coupling=0.4, random_state=0))
+    >>> phase = ik.paramagnetic(ik.random_regular(n_spins=1000, degree=3, coupling=0.4,
+    random_state=0))
     >>> round(phase.glass, 3), phase.holds
     (0.289, True)
     """
@@ -46,7 +53,9 @@ def require_paramagnetic(model: IsingModel) -> None:
 
 
 def _spectral_radius(model: IsingModel, weights: np.ndarray, n_steps: int = 24) -> float:  # type: ignore[type-arg]
-    """Gelfand's formula: the growth of a vector's norm over many steps; 0 on trees shallower than that, where messages die out."""
+    """Gelfand's formula: the growth of a vector's norm over many steps; 0 on trees shallower than
+    that, where messages die out.
+    """
     graph = model.couplings
     if graph.nnz == 0:
         return 0.0
@@ -59,7 +68,9 @@ def _spectral_radius(model: IsingModel, weights: np.ndarray, n_steps: int = 24) 
     messages = np.random.default_rng(0).random(graph.nnz) + 0.5  # [i, j]: from i to j
     log_growth = []
     for _ in range(n_steps):
-        incoming = np.bincount(graph.indices, weights=messages, minlength=model.n_spins)  # into each spin
+        incoming = np.bincount(
+            graph.indices, weights=messages, minlength=model.n_spins
+        )  # into each spin
         messages = weights * (incoming[rows] - messages[reverse])
         norm = float(np.linalg.norm(messages))
         if norm < 1e-200:

@@ -18,11 +18,11 @@ from scipy.optimize import minimize_scalar
 from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import cg
 
+from isingkit.arrays import FloatArray
 from isingkit.exceptions import NotConvergedError, SettingError, require_instance, require_number
 from isingkit.model import IsingModel
 from isingkit.theory.cavity import CavitySpectrum, EnsembleSpectrum
 from isingkit.theory.spectrum import (
-    Array,
     ModelSpectrum,
     RegularSpectrum,
     Spectrum,
@@ -40,10 +40,11 @@ GENERATIONS = 8  # of which `means` speaks at infinite depth
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prediction:
-    """The error of linear and ridge estimates of one spin's couplings, in the limit of many spins. [eq:RSS-def-1] [eq:Q-def]
+    """The error of linear and ridge estimates of one spin's couplings, in the limit of many spins.
+    [eq:RSS-def-1] [eq:Q-def]
 
-    Where ridge is infinite all of it is about sample correlations, which is what estimates times ridge / samples_per_spin become.
-    Fields are numbers, or arrays where arrays were asked for.
+    Where ridge is infinite all of it is about sample correlations, which is what estimates times
+    ridge / samples_per_spin become. Fields are numbers, or arrays where arrays were asked for.
 
     Attributes
     ----------
@@ -83,20 +84,28 @@ class Prediction:
 
     @property
     def test_error(self) -> Any:
-        """Mean squared residual on new samples; where ridge is infinite, of estimates that are all zero."""
+        """Mean squared residual on new samples; where ridge is infinite, of estimates that are all
+        zero.
+        """
         return _plain(self.unexplained + np.where(np.isinf(self.ridge), 0.0, self.Q))
 
 
 def random_regular(
-    degree: ArrayLike, coupling: ArrayLike, samples_per_spin: ArrayLike, ridge: ArrayLike = 0.0, depth: int | None = None
+    degree: ArrayLike,
+    coupling: ArrayLike,
+    samples_per_spin: ArrayLike,
+    ridge: ArrayLike = 0.0,
+    depth: int | None = None,
 ) -> Prediction:
-    """Prediction for a spin of a random regular graph with couplings of one strength, whatever their signs.
+    """Prediction for a spin of a random regular graph with couplings of one strength, whatever
+    their signs.
 
-    [eq:EOS-sparse] [eq:y-hat-result] [eq:J-bar-condition] [eq:J-mean-linear-equation] [eq:R-def-resuls] [eq:RSS-def-2]
-    [eq:bias-def]
+    [eq:EOS-sparse] [eq:y-hat-result] [eq:J-bar-condition] [eq:J-mean-linear-equation]
+    [eq:R-def-resuls] [eq:RSS-def-2] [eq:bias-def]
 
-    Estimates of a spin's generation g have one mean, x_g, so that depth d is a d x d system, and infinite depth a geometric series.
-    Arrays broadcast: ten thousand points of a phase diagram are one call.
+    Estimates of a spin's generation g have one mean, x_g, so that depth d is a d x d system, and
+    infinite depth a geometric series. Arrays broadcast: ten thousand points of a phase diagram are
+    one call.
 
     Parameters
     ----------
@@ -121,10 +130,14 @@ def random_regular(
     _check_depth(depth)
     alpha, penalty = _checked(samples_per_spin, ridge)
     try:
-        degree, coupling, alpha, penalty = np.broadcast_arrays(degree, numbers("coupling", coupling), alpha, penalty)
+        degree, coupling, alpha, penalty = np.broadcast_arrays(
+            degree, numbers("coupling", coupling), alpha, penalty
+        )
     except ValueError:
         shapes = tuple(np.shape(value) for value in (degree, coupling, alpha, penalty))
-        raise SettingError(setting="shapes of all arguments", value=shapes, expected="alike, or to broadcast") from None
+        raise SettingError(
+            setting="shapes of all arguments", value=shapes, expected="alike, or to broadcast"
+        ) from None
     spectrum = RegularSpectrum(degree, coupling)
     k = effective_ridge(spectrum, alpha, penalty)
     traces = spectrum.traces(k)
@@ -143,11 +156,13 @@ def of_model(
     model: IsingModel, spin: int, samples_per_spin: ArrayLike, ridge: ArrayLike = 0.0, depth: int | None = None,
     spectrum: Spectrum | None = None,
 ) -> Prediction:  # fmt: skip
-    """Prediction for one spin of any tree-like model: its own degrees and couplings, its own neighbourhood.
+    """Prediction for one spin of any tree-like model: its own degrees and couplings, its own
+    neighbourhood.
 
     [eq:J-mean-linear-equation-1] [eq:C0-inverse-matrix-1-v2] [eq:Linear-equation-regularize]
 
-    Mean estimates solve a sparse linear system on the ball of radius `depth` around the spin, whose Bethe matrix is known.
+    Mean estimates solve a sparse linear system on the ball of radius `depth` around the spin, whose
+    Bethe matrix is known.
 
     Parameters
     ----------
@@ -162,7 +177,8 @@ def of_model(
     depth
         Radius of the ball; None is the whole model.
     spectrum
-        The model's spectrum, where it is at hand; else eigenvalues up to 3000 spins, belief propagation beyond.
+        The model's spectrum, where it is at hand; else eigenvalues up to 3000 spins, belief
+        propagation beyond.
 
     Examples
     --------
@@ -184,15 +200,23 @@ def of_model(
     ball = IsingModel(model.couplings[order][:, order])
     truth = ball.couplings[[0]].toarray().ravel()
     found = [_one_spin(ball, generations, truth, float(value)) for value in k.ravel()]
-    unexplained, off, squares, bias = (np.reshape([item[i] for item in found], k.shape) for i in range(4))
+    unexplained, off, squares, bias = (
+        np.reshape([item[i] for item in found], k.shape) for i in range(4)
+    )
     means = np.reshape(np.transpose([item[4] for item in found]), (-1, *k.shape))
-    return _prediction(alpha, penalty, depth, k, spectrum.traces(k), unexplained, off, bias, means, squares)
+    return _prediction(
+        alpha, penalty, depth, k, spectrum.traces(k), unexplained, off, bias, means, squares
+    )
 
 
-def erdos_renyi(mean_degree: float, coupling: float, samples_per_spin: float, ridge: float = 0.0) -> Prediction:
-    """Prediction for the average spin of an Erdos-Renyi graph with couplings of one strength, at infinite depth. [eq:EOS-sparse]
+def erdos_renyi(
+    mean_degree: float, coupling: float, samples_per_spin: float, ridge: float = 0.0
+) -> Prediction:
+    """Prediction for the average spin of an Erdos-Renyi graph with couplings of one strength, at
+    infinite depth. [eq:EOS-sparse]
 
-    By population dynamics; three to four digits. `means` holds the mean of the first generation only.
+    By population dynamics; three to four digits. `means` holds the mean of the first generation
+    only.
 
     Parameters
     ----------
@@ -208,16 +232,21 @@ def erdos_renyi(mean_degree: float, coupling: float, samples_per_spin: float, ri
     Examples
     --------
     >>> from isingkit import theory
-    >>> round(theory.erdos_renyi(mean_degree=4, coupling=0.4, samples_per_spin=0.9, ridge=0.1).rss, 2)
+    >>> round(theory.erdos_renyi(mean_degree=4, coupling=0.4, samples_per_spin=0.9, ridge=0.1).rss,
+    2)
     0.96
     """
     return of_ensemble(poisson_spectrum(mean_degree, coupling), samples_per_spin, ridge)
 
 
-def of_ensemble(spectrum: EnsembleSpectrum, samples_per_spin: float, ridge: float = 0.0) -> Prediction:
-    """Prediction for the average spin of any ensemble of trees, degrees and couplings unequal, at infinite depth. [eq:EOS-sparse]
+def of_ensemble(
+    spectrum: EnsembleSpectrum, samples_per_spin: float, ridge: float = 0.0
+) -> Prediction:
+    """Prediction for the average spin of any ensemble of trees, degrees and couplings unequal, at
+    infinite depth. [eq:EOS-sparse]
 
-    `bias` and `means` are averages over couplings, not over spins; `means` holds the first generation only.
+    `bias` and `means` are averages over couplings, not over spins; `means` holds the first
+    generation only.
 
     Parameters
     ----------
@@ -247,17 +276,25 @@ def of_ensemble(spectrum: EnsembleSpectrum, samples_per_spin: float, ridge: floa
     if np.isinf(k):
         squares = spins.t2 - 1  # [C^2]_ii - 1
     elif k > 1e-6:
-        squares = (spins.p - spins.p2) / float(k) / spins.p**2 - 1  # [P^2]_ii / P_ii^2 - 1 with P = (C + k)^-1
+        squares = (spins.p - spins.p2) / float(
+            k
+        ) / spins.p**2 - 1  # [P^2]_ii / P_ii^2 - 1 with P = (C + k)^-1
     else:
-        squares = np.bincount(owner, weights=means**2, minlength=n).astype(float)  # least squares has no further means
-    linear = np.bincount(owner, weights=spins.couplings**2 - 2 * spins.couplings * means, minlength=n)
+        squares = np.bincount(owner, weights=means**2, minlength=n).astype(
+            float
+        )  # least squares has no further means
+    linear = np.bincount(
+        owner, weights=spins.couplings**2 - 2 * spins.couplings * means, minlength=n
+    )
     some = spins.couplings > 0
     bias = np.mean(means[some] / spins.couplings[some]) if some.any() else np.nan
     traces = spectrum.traces(k)
     unexplained = np.mean(spins.p2 / spins.p**2)
     first = np.array([np.mean(means)]) if len(means) else np.zeros(1)
     error = np.mean(linear + squares)
-    return _prediction(alpha, penalty, None, k, traces, unexplained, error, bias, first, np.mean(squares))
+    return _prediction(
+        alpha, penalty, None, k, traces, unexplained, error, bias, first, np.mean(squares)
+    )
 
 
 def poisson_spectrum(mean_degree: float, coupling: float) -> EnsembleSpectrum:
@@ -265,10 +302,16 @@ def poisson_spectrum(mean_degree: float, coupling: float) -> EnsembleSpectrum:
     require_number("mean_degree", mean_degree, above=0)
     require_number("coupling", coupling)
     if mean_degree > 1000:
-        raise SettingError(setting="mean_degree", value=mean_degree, expected="at most 1000: the theory is about sparse graphs")
+        raise SettingError(
+            setting="mean_degree",
+            value=mean_degree,
+            expected="at most 1000: the theory is about sparse graphs",
+        )
     degrees = np.arange(int(mean_degree + 12 * np.sqrt(mean_degree) + 20))
     logs = degrees * np.log(mean_degree) - mean_degree - np.cumsum(np.log(np.maximum(degrees, 1)))
-    return EnsembleSpectrum(np.exp(logs), coupling, size=int(np.clip(200_000 / mean_degree, 1000, 50_000)))
+    return EnsembleSpectrum(
+        np.exp(logs), coupling, size=int(np.clip(200_000 / mean_degree, 1000, 50_000))
+    )
 
 
 def spectrum_of(model: IsingModel) -> Spectrum:
@@ -277,12 +320,13 @@ def spectrum_of(model: IsingModel) -> Spectrum:
 
 
 def decay_bound(coupling: ArrayLike, effective_ridge: ArrayLike) -> Any:
-    r"""Theorem 2: mean estimates fall, from one generation to the next, at least by this factor. [eq:decay-ratio-generalnode]
+    r"""Theorem 2: mean estimates fall, from one generation to the next, at least by this factor.
+    [eq:decay-ratio-generalnode]
 
     [eq:decay-ratio-Leaf] at leaves.
 
-    \delta = \theta (D - 1) / (D - \theta^2) with \theta = \tanh K, D = 1 + 2 \lambda / \kappa; equality holds at leaves. (The text
-    below the theorem prints D - \theta.)
+    \delta = \theta (D - 1) / (D - \theta^2) with \theta = \tanh K, D = 1 + 2 \lambda / \kappa;
+    equality holds at leaves. (The text below the theorem prints D - \theta.)
 
     Parameters
     ----------
@@ -295,18 +339,21 @@ def decay_bound(coupling: ArrayLike, effective_ridge: ArrayLike) -> Any:
     --------
     >>> from isingkit import theory
     >>> p = theory.random_regular(degree=3, coupling=0.4, samples_per_spin=0.8, ridge=0.1)
-    >>> round(theory.decay_bound(0.4, p.effective_ridge), 4), round(float(p.means[1] / p.means[0]), 4)
-    (0.1402, 0.1311)
+    >>> round(theory.decay_bound(0.4, p.effective_ridge), 4), round(float(p.means[1] / p.means[0]),
+    4) (0.1402, 0.1311)
     """
     theta = np.tanh(np.abs(numbers("coupling", coupling)))
     one, k = weights_of(effective_ridge)
     if np.any(k < 0):
-        raise SettingError(setting="effective_ridge", value=effective_ridge, expected="a number >= 0")
+        raise SettingError(
+            setting="effective_ridge", value=effective_ridge, expected="a number >= 0"
+        )
     return _plain(theta * k / (one * (1 - theta**2) + k))
 
 
 def best_ridge(degree: int, coupling: float, samples_per_spin: float) -> float:
-    """The ridge with the smallest RSS on random regular graphs, at infinite depth; 0 or infinity at the ends. [eq:RSS-def-2]
+    """The ridge with the smallest RSS on random regular graphs, at infinite depth; 0 or infinity at
+    the ends. [eq:RSS-def-2]
 
     Parameters
     ----------
@@ -347,9 +394,11 @@ def free_energy(
     overlap: float,
     power: float,
 ) -> float:
-    r"""Free energy at zero temperature of given order parameters, stationary at the solution. [eq:limit-free-energy-sparse]
+    r"""Free energy at zero temperature of given order parameters, stationary at the solution.
+    [eq:limit-free-energy-sparse]
 
-    f = \lambda |\bar J|^2 - Q \kappa / 2 + \alpha (Q + \bar J C \bar J - 2 b \bar J + 1) / (1 + 2 G_1(\kappa)).
+    f = \lambda |\bar J|^2 - Q \kappa / 2 + \alpha (Q + \bar J C \bar J - 2 b \bar J + 1) / (1 + 2
+    G_1(\kappa)).
 
     Parameters
     ----------
@@ -371,7 +420,11 @@ def free_energy(
         J C J: variance of the field that mean estimates make.
     """
     signal = Q + power - 2 * overlap + 1
-    return float(ridge * squares - Q * kappa / 2 + samples_per_spin * signal / (1 + 2 * spectrum.g1(kappa, ridge)))
+    return float(
+        ridge * squares
+        - Q * kappa / 2
+        + samples_per_spin * signal / (1 + 2 * spectrum.g1(kappa, ridge))
+    )
 
 
 def _prediction(
@@ -393,7 +446,9 @@ def _prediction(
     finite, _ = weights_of(k)
     at = np.where(finite > 0, k, 0.0)
     over, slope = margins(alpha, at, traces)
-    kappa = 2 * np.where(finite == 0, alpha, np.divide(penalty, at, out=np.array(over, dtype=float), where=at > 0))
+    kappa = 2 * np.where(
+        finite == 0, alpha, np.divide(penalty, at, out=np.array(over, dtype=float), where=at > 0)
+    )
     noise = unexplained / np.where(finite > 0, slope, alpha)
     R = noise * traces.p2
     cost = unexplained + at * squares  # 1 - b J
@@ -404,8 +459,10 @@ def _prediction(
     )  # fmt: skip
 
 
-def series(spectrum: RegularSpectrum, k: Array) -> tuple[Array, Array]:
-    """Means of the first generations at infinite depth, and the sum of squares of all: x_1, x_1 r, x_1 r^2, ..."""
+def series(spectrum: RegularSpectrum, k: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Means of the first generations at infinite depth, and the sum of squares of all: x_1, x_1 r,
+    x_1 r^2, ...
+    """
     _, scale = weights_of(k)
     c, w = np.asarray(spectrum.degree), spectrum.weight
     g = spectrum.branch(k)
@@ -416,11 +473,15 @@ def series(spectrum: RegularSpectrum, k: Array) -> tuple[Array, Array]:
     return first * powers, c * first**2 / (1 - (c - 1) * ratio**2)
 
 
-def _finite_depth(degree: Any, strength: Any, k: Array, depth: int) -> tuple[Array, Array, Array]:
+def _finite_depth(
+    degree: Any, strength: Any, k: FloatArray, depth: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Means by generation, their sum of squares, and the unexplained part v."""
     means, squares, unexplained = np.zeros((depth, *k.shape)), np.zeros(k.shape), np.zeros(k.shape)
     one, scale = weights_of(k)
-    for c, strong in {(int(a), float(b)) for a, b in zip(degree.ravel(), strength.ravel(), strict=True)}:
+    for c, strong in {
+        (int(a), float(b)) for a, b in zip(degree.ravel(), strength.ravel(), strict=True)
+    }:
         here = (degree == c) & (strength == strong)
         eigenvalues, vectors, b, sizes = _generations(c, strong, depth)
         turned = vectors.T @ b
@@ -434,12 +495,16 @@ def _finite_depth(degree: Any, strength: Any, k: Array, depth: int) -> tuple[Arr
 
 
 @lru_cache(maxsize=4096)
-def _generations(degree: int, strength: float, depth: int) -> tuple[Array, Array, Array, Array]:
-    r"""Correlations of whole generations, their eigenvectors, their correlation with the spin, and their sizes.
+def _generations(
+    degree: int, strength: float, depth: int
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    r"""Correlations of whole generations, their eigenvectors, their correlation with the spin, and
+    their sizes.
 
-    Per spin of generation g, sum the correlations with all of generation g' and scale both by the root of their sizes. With
-    \rho = \sqrt{c - 1} \tanh K and a the generation of the last common ancestor, 0 being the spin itself,
-    S_{gg'} = \rho^{|g - g'|} + \frac{c - 2}{c - 1} \sum_{0 < a < \min(g, g')} \rho^{g + g' - 2 a} + \rho^{g + g'}.
+    Per spin of generation g, sum the correlations with all of generation g' and scale both by the
+    root of their sizes. With \rho = \sqrt{c - 1} \tanh K and a the generation of the last common
+    ancestor, 0 being the spin itself, S_{gg'} = \rho^{|g - g'|} + \frac{c - 2}{c - 1} \sum_{0 < a <
+    \min(g, g')} \rho^{g + g' - 2 a} + \rho^{g + g'}.
     """
     if degree == 1:
         return np.ones(1), np.ones((1, 1)), np.array([np.tanh(strength)]), np.ones(1)
@@ -448,7 +513,9 @@ def _generations(degree: int, strength: float, depth: int) -> tuple[Array, Array
     apart, both, least = np.abs(g[:, None] - g), g[:, None] + g, np.minimum(g[:, None], g)
     # sum over a of rho^(both - 2 a): from rho^(apart + 2) to rho^(both - 2), in steps of rho^2
     inner = rho ** (apart + 2.0) * (1 - rho ** (2.0 * (least - 1))) / (1 - rho**2)
-    matrix = rho ** apart.astype(float) + (degree - 2) / (degree - 1) * inner + rho ** both.astype(float)
+    matrix = (
+        rho ** apart.astype(float) + (degree - 2) / (degree - 1) * inner + rho ** both.astype(float)
+    )
     eigenvalues, vectors = np.linalg.eigh(matrix)
     with np.errstate(over="ignore"):  # generations beyond number have means of zero
         sizes = (degree * float(degree - 1) ** (g - 1)).astype(np.float64)
@@ -466,15 +533,24 @@ def _ball(model: IsingModel, spin: int, depth: int | None) -> tuple[Any, Any]:
     return order, distance[order]
 
 
-def _one_spin(ball: IsingModel, generations: Any, truth: Array, k: float) -> tuple[Any, ...]:
-    """v, squared error of the means, their sum of squares, bias, and mean |estimate| by generation, for the first spin."""
+def _one_spin(ball: IsingModel, generations: Any, truth: FloatArray, k: float) -> tuple[Any, ...]:
+    """v, squared error of the means, their sum of squares, bias, and mean |estimate| by generation,
+    for the first spin.
+    """
     one, scale = (float(value) for value in weights_of(k))
     matrix = bethe_matrix(ball)
     start = np.zeros(ball.n_spins)
     start[0] = 1.0
-    column, failed = cg(one * scipy.sparse.eye_array(ball.n_spins) + scale * matrix, start, rtol=1e-14, maxiter=100_000)
+    column, failed = cg(
+        one * scipy.sparse.eye_array(ball.n_spins) + scale * matrix,
+        start,
+        rtol=1e-14,
+        maxiter=100_000,
+    )
     if failed:
-        raise NotConvergedError(what="the linear system of the mean estimates", residual=float(failed))
+        raise NotConvergedError(
+            what="the linear system of the mean estimates", residual=float(failed)
+        )
     kept = matrix @ column  # [H (p + q H)^-1]_{. 0}
     estimates = -kept / kept[0] if one > 0 else column.copy()  # at infinity: correlations
     estimates[0] = 0.0
@@ -482,16 +558,23 @@ def _one_spin(ball: IsingModel, generations: Any, truth: Array, k: float) -> tup
     neighbours = truth != 0
     bias = np.mean(estimates[neighbours] / truth[neighbours]) if neighbours.any() else np.nan
     last = max(1, min(GENERATIONS, int(generations.max())))
-    means = [np.abs(estimates[generations == g]).mean() if (generations == g).any() else 0.0 for g in range(1, last + 1)]
+    means = [
+        np.abs(estimates[generations == g]).mean() if (generations == g).any() else 0.0
+        for g in range(1, last + 1)
+    ]
     return unexplained, np.sum((truth - estimates) ** 2), float(estimates @ estimates), bias, means
 
 
 def _check_depth(depth: int | None) -> None:
     if depth is not None and not (isinstance(depth, (int, np.integer)) and depth >= 1):
-        raise SettingError(setting="depth", value=depth, expected="a whole number >= 1, or None for all generations")
+        raise SettingError(
+            setting="depth",
+            value=depth,
+            expected="a whole number >= 1, or None for all generations",
+        )
 
 
-def _checked(samples_per_spin: ArrayLike, ridge: ArrayLike) -> tuple[Array, Array]:
+def _checked(samples_per_spin: ArrayLike, ridge: ArrayLike) -> tuple[FloatArray, FloatArray]:
     alpha, penalty = numbers("samples_per_spin", samples_per_spin), numbers("ridge", ridge)
     try:
         alpha, penalty = np.broadcast_arrays(alpha, penalty)
@@ -499,9 +582,13 @@ def _checked(samples_per_spin: ArrayLike, ridge: ArrayLike) -> tuple[Array, Arra
         expected = f"an array that goes with samples_per_spin, whose shape is {alpha.shape}"
         raise SettingError(setting="ridge", value=ridge, expected=expected) from None
     if not np.all(np.isfinite(alpha) & (alpha > 0)):
-        raise SettingError(setting="samples_per_spin", value=samples_per_spin, expected="a finite number > 0")
+        raise SettingError(
+            setting="samples_per_spin", value=samples_per_spin, expected="a finite number > 0"
+        )
     if not np.all(penalty >= 0):
-        raise SettingError(setting="ridge", value=ridge, expected="a number >= 0, infinity included")
+        raise SettingError(
+            setting="ridge", value=ridge, expected="a number >= 0, infinity included"
+        )
     if np.any((penalty == 0) & (alpha <= 1)):
         raise SettingError(
             setting="samples_per_spin", value=samples_per_spin,

@@ -26,16 +26,25 @@ def generator(random_state: Seed) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
         raise SettingError(
-            setting="random_state", value=random_state, expected="a whole number >= 0, a Generator or None"
+            setting="random_state",
+            value=random_state,
+            expected="a whole number >= 0, a Generator or None",
         ) from None
 
 
 def random_regular(
-    *, n_spins: int, degree: int, coupling: Any, signs: str | None = None, fields: Any = None, random_state: Seed = None
+    *,
+    n_spins: int,
+    degree: int,
+    coupling: Any,
+    signs: str | None = None,
+    fields: Any = None,
+    random_state: Seed = None,
 ) -> IsingModel:
     """A random regular graph: every spin has `degree` neighbours.
 
-    Stubs are paired at random; pairs that would be loops or double edges are drawn anew together with as many sound ones.
+    Stubs are paired at random; pairs that would be loops or double edges are drawn anew together
+    with as many sound ones.
 
     Parameters
     ----------
@@ -44,10 +53,12 @@ def random_regular(
     degree
         c, neighbours of each spin.
     coupling
-        K, one strength; or a distribution with `rvs`, such as scipy.stats.norm(0, 0.3); or an array, one for each edge.
+        K, one strength; or a distribution with `rvs`, such as scipy.stats.norm(0, 0.3); or an
+        array, one for each edge.
     signs
-        "random" makes each coupling positive or negative with probability 1/2, "fixed" leaves it as it is. By default one strength
-        gets random signs, as in the paper, and everything else is left as it is.
+        "random" makes each coupling positive or negative with probability 1/2, "fixed" leaves it as
+        it is. By default one strength gets random signs, as in the paper, and everything else is
+        left as it is.
     fields
         H: one number, an array, or a distribution with `rvs`; none by default.
     random_state
@@ -63,7 +74,13 @@ def random_regular(
 
 
 def erdos_renyi(
-    *, n_spins: int, mean_degree: float, coupling: Any, signs: str | None = None, fields: Any = None, random_state: Seed = None
+    *,
+    n_spins: int,
+    mean_degree: float,
+    coupling: Any,
+    signs: str | None = None,
+    fields: Any = None,
+    random_state: Seed = None,
 ) -> IsingModel:
     """An Erdos-Renyi graph: every pair is an edge with probability p = mean_degree / n_spins.
 
@@ -85,15 +102,25 @@ def erdos_renyi(
     require_number("n_spins", n_spins, at_least=1, whole=True)
     require_number("mean_degree", mean_degree, at_least=0)
     if mean_degree > n_spins:
-        raise SettingError(setting="mean_degree", value=mean_degree, expected=f"from 0 to n_spins = {n_spins}")
+        raise SettingError(
+            setting="mean_degree", value=mean_degree, expected=f"from 0 to n_spins = {n_spins}"
+        )
     rng = generator(random_state)
     n_pairs = n_spins * (n_spins - 1) // 2
     n_edges = int(rng.binomial(n_pairs, mean_degree / n_spins))
-    return _teacher(_unranked(_distinct(n_pairs, n_edges, rng)), n_spins, coupling, signs, fields, rng)
+    return _teacher(
+        _unranked(_distinct(n_pairs, n_edges, rng)), n_spins, coupling, signs, fields, rng
+    )
 
 
 def square_lattice(
-    *, side: int, coupling: Any, periodic: bool = True, signs: str | None = None, fields: Any = None, random_state: Seed = None
+    *,
+    side: int,
+    coupling: Any,
+    periodic: bool = True,
+    signs: str | None = None,
+    fields: Any = None,
+    random_state: Seed = None,
 ) -> IsingModel:
     """A square lattice of side * side spins, row by row.
 
@@ -123,7 +150,12 @@ def square_lattice(
 
 
 def random_tree(
-    *, n_spins: int, coupling: Any, signs: str | None = None, fields: Any = None, random_state: Seed = None
+    *,
+    n_spins: int,
+    coupling: Any,
+    signs: str | None = None,
+    fields: Any = None,
+    random_state: Seed = None,
 ) -> IsingModel:
     """A random tree, each labelled tree being as likely (by its Pruefer sequence).
 
@@ -147,7 +179,12 @@ def random_tree(
 
 
 def from_graph(
-    graph: "networkx.Graph", *, coupling: Any = None, signs: str | None = None, fields: Any = None, random_state: Seed = None
+    graph: "networkx.Graph",
+    *,
+    coupling: Any = None,
+    signs: str | None = None,
+    fields: Any = None,
+    random_state: Seed = None,
 ) -> IsingModel:
     """A model on any networkx graph, its nodes as names.
 
@@ -169,15 +206,25 @@ def from_graph(
     place: dict[Hashable, int] = {node: k for k, node in enumerate(graph.nodes)}
     edges = list(graph.edges(data=True))
     if graph.is_directed() or graph.is_multigraph() or any(a == b for a, b, _ in edges):
-        raise SettingError(setting="graph", value=graph, expected="an undirected graph without loops and double edges")
+        raise SettingError(
+            setting="graph",
+            value=graph,
+            expected="an undirected graph without loops and double edges",
+        )
     pairs = np.array([[place[a], place[b]] for a, b, _ in edges], dtype=np.int64).reshape(-1, 2)
     if coupling is None:
         found = [attributes.get("coupling", attributes.get("weight")) for _, _, attributes in edges]
         if None in found:
-            raise SettingError(setting="coupling", value=None, expected="given where edges have no 'coupling' or 'weight'")
+            raise SettingError(
+                setting="coupling",
+                value=None,
+                expected="given where edges have no 'coupling' or 'weight'",
+            )
         coupling = found
     if fields is None and any("field" in attributes for _, attributes in graph.nodes(data=True)):
-        fields = np.array([attributes.get("field", 0.0) for _, attributes in graph.nodes(data=True)])
+        fields = np.array(
+            [attributes.get("field", 0.0) for _, attributes in graph.nodes(data=True)]
+        )
     names = tuple(str(node) for node in graph.nodes)
     return _teacher(pairs, len(place), coupling, signs, fields, generator(random_state), names)
 
@@ -201,7 +248,8 @@ def _paired_stubs(n_spins: int, degree: int, rng: np.random.Generator) -> Pairs:
         bad = np.flatnonzero(repeated | (stubs[:, 0] == stubs[:, 1]))
         if len(bad) == 0:
             break
-        # every now and then many sound pairs are drawn anew as well, so that no corner is without a way out
+        # every now and then many sound pairs are drawn anew as well, so that no corner is without a
+        # way out
         extra = len(bad) + 2 if attempt % 20 else len(stubs) // 2
         again = np.union1d(bad, rng.integers(len(stubs), size=extra))
         stubs[again] = rng.permutation(stubs[again].ravel()).reshape(-1, 2)
@@ -209,10 +257,14 @@ def _paired_stubs(n_spins: int, degree: int, rng: np.random.Generator) -> Pairs:
 
 
 def _distinct(n_values: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """A random set of `count` of the numbers below n_values, each as likely, without listing them all."""
+    """A random set of `count` of the numbers below n_values, each as likely, without listing them
+    all.
+    """
     chosen = np.unique(rng.integers(n_values, size=count)) if count else np.empty(0, np.int64)
     while len(chosen) < count:
-        chosen = np.unique(np.concatenate([chosen, rng.integers(n_values, size=count - len(chosen))]))
+        chosen = np.unique(
+            np.concatenate([chosen, rng.integers(n_values, size=count - len(chosen))])
+        )
     return chosen
 
 
@@ -232,15 +284,23 @@ def _teacher(
     names: tuple[str, ...] | None = None,
 ) -> IsingModel:  # fmt: skip
     pairs = np.sort(pairs, axis=1)
-    if names is None:  # an array of couplings follows the edges in their order: sorted, or that of a given graph
+    if (
+        names is None
+    ):  # an array of couplings follows the edges in their order: sorted, or that of a given graph
         pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
     strengths = _drawn("coupling", coupling, len(pairs), rng)
     if signs not in (None, "random", "fixed"):
         raise SettingError(setting="signs", value=signs, expected="'random', 'fixed' or None")
-    if signs == "random" or (signs is None and np.ndim(coupling) == 0 and not hasattr(coupling, "rvs")):
+    if signs == "random" or (
+        signs is None and np.ndim(coupling) == 0 and not hasattr(coupling, "rvs")
+    ):
         strengths = strengths * rng.choice([-1.0, 1.0], size=len(pairs))
-    upper = scipy.sparse.csr_array((strengths, (pairs[:, 0], pairs[:, 1])), shape=(n_spins, n_spins))
-    model = IsingModel(upper + upper.T, _drawn("fields", 0.0 if fields is None else fields, n_spins, rng), names)  # type: ignore[arg-type]
+    upper = scipy.sparse.csr_array(
+        (strengths, (pairs[:, 0], pairs[:, 1])), shape=(n_spins, n_spins)
+    )
+    model = IsingModel(
+        upper + upper.T, _drawn("fields", 0.0 if fields is None else fields, n_spins, rng), names
+    )  # type: ignore[arg-type]
     phase = paramagnetic(model)
     if not phase.holds:
         warn(OrderedTeacherWarning(glass=phase.glass, order=phase.order))
@@ -260,6 +320,8 @@ def _drawn(setting: str, value: Any, count: int, rng: np.random.Generator) -> ND
         values = np.empty(0)
     if values.shape != (count,) or not np.isfinite(values).all():
         raise SettingError(
-            setting=setting, value=f"shape {values.shape}", expected=f"a number, a distribution, or {count} finite numbers"
+            setting=setting,
+            value=f"shape {values.shape}",
+            expected=f"a number, a distribution, or {count} finite numbers",
         )
     return values
