@@ -15,6 +15,7 @@ from isingkit.packing import PackedSpins, Words, pack, require_same_coding
 from isingkit.spins import Coding, as_weights
 
 _MATRICES = 3  # of all pairs that a linear estimator holds at a time, at least
+_LEAST_ROWS = 16  # of a task: a thread costs as much as a few
 _SLAB_BYTES = 1 << 25  # nibbles held at a time: each slab costs a pass over the sums
 
 
@@ -111,7 +112,7 @@ def gram(spins: Any, *, sample_weight: Any = None, n_jobs: int | None = None) ->
         return _weighted(packed, as_weights(sample_weight, packed.n_samples))
     n_spins = packed.n_spins
     require_memory(_MATRICES * 8 * n_spins**2, n_spins=n_spins, n_samples=packed.n_samples)
-    shape, rows_a_task = (n_spins, n_spins), max(1, n_spins // 64)
+    shape, rows_a_task = (n_spins, n_spins), max(_LEAST_ROWS, n_spins // 64)
     sums = np.empty(shape, np.int64)
     if packed.present is not None:
         joint = Joint(np.empty(shape, np.int64), np.empty(shape, np.int64))

@@ -147,12 +147,10 @@ class Bits:
             max(int(after.min(initial=self.n_spins)) + 1, 0) // WIDE * WIDE, self.n_spins, WIDE
         ):
             words = np.ascontiguousarray(self.packed.words[first : first + WIDE])
-            found = np.concatenate(
-                [
-                    one.among(words, of_spins[:, first : first + WIDE], after - first, level)
-                    for one in looks
-                ]
-            )
+            factors = of_spins[:, first : first + WIDE]
+            near = [one.among(words, factors, after - first, level) for one in looks]
+            # no look, where there are no rows
+            found = np.concatenate([np.empty((0, 2), np.int64), *near])
             found[:, 1] += first
             exact = self.sums_of(rows, found, n_jobs)
             passes = (

@@ -115,7 +115,7 @@ class ELassoIsing(IsingEstimator):
             warn_of_constants(stat.names, np.abs(stat.spin_sums) == stat.n_samples)
         rows = distinct_rows(packed, weights)
         slopes = covariances(rows.spins, rows.weights, True)
-        scales = np.sqrt(np.diagonal(slopes))
+        scales = np.sqrt(np.maximum(np.diagonal(slopes), 0.0))
         scales[~rows.changes] = 1.0
         np.fill_diagonal(slopes, 0.0)
         largest = np.abs(slopes / scales).max(
