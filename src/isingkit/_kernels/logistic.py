@@ -1,38 +1,39 @@
-"""Logistic regression on few coefficients, in loops: array expressions take numba many times as
-long to compile.
+"""Logistic regression on few coefficients.
+
+Written in loops: array expressions take numba many times as long to compile. A regression is the
+tuple (sums of w, sums of w s, design) that `cells.into_cells` makes.
 """
 
-import numpy as np
+from math import inf
+
 from numba import njit
 
 from isingkit._kernels.elementary import tanh
 from isingkit._kernels.estimators import factorize, substitute
+from isingkit._kernels.workspace import fill, matrix, numbers
 
 _STEPS = 30
 SHORT = 1e-4  # step of Newton's method after which the next would be about its square
-# ridge of steps, in units of the Hessian's diagonal, where samples are so many that the ridge
-# itself is nothing
+# ridge of steps, in units of the Hessian's diagonal, for so many samples that the ridge is nothing
 _LEAST = 1e-9
-_BY_HAND = 24  # rows of a design, below which half a matrix is quicker than a whole one by BLAS
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def predict(x, design, field):
     """field: (n_cells,), overwritten with design' x."""
-    for k in range(len(field)):
-        field[k] = 0.0
+    fill(field, 0.0)
     for a in range(len(x)):
         for k in range(len(field)):
             field[k] += x[a] * design[a, k]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-def responses(sums, field, weights, residual, curvature):
+def responses(totals, sums, field, residual, curvature):
     """residual, curvature: overwritten with sums - w tanh f and w (1 - tanh^2 f)."""
     for k in range(len(field)):
         mean = tanh(field[k])
-        residual[k] = sums[k] - weights[k] * mean
-        curvature[k] = weights[k] * (1 - mean * mean)
+        residual[k] = sums[k] - totals[k] * mean
+        curvature[k] = totals[k] * (1 - mean * mean)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
@@ -46,75 +47,67 @@ def project(design, values, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-def _weigh(design, curvature, room):
-    """room: overwritten with the design times curvatures."""
+def _hessian(design, curvature, weighted, hessian):
+    """hessian: the lower triangle overwritten with that of sum_k curvature_k d_k d_k'.
+
+    weighted: (n_cells,), overwritten
+    """
     for a in range(len(design)):
         for k in range(len(curvature)):
-            room[a, k] = design[a, k] * curvature[k]
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-def _multiply(room, design, hessian):
-    """hessian: the lower triangle overwritten with that of room design'."""
-    for a in range(len(design)):
+            weighted[k] = design[a, k] * curvature[k]
         for b in range(a + 1):
             total = 0.0
-            for k in range(design.shape[1]):
-                total += room[a, k] * design[b, k]
+            for k in range(len(curvature)):
+                total += weighted[k] * design[b, k]
             hessian[a, b] = total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-def _clear_of_bias(design, factor, field, curvature, residual, room, parts):
-    """residual: less h tanh f, where h = w (1 - tanh^2 f) |L^-1 d|^2 is a cell's part in the fit; d
-    its column of the design.
+@njit(cache=True, nogil=True, fastmath=False)
+def _whiten(design, factor, whitened, leverage):
+    """whitened, leverage: overwritten with L^-1 d and |L^-1 d|^2 of each column d of the design.
 
-    factor: L, L L' the Hessian     room, parts: overwritten
+    factor: L, L L' the Hessian
     """
-    for k in range(len(parts)):
-        parts[k] = 0.0
+    fill(leverage, 0.0)
     for a in range(len(design)):
-        for k in range(len(parts)):
-            room[a, k] = design[a, k]
+        for k in range(len(leverage)):
+            whitened[a, k] = design[a, k]
         for b in range(a):
-            for k in range(len(parts)):
-                room[a, k] -= factor[a, b] * room[b, k]
-        for k in range(len(parts)):
-            room[a, k] /= factor[a, a]
-            parts[k] += room[a, k] * room[a, k]
-    for k in range(len(parts)):
-        residual[k] -= curvature[k] * parts[k] * tanh(field[k])
+            for k in range(len(leverage)):
+                whitened[a, k] -= factor[a, b] * whitened[b, k]
+        for k in range(len(leverage)):
+            whitened[a, k] /= factor[a, a]
+            leverage[k] += whitened[a, k] * whitened[a, k]
 
 
 @njit(cache=True, nogil=True, fastmath=False)
-def logistic(sums, design, weights, ridges, clearing, x, field, residual, curvature):
-    """Fit P(s) ~ exp(s (design' x)) in place by Newton steps; gives the last Hessian's Cholesky
-    factor and the last step's length.
+def logistic(regression, ridges, firth, x, state):
+    """Fit P(s) ~ exp(s (design' x)) in place, by Newton steps.
 
-    sums, weights: (n_cells,), of w s and w, cells of samples or single ones
-    design: (n, n_cells)
-    field, residual, curvature: (n_cells,), overwritten: f, sums - w tanh f, w (1 - tanh^2 f)
-    ridges: the penalties on the square of the field, the first coefficient, and of couplings, the
-    others clearing: 0.0; or 1.0 to maximize the likelihood times the square root of the Hessian's
-    determinant (Firth), which clears x of the bias of few samples, some x / n_samples for each
-    coefficient, to first order
+    Gives the last Hessian's Cholesky factor and the length of the last step.
+    state: (field, residual, curvature), each (n_cells,), overwritten: f, sums - w tanh f,
+    w (1 - tanh^2 f)
+    ridges: penalties on the square of the field, which is x[0], and of couplings, the others
+    firth: whether to maximise the likelihood times the square root of the Hessian's determinant,
+    which removes the bias of few samples, some x / n_samples for each coefficient, to first order
     """
+    totals, sums, design = regression
+    field, residual, curvature = state
     size, n_cells = design.shape
-    factor, change, longest = np.empty((size, size)), np.empty(size), np.inf
-    room, parts = np.empty((size, n_cells)), np.empty(n_cells)
+    factor, change, scratch = matrix(size, size), numbers(size), numbers(n_cells)
+    whitened = matrix(size, n_cells) if firth else factor
+    longest = inf
     for _ in range(_STEPS):
         predict(x, design, field)
-        responses(sums, field, weights, residual, curvature)
-        _weigh(design, curvature, room)
-        if size > _BY_HAND:
-            factor = np.dot(room, design.T)
-        else:
-            _multiply(room, design, factor)
+        responses(totals, sums, field, residual, curvature)
+        _hessian(design, curvature, scratch, factor)
         for a in range(size):
             factor[a, a] += max(ridges[min(a, 1)], _LEAST * factor[a, a])
         factorize(factor, size)
-        if clearing > 0:
-            _clear_of_bias(design, factor, field, curvature, residual, room, parts)
+        if firth:
+            _whiten(design, factor, whitened, scratch)
+            for k in range(n_cells):
+                residual[k] -= curvature[k] * scratch[k] * tanh(field[k])
         project(design, residual, change)
         for a in range(size):
             change[a] -= ridges[min(a, 1)] * x[a]
@@ -127,7 +120,7 @@ def logistic(sums, design, weights, ridges, clearing, x, field, residual, curvat
         if longest < SHORT:
             break
     predict(x, design, field)
-    responses(sums, field, weights, residual, curvature)
+    responses(totals, sums, field, residual, curvature)
     return factor, longest
 
 
@@ -136,7 +129,6 @@ def inverse_of_factor(factor, inverse):
     """inverse: (n, n), overwritten with that of L L'."""
     size = len(factor)
     for a in range(size):
-        for b in range(size):
-            inverse[a, b] = 0.0
+        fill(inverse[a], 0.0)
         inverse[a, a] = 1.0
         substitute(factor, inverse[a], size)

@@ -2,6 +2,7 @@
 instead of being stored.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +15,13 @@ from isingkit._kernels import weighted_sums as kernels
 from isingkit._kernels.packing import pack_words
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import FloatArray
+from isingkit.estimators import sizes
 from isingkit.estimators.approximate_sums import approximate_sums
+from isingkit.estimators.dual import Dual
 from isingkit.gram import gram
 from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins, unpacked
 
-MOST_DENSE = 5000  # spins whose pairs fit into memory at ease
-TILE = 4096  # spins that are spread out at a time; a multiple of 64
-WIDE = 4 * TILE  # spins that rough looks go through at a time
 _ROUGH = (
     0.45  # error of a look-up, in units of what must be passed, from which on a product is quicker
 )
@@ -89,6 +89,15 @@ class Bits:
         """Refuse what needs more memory than there is, before it starts."""
         require_memory(n_bytes, n_spins=self.n_spins, n_samples=self.n_samples)
 
+    def resolvents(self) -> Callable[[float], Dual]:
+        """By ridge; what all ridges share is computed once."""
+        products = self.products_of_samples()
+        return lambda ridge: Dual(self, ridge, products)
+
+    def as_estimates(self, matrix: Any) -> Any:
+        """Directed estimates as users get them: sparse."""
+        return matrix
+
     def centred(self, some: Any) -> FloatArray:
         """Centred spins, (n_some, n_samples); those that never change are zero."""
         values: FloatArray = unpacked(
@@ -104,8 +113,8 @@ class Bits:
         """
         words = np.zeros((self.n_samples, -(-self.n_spins // 64)), np.uint64)
         shift, means = np.zeros(self.n_samples), np.where(self.changes, self.means, 0.0)
-        for first in range(0, self.n_spins, TILE):
-            some = slice(first, first + TILE)
+        for first in range(0, self.n_spins, sizes.TILE):
+            some = slice(first, first + sizes.TILE)
             values = unpacked(
                 np.ascontiguousarray(self.packed.words[some]), self.n_samples, np.int8
             )
@@ -114,7 +123,7 @@ class Bits:
                 pack_words,
                 -(-len(values) // 64),
                 values,
-                words[:, first // 64 : (first + TILE) // 64],
+                words[:, first // 64 : (first + sizes.TILE) // 64],
             )
             shift += means[some] @ values
         n_constant = int((~self.changes).sum())
@@ -144,10 +153,12 @@ class Bits:
         )
         pairs, sums = [np.empty((0, 2), np.int64)], [np.empty(0)]
         for first in range(
-            max(int(after.min(initial=self.n_spins)) + 1, 0) // WIDE * WIDE, self.n_spins, WIDE
+            max(int(after.min(initial=self.n_spins)) + 1, 0) // sizes.WIDE * sizes.WIDE,
+            self.n_spins,
+            sizes.WIDE,
         ):
-            words = np.ascontiguousarray(self.packed.words[first : first + WIDE])
-            factors = of_spins[:, first : first + WIDE]
+            words = np.ascontiguousarray(self.packed.words[first : first + sizes.WIDE])
+            factors = of_spins[:, first : first + sizes.WIDE]
             near = [one.among(words, factors, after - first, level) for one in looks]
             # no look, where there are no rows
             found = np.concatenate([np.empty((0, 2), np.int64), *near])
@@ -185,7 +196,7 @@ def goes_by_bits(packed: PackedSpins, weights: FloatArray | None) -> bool:
     """Whether there are so many spins that nothing of the size of all pairs is stored; bits know no
     weights and no holes.
     """
-    return packed.n_spins > MOST_DENSE and packed.present is None and weights is None
+    return packed.n_spins > sizes.MOST_DENSE and packed.present is None and weights is None
 
 
 def bits_of(packed: PackedSpins, fit_fields: bool) -> Bits:

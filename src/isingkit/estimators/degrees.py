@@ -3,9 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from isingkit.arrays import FloatArray, IntArray
-from isingkit.estimators.network import ranges
-from isingkit.estimators.screen import Pairs
+from isingkit.arrays import FloatArray, IntArray, Pairs
+from isingkit.estimators.graph import ranges
 
 _UNLEARNED = 0.2  # of all weight is shared alike, whatever degrees seem to say
 _MOST = 100.0  # a weight

@@ -1,7 +1,7 @@
 """Dual: ridge regressions of more spins than samples, from a matrix of all pairs of samples."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,10 +9,11 @@ from scipy.linalg import blas, lapack
 
 from isingkit._kernels.threads import one_blas_thread, parallel_map
 from isingkit.arrays import FloatArray
-from isingkit.estimators.bits import TILE, WIDE, Bits
+from isingkit.estimators import sizes
 from isingkit.exceptions import SettingError
 
-_PORTION = 512  # spins of a product
+if TYPE_CHECKING:
+    from isingkit.estimators.bits import Bits
 
 
 @dataclass(slots=True, eq=False)
@@ -24,7 +25,7 @@ class Dual:
     threads of our own take portions.
     """
 
-    bits: Bits
+    bits: "Bits"
     ridge: float
     products: Any = None  # (n_samples, n_samples): S S', where it is known
     _inverse: Any = field(
@@ -40,7 +41,7 @@ class Dual:
         return (
             n_spins * (n_samples // 8 + 8)
             + 24 * n_samples**2
-            + (8 * TILE + 4 * min(WIDE, n_spins)) * n_samples
+            + (8 * sizes.TILE + 4 * min(sizes.WIDE, n_spins)) * n_samples
         )
 
     def prepare(self) -> None:
@@ -49,6 +50,19 @@ class Dual:
             self.bits.require_memory(self.n_bytes)
             with one_blas_thread():
                 self._inverse = self._inverse_factor()
+
+    def diagonals(
+        self, spins: NDArray[np.int64], n_jobs: int | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """R_ii and (R^2)_ii of some spins, R the resolvent of sample correlations."""
+        self.prepare()
+        factor = self.bits.n_samples / (self.ridge * self.bits.n_spins)
+        left, squares = self.left_and_squares(spins, n_jobs)
+        return factor * left, factor**2 * squares
+
+    def all_diagonals(self, n_jobs: int | None = None) -> tuple[FloatArray, FloatArray]:
+        """R_ii and (R^2)_ii of all spins."""
+        return self.diagonals(np.arange(self.bits.n_spins), n_jobs)
 
     def left(self, n_jobs: int | None = None) -> FloatArray:
         r"""(n_spins,): 1 - s_i . y_i = \lambda N P_ii of all spins."""
@@ -59,7 +73,7 @@ class Dual:
             left[start:stop] = 1 - np.einsum("ij,ij->j", z, z)
 
         with one_blas_thread():
-            parallel_map(fill, self.bits.n_spins, chunk=_PORTION, n_jobs=n_jobs)
+            parallel_map(fill, self.bits.n_spins, chunk=sizes.DUAL_PORTION, n_jobs=n_jobs)
         return left
 
     def left_and_squares(
@@ -77,7 +91,7 @@ class Dual:
             )
 
         with one_blas_thread():
-            parallel_map(fill, len(some), chunk=_PORTION, n_jobs=n_jobs)
+            parallel_map(fill, len(some), chunk=sizes.DUAL_PORTION, n_jobs=n_jobs)
         return left, squares
 
     def responses(self, some: NDArray[np.int64], n_jobs: int | None = None) -> FloatArray:
@@ -88,7 +102,7 @@ class Dual:
             y[start:stop] = self._turned(self._reduced(some[start:stop])).T
 
         with one_blas_thread():
-            parallel_map(fill, len(some), chunk=_PORTION, n_jobs=n_jobs)
+            parallel_map(fill, len(some), chunk=sizes.DUAL_PORTION, n_jobs=n_jobs)
         return y
 
     def _reduced(self, some: Any) -> FloatArray:

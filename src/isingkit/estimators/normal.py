@@ -1,6 +1,8 @@
 """NormalEquations: the matrix and the means from which every linear estimator is solved."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +63,45 @@ class NormalEquations:
     def block(self, some: NDArray[np.int64]) -> FloatArray:
         """(n_some, n_some): covariances of some spins."""
         return np.asarray(self.matrix[np.ix_(some, some)])
+
+    def resolvents(self) -> "Callable[[float], DenseResolvent]":
+        """By ridge."""
+        return lambda ridge: DenseResolvent(self, ridge, factor_of(self, ridge))
+
+    def as_estimates(self, matrix: Any) -> Any:
+        """Directed estimates as users get them: dense."""
+        return matrix.toarray()
+
+
+@dataclass(slots=True, eq=False)
+class DenseResolvent:
+    r"""R = (C + z)^{-1} of sample correlations C, z = \lambda / \alpha."""
+
+    moments: NormalEquations
+    ridge: float
+    _factor: FloatArray | None  # Cholesky factor of the normal equations; None once it is used up
+
+    def diagonals(self, spins: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+        """R_ii and (R^2)_ii of some spins."""
+        columns = np.zeros((self.moments.n_spins, len(spins)), order="F")
+        columns[spins, np.arange(len(spins))] = self.moments.n_samples
+        rows, _ = lapack.dpotrs(self._factor, columns, lower=0, overwrite_b=1)
+        return rows[spins, np.arange(len(spins))], (rows**2).sum(axis=0)
+
+    def all_diagonals(self, n_jobs: int | None = None) -> tuple[FloatArray, FloatArray]:
+        """R_ii and (R^2)_ii of all spins."""
+        _, diagonal, squares = self.whole()
+        return diagonal, squares
+
+    def whole(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """R, its diagonal, and that of its square; uses the factor up."""
+        resolvent = inverse_of(self.moments, self.ridge, self._factor)
+        self._factor = None
+        n_tiles = -(-len(resolvent) // kernels.TILE)
+        squares = np.empty((n_tiles, len(resolvent)))
+        scale = float(self.moments.n_samples)
+        parallel_map(kernels.mirrored, n_tiles, resolvent, scale, squares)
+        return resolvent, np.diagonal(resolvent).copy(), squares.sum(axis=0)
 
 
 def normal_equations(stat: Gram, fit_fields: bool) -> NormalEquations:
@@ -146,6 +187,21 @@ def _reconciled(matrix: FloatArray) -> FloatArray:
     nearest = (vectors * np.maximum(values, 0.0)) @ vectors.T
     scale = np.sqrt(np.diagonal(matrix) / np.maximum(np.diagonal(nearest), np.finfo(float).tiny))
     return np.asarray(nearest * np.outer(scale, scale))
+
+
+def correlations(normal: NormalEquations) -> FloatArray:
+    """Sample correlations, the direction of the ridge estimates as ridge grows without bound.
+
+    0 on the diagonal.
+    """
+    scale = np.sqrt(np.diagonal(normal.matrix))
+    scale[~normal.changes] = np.inf
+    matrix = normal.matrix / scale[:, None]
+    matrix /= scale
+    np.fill_diagonal(matrix, 0.0)
+    first, second = normal.unobserved.T
+    matrix[first, second] = matrix[second, first] = 0.0
+    return matrix
 
 
 def constant_fields(values: FloatArray, n_samples: float) -> FloatArray:

@@ -12,11 +12,11 @@ from tqdm import tqdm
 from isingkit._kernels.threads import one_blas_thread, parallel_map
 from isingkit.arrays import FloatArray
 from isingkit.estimators.executor import current_executor
-from isingkit.estimators.network import Network
+from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.exceptions import IsingkitError
 from isingkit.packing import PackedSpins
 
-Find = Callable[[PackedSpins, FloatArray | None], Network]
+Find = Callable[[PackedSpins, FloatArray | None], FittedGraph]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +42,7 @@ def stability_of(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # halves may lack what all rows have; the fit itself warns
         whole = find(packed, weights)
-        shared = _Shared(packed, weights, find, whole.pairs)
+        shared = _Shared(packed, weights, find, whole.graph.pairs)
         found: list[Any] = [None] * n_resamples
         with (
             tqdm(total=n_resamples, desc="halves", unit="half", disable=not progress) as bar,
@@ -80,10 +80,10 @@ def _refit(shared: _Shared, rng: np.random.Generator) -> tuple[NDArray[np.int64]
     """Keys of the pairs that one half finds, and its couplings of the pairs that all rows find."""
     keys = np.empty(0, dtype=np.int64)
     try:
-        network = shared.find(*_half(shared.packed, shared.weights, rng))
-        keys = network.keys(network.pairs)
-        network.connect(shared.pairs)
-        return keys, network.cleared_of_bias().undirected()[0]
+        fitted = shared.find(*_half(shared.packed, shared.weights, rng))
+        keys = fitted.graph.keys
+        same, _ = fitted.refit(shared.pairs)
+        return keys, same.firth_refit().couplings_and_errors()[0]
     except IsingkitError:  # nothing can be said from this half
         return keys, np.full(len(shared.pairs), np.nan)
 
@@ -107,9 +107,9 @@ def _half(
 
 
 def _table(
-    whole: Network, keys: NDArray[np.int64], couplings: FloatArray, names: tuple[str, ...]
+    whole: FittedGraph, keys: NDArray[np.int64], couplings: FloatArray, names: tuple[str, ...]
 ) -> NDArray[Any]:
-    own = whole.keys(whole.pairs)
+    own = whole.graph.keys
     found, times = np.unique(np.concatenate([keys, own]), return_counts=True)
     times -= np.isin(found, own)  # counted once too often
     labels = np.array(names, dtype=np.str_)
@@ -123,10 +123,10 @@ def _table(
     for name in ("coupling", "low", "high"):
         table[name] = np.nan
     place = np.searchsorted(found, own)
-    estimates = whole.cleared_of_bias().undirected()[0]
-    told = couplings[~np.isnan(couplings).any(axis=1)]
-    if len(own) and len(told):
-        off = np.quantile(np.abs(told - estimates), 0.95, axis=0)
+    estimates = whole.firth_refit().couplings_and_errors()[0]
+    complete = couplings[~np.isnan(couplings).any(axis=1)]
+    if len(own) and len(complete):
+        off = np.quantile(np.abs(complete - estimates), 0.95, axis=0)
         table["low"][place], table["high"][place] = estimates - off, estimates + off
     table["coupling"][place] = estimates
     return table[np.lexsort((table["target"], table["source"], -table["frequency"]))]

@@ -23,6 +23,7 @@ from isingkit._kernels import tiles as kernels
 from isingkit._kernels.threads import n_threads, parallel_map
 from isingkit.arrays import FloatArray
 from isingkit.atomic import replacing
+from isingkit.estimators import sizes
 from isingkit.estimators.bits import Bits
 from isingkit.estimators.dual import Dual
 from isingkit.estimators.executor import Run
@@ -30,30 +31,28 @@ from isingkit.estimators.symmetric import TIE
 from isingkit.exceptions import CheckpointError, StageTwoError
 from isingkit.packing import PackedSpins, fingerprint
 
-BAND = 1024  # spins in a band
 _JOINING = 200  # bytes for each pair kept, when bands are put together
-# by which the quick test is more generous than the exact one, relatively; single precision errs by
-# less
-TRIFLE = 1e-4
+# by which the approximate test is more generous than the exact one, relatively: single precision
+# errs by less
+MARGIN = 1e-4
 _PREPARING = threading.Lock()
-_MOST_NIBBLES = 4 << 30  # bytes; beyond it pairs are counted by popcount, which needs the bits only
 
 
 def n_bands(bits: Bits) -> int:
     """Bands of all spins."""
-    return -(-bits.n_spins // BAND)
+    return -(-bits.n_spins // sizes.BAND)
 
 
 def spins_of_band(bits: Bits, number: int) -> NDArray[np.int64]:
     """The spins whose pairs with later ones are one band."""
-    return np.arange(number * BAND, min((number + 1) * BAND, bits.n_spins))
+    return np.arange(number * sizes.BAND, min((number + 1) * sizes.BAND, bits.n_spins))
 
 
 def bytes_of_responses(bits: Bits) -> int:
     """Memory beyond the bits of a screen on ridge regressions: that of the dual, and a band of
     responses with its tables.
     """
-    return Dual(bits, 1.0).n_bytes + 13 * BAND * bits.n_samples
+    return Dual(bits, 1.0).n_bytes + 13 * sizes.BAND * bits.n_samples
 
 
 class BandedScreen(Protocol):
@@ -106,7 +105,7 @@ class CorrelationScreen:
 
     def band(self, number: int, n_jobs: int | None = None) -> Kept:
         """Pairs of the spins of one band with all later ones."""
-        packed, level = self.bits.packed, self.prune * (1 - TRIFLE)
+        packed, level = self.bits.packed, self.prune * (1 - MARGIN)
         n_spins, n_samples = packed.n_spins, packed.n_samples
         n_blocks = -(-n_spins // lookup_popcount.COLUMNS)
         sums, scales = (
@@ -115,7 +114,7 @@ class CorrelationScreen:
         )
         sums[:n_spins], scales[:n_spins] = self.bits.sums, self.bits.scales
         first, last = (
-            -(-min(k * BAND, n_spins) // lookup_popcount.STRIP) for k in (number, number + 1)
+            -(-min(k * sizes.BAND, n_spins) // lookup_popcount.STRIP) for k in (number, number + 1)
         )
         if self._by_lookup():
             fixed = (*self._split(n_jobs), lookup_popcount.TABLES, n_samples, sums, scales, level)
@@ -144,7 +143,7 @@ class CorrelationScreen:
         return passing(np.column_stack([i, j]), np.column_stack([forth, back]), self.prune)
 
     def _by_lookup(self) -> bool:
-        return lookup_popcount.is_fastest() and self._n_nibbles() <= _MOST_NIBBLES
+        return lookup_popcount.is_fastest() and self._n_nibbles() <= sizes.LOOKUP_BYTES
 
     def _n_nibbles(self) -> int:
         packed = self.bits.packed
@@ -223,7 +222,7 @@ class DualScreen:
         )  # the larger of two shares is at most their sum less the smallest of all
         of_rows, of_spins = np.stack([share[rows], ones[rows]]), np.stack([ones, share - least])
         pairs, products = self.bits.large_sums(
-            y, self.prune * (1 - TRIFLE), of_rows, of_spins, after=rows, n_jobs=n_jobs
+            y, self.prune * (1 - MARGIN), of_rows, of_spins, after=rows, n_jobs=n_jobs
         )
         pairs[:, 0] = rows[pairs[:, 0]]
         return passing(pairs, products[:, None] * share[pairs], self.prune)
@@ -253,21 +252,21 @@ def screened(
         if run is None
         else run(_one_band, screen, left)
     )
-    sizes = [
-        packed.n_spins - number * BAND for number in range(n_bands(screen.bits))
+    work = [
+        packed.n_spins - number * sizes.BAND for number in range(n_bands(screen.bits))
     ]  # a band's work
     held = packed.words.nbytes + screen.n_bytes
     label = f"screening pairs, {held / 1e9:.1f} GB and what passes"
     with tqdm(
-        total=sum(sizes), desc=label, unit=" spins", unit_scale=True, disable=not progress, delay=1
+        total=sum(work), desc=label, unit=" spins", unit_scale=True, disable=not progress, delay=1
     ) as bar:
-        bar.initial = bar.n = sum(sizes[number] for number in bands)
+        bar.initial = bar.n = sum(work[number] for number in bands)
         for place, kept in done:
             number = left[place]
             bands[number] = kept
             n_kept += len(kept.pairs)
             screen.bits.require_memory(_JOINING * n_kept)
-            bar.update(sizes[number])
+            bar.update(work[number])
             if checkpoint is not None:
                 with (
                     replacing(_record(checkpoint, number)) as temporary,
@@ -299,7 +298,11 @@ def _resumed(checkpoint: Path, screen: BandedScreen, packed: PackedSpins) -> dic
     are refused.
     """
     checkpoint.mkdir(parents=True, exist_ok=True)
-    wanted = screen.settings() | {"data": fingerprint(packed), "band": BAND, "version": __version__}
+    wanted = screen.settings() | {
+        "data": fingerprint(packed),
+        "band": sizes.BAND,
+        "version": __version__,
+    }
     label = checkpoint / "screen.json"
     if not label.is_file():
         with replacing(label) as temporary:

@@ -7,17 +7,17 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from isingkit._kernels import estimators as kernels
-from isingkit._kernels.threads import one_blas_thread, parallel_map
+from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import FloatArray
 from isingkit.estimators.base import LinearEstimator
-from isingkit.estimators.bits import Bits, bits_of, goes_by_bits
+from isingkit.estimators.bits import bits_of, goes_by_bits
 from isingkit.estimators.executor import current_executor
-from isingkit.estimators.normal import NormalEquations, refuse_duplicates
+from isingkit.estimators.moments import SecondMoments, best_resolvent, noise_at
+from isingkit.estimators.normal import NormalEquations, correlations, refuse_duplicates
 from isingkit.estimators.ridge import ridge_estimates
-from isingkit.estimators.screen import best_ridge, noise_at
 from isingkit.estimators.symmetric import TIE
 from isingkit.estimators.tiles import (
     CorrelationScreen,
@@ -191,8 +191,8 @@ class TwoStageIsing(LinearEstimator):
             packed, packed.n_samples, estimates, bits.means - estimates @ bits.means, bits.means
         )
 
-    def _choose_stage_one(self, normal: NormalEquations | Bits) -> None:
-        self.ridge_ = best_ridge(normal, _RIDGES) if self.ridge == "auto" else float(self.ridge)
+    def _choose_stage_one(self, normal: SecondMoments) -> None:
+        self.ridge_ = auto_ridge(normal) if self.ridge == "auto" else float(self.ridge)
         self.prune_ = auto_prune(normal, self.ridge_) if self.prune == "auto" else float(self.prune)
 
     def _regress(
@@ -221,17 +221,23 @@ class TwoStageIsing(LinearEstimator):
         return estimates
 
 
-def auto_prune(normal: NormalEquations | Bits, ridge: float) -> float:
+def auto_ridge(normal: SecondMoments) -> float:
+    """The ridge that predicts left-out samples best."""
+    if normal.changes.sum() < 2:
+        return _RIDGES[-1]
+    return best_resolvent(normal, _RIDGES).ridge
+
+
+def auto_prune(normal: SecondMoments, ridge: float) -> float:
     """K_1 that lets a few absent couplings of each spin through, and fewer where samples are
     few.
     """
     through = min(_ABSENT, normal.n_effective / 20)
-    return noise_at(normal, ridge) * float(
-        norm.isf(min(through / max(normal.n_spins - 1, 1), 0.9) / 2)
-    )
+    tail = min(through / max(normal.n_spins - 1, 1), 0.9) / 2
+    return noise_at(normal, ridge) * -float(ndtri(tail))
 
 
-def auto_threshold(normal: NormalEquations | Bits, estimates: Any) -> float:
+def auto_threshold(normal: SecondMoments, estimates: Any) -> float:
     r"""K_2 at which noise would make at most one edge in twenty; neighbours that stage one has lost
     may add to that.
 
@@ -239,49 +245,40 @@ def auto_threshold(normal: NormalEquations | Bits, estimates: Any) -> float:
     where G are the pair sums of the candidates and e_i is the sum of squares that they leave of
     s_i. Pruned pairs count as if they had the others' noise.
     """
-    directed, n_spins = scipy.sparse.csr_array(estimates), normal.n_spins
-    indptr, indices = directed.indptr.astype(np.int64), directed.indices.astype(np.int64)
-    noises = np.zeros(directed.nnz)
-    fixed = (normal.source, indptr, indices, directed.data, normal.n_effective, noises)
-    with one_blas_thread():
-        parallel_map(kernels.noises_on_candidates, n_spins, *fixed, chunk=64)
+    n_spins = normal.n_spins
+    directed = scipy.sparse.csr_array(estimates)
     pairs = np.column_stack(scipy.sparse.triu(abs(directed) + abs(directed).T, 1).nonzero())
     if len(pairs) == 0:
         return 0.0
-    of_noise = scipy.sparse.csr_array((noises, indices, indptr), shape=directed.shape)
-    forth, back = (np.asarray(of_noise[pairs[:, a], pairs[:, 1 - a]]).ravel() for a in (0, 1))
+    forth, back = _both_directions(_noises(normal, directed), pairs)
     each = (forth + back) / ((forth > 0) * 1.0 + (back > 0))
-    both = np.asarray(
-        directed[pairs[:, 0], pairs[:, 1]] + directed[pairs[:, 1], pairs[:, 0]]
-    ).ravel()
-    found = np.sort(np.abs(both) / 2)[::-1]
     sample = each[np.linspace(0, len(each) - 1, min(len(each), 1000)).astype(int)]
+    forth, back = _both_directions(directed, pairs)
+    found = np.sort(np.abs(forth + back) / 2)[::-1]
     parts = np.array_split(found, -(-len(found) // 1000))
-    absent = (
-        n_spins
-        * (n_spins - 1)
-        * np.concatenate([norm.sf(part[:, None] / sample).mean(axis=1) for part in parts])
-    )
+    tails = [ndtr(-part[:, None] / sample).mean(axis=1) for part in parts]
+    absent = n_spins * (n_spins - 1) * np.concatenate(tails)
     passes = np.flatnonzero(absent <= _FALSE * np.arange(1, len(found) + 1))
-    return (
-        float(found[passes[-1]] - 2 * TIE)
-        if len(passes)
-        else float(sample.max() * norm.isf(_FALSE / n_spins**2))
-    )
+    if len(passes):
+        return float(found[passes[-1]] - 2 * TIE)
+    return -float(sample.max() * ndtri(_FALSE / n_spins**2))
 
 
-def correlations(normal: NormalEquations) -> FloatArray:
-    """Sample correlations, the direction of the ridge estimates as ridge grows without bound; 0 on
-    the diagonal.
-    """
-    scale = np.sqrt(np.diagonal(normal.matrix))
-    scale[~normal.changes] = np.inf
-    matrix = normal.matrix / scale[:, None]
-    matrix /= scale
-    np.fill_diagonal(matrix, 0.0)
-    for i, j in normal.unobserved:
-        matrix[i, j] = matrix[j, i] = 0.0
-    return matrix
+def _noises(normal: SecondMoments, directed: Any) -> Any:
+    """Standard deviations of directed estimates, CSR like them."""
+    indptr = directed.indptr.astype(np.int64)
+    indices = directed.indices.astype(np.int64)
+    noises = np.zeros(directed.nnz)
+    fixed = (normal.source, indptr, indices, directed.data, normal.n_effective, noises)
+    parallel_map(kernels.noises_on_candidates, normal.n_spins, *fixed, chunk=64)
+    return scipy.sparse.csr_array((noises, indices, indptr), shape=directed.shape)
+
+
+def _both_directions(matrix: Any, pairs: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+    """Entries (i, j) and (j, i) of a sparse matrix."""
+    forth = np.asarray(matrix[pairs[:, 0], pairs[:, 1]]).ravel()
+    back = np.asarray(matrix[pairs[:, 1], pairs[:, 0]]).ravel()
+    return forth, back
 
 
 def restricted_estimates(

@@ -12,7 +12,8 @@ from threadpoolctl import threadpool_limits
 
 from isingkit._kernels.threads import n_threads
 from isingkit.estimators.bits import bits_of
-from isingkit.estimators.tiles import BAND, BandedScreen, CorrelationScreen, DualScreen
+from isingkit.estimators import sizes
+from isingkit.estimators.tiles import BandedScreen, CorrelationScreen, DualScreen
 from isingkit.estimators.two_stage import TwoStageIsing
 from isingkit.metrics import score
 from isingkit.packing import PackedSpins
@@ -98,7 +99,7 @@ def measure_rates(n_spins: int, n_samples: int, rounds: int = 5) -> Rates:
             if counted:
                 taken[place].append(time.perf_counter() - start)
     screen, dual, product = (float(np.median(one)) for one in taken)
-    n_rows = min(n_spins, BAND)
+    n_rows = min(n_spins, sizes.BAND)
     pairs = n_rows * n_spins - n_rows**2 / 2
     return Rates(n_spins, packed.n_samples, pairs * packed.n_samples / screen, pairs * packed.n_samples / dual,
                  4096**2 * packed.n_samples / product)  # fmt: skip
