@@ -147,7 +147,7 @@ def _regression(i, without, rival, problem, means, residual, seen, cell):
     state = (numbers(n_cells), numbers(n_cells), numbers(n_cells))
     x = numbers(len(design))
     coefficients_of(i, regressors, graph, coefficients, x)
-    factor, _ = logistic(regression, ridges, False, x, state)
+    factor, _ = logistic(regression, ridges, 0.0, x, state)
     mean, _, variance = state
     information = 0.0
     for c in range(n_cells):
@@ -216,8 +216,13 @@ def score_test_couplings(start, stop, pairs, rivals, problem, z_scores, residual
     """
     weights = problem[0][1]
     n_samples = len(weights)
-    means, left, seen = matrix(2, n_samples), matrix(2, n_samples), matrix(2, n_samples)
-    influence, both = matrix(2, n_samples), whole_numbers(n_samples)
+    n_sides = pairs.shape[1]
+    means, left, seen = (
+        matrix(n_sides, n_samples),
+        matrix(n_sides, n_samples),
+        matrix(n_sides, n_samples),
+    )
+    influence, both = matrix(n_sides, n_samples), whole_numbers(n_samples)
     cell, other_cell = whole_numbers(n_samples), whole_numbers(n_samples)
     for p in range(start, stop):
         i, j = pairs[p, 0], pairs[p, 1]

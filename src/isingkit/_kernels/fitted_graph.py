@@ -58,8 +58,8 @@ def _is_sound(before, after, inverse, last_step):
 def refit(start, stop, chosen, samples, graph, ridges, firth, coefficients, inverses, sums):
     """Logistic regressions of spins chosen[start:stop] on their neighbours.
 
-    ridges: as `logistic` takes them     firth: whether to remove the bias of few samples, with next
-    to no ridge; where that is not sound, a spin's numbers stay what they were
+    ridges: as `logistic` takes them     firth: 1.0 to remove the bias of few samples, with next to
+    no ridge, else 0.0; where that is not sound, a spin's numbers stay what they were
     coefficients, inverses: overwritten     sums: (2, n_spins), overwritten with information, sums
     of w (1 - m^2), and the weight of the rows in which nothing is missing
     """
@@ -67,9 +67,9 @@ def refit(start, stop, chosen, samples, graph, ridges, firth, coefficients, inve
     values, places = inverses
     n_samples = len(samples[1])
     own, seen, cell = numbers(n_samples), numbers(n_samples), whole_numbers(n_samples)
-    penalties = numbers(2)
+    penalties = numbers(len(ridges))
     penalties[0] = ridges[0]
-    penalties[1] = _FIRTH_RIDGE if firth else ridges[1]
+    penalties[1] = _FIRTH_RIDGE if firth > 0 else ridges[1]
     for number in range(start, stop):
         i = chosen[number]
         regressors = regressors_of(i, -1, -1, graph)
@@ -79,10 +79,10 @@ def refit(start, stop, chosen, samples, graph, ridges, firth, coefficients, inve
         before, x, inverse = numbers(size), numbers(size), matrix(size, size)
         coefficients_of(i, regressors, graph, coefficients, before)
         for a in range(size):
-            x[a] = before[a] if firth else 0.0
+            x[a] = before[a] if firth > 0 else 0.0
         factor, last_step = logistic(regression, penalties, firth, x, state)
         inverse_of_factor(factor, inverse)
-        if firth and not _is_sound(before, x, inverse, last_step):
+        if firth > 0 and not _is_sound(before, x, inverse, last_step):
             continue
         sums[0, i] = 0.0
         sums[1, i] = 0.0

@@ -88,14 +88,15 @@ def logistic(regression, ridges, firth, x, state):
     state: (field, residual, curvature), each (n_cells,), overwritten: f, sums - w tanh f,
     w (1 - tanh^2 f)
     ridges: penalties on the square of the field, which is x[0], and of couplings, the others
-    firth: whether to maximise the likelihood times the square root of the Hessian's determinant,
-    which removes the bias of few samples, some x / n_samples for each coefficient, to first order
+    firth: 0.0; or 1.0 to maximise the likelihood times the square root of the Hessian's
+    determinant, which removes the bias of few samples, some x / n_samples for each coefficient, to
+    first order (a number: of True and False numba would compile one version each)
     """
     totals, sums, design = regression
     field, residual, curvature = state
     size, n_cells = design.shape
     factor, change, scratch = matrix(size, size), numbers(size), numbers(n_cells)
-    whitened = matrix(size, n_cells) if firth else factor
+    whitened = matrix(size if firth > 0 else 0, n_cells)
     longest = inf
     for _ in range(_STEPS):
         predict(x, design, field)
@@ -104,7 +105,7 @@ def logistic(regression, ridges, firth, x, state):
         for a in range(size):
             factor[a, a] += max(ridges[min(a, 1)], _LEAST * factor[a, a])
         factorize(factor, size)
-        if firth:
+        if firth > 0:
             _whiten(design, factor, whitened, scratch)
             for k in range(n_cells):
                 residual[k] -= curvature[k] * scratch[k] * tanh(field[k])

@@ -54,7 +54,7 @@ def unexplained_of_pairs(start, stop, source, pairs, graph, left):
     """
     indptr, indices = graph
     last, size = -1, 0
-    scales, factor = numbers(0), matrix(0, 0)
+    scales, factor = numbers(size), matrix(size, size)
     for p in range(start, stop):
         i, j = pairs[p]
         if i != last:

@@ -185,7 +185,7 @@ def _unfitted(
 def _fit(fitted: FittedGraph, chosen: IntArray, firth: bool) -> None:
     """Fill in the regressions of the chosen spins. Only for one that nobody else has seen."""
     sums = np.stack([fitted.information, fitted.seen])
-    fixed = (chosen, fitted.samples.arrays, fitted.graph.csr, fitted.ridges, firth)
+    fixed = (chosen, fitted.samples.arrays, fitted.graph.csr, fitted.ridges, float(firth))
     out = (fitted.coefficients, (fitted.inverses, fitted.places), sums)
     with one_blas_thread():
         parallel_map(kernels.refit, len(chosen), *fixed, *out, chunk=16, n_jobs=fitted.n_jobs)
