@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_info
 
 import isingkit as ik
 from isingkit._kernels.threads import one_blas_thread
-from isingkit.estimators import bits
+from isingkit.estimators import sizes
 
 TOLD = (
     "OPENBLAS_NUM_THREADS",
@@ -136,7 +136,8 @@ def results():
     for name, table, estimators in tables():
         stat = ik.gram(table)
         found[name, "counts"] = [ik.pack(table).words, stat.sums, stat.spin_sums], []
-        dense, bits.MOST_DENSE = bits.MOST_DENSE, 100 if name == "by tiles" else bits.MOST_DENSE
+        most_dense = sizes.MOST_DENSE
+        sizes.MOST_DENSE = 100 if name == "by tiles" else most_dense
         for estimator in estimators:
             try:
                 found[name, estimator] = structure_and_values(
@@ -144,7 +145,7 @@ def results():
                 )
             except ik.exceptions.IsingkitError as error:
                 found[name, estimator] = [np.array(type(error).__name__)], []
-        bits.MOST_DENSE = dense
+        sizes.MOST_DENSE = most_dense
     return found
 
 

@@ -12,16 +12,19 @@ from scipy.stats import nbinom, norm, truncnorm
 import isingkit as ik
 import reference
 from isingkit import exceptions as ex
-from isingkit._kernels import coupling_tests
-from isingkit._kernels.cells import into_cells, weights_and_sums
+from isingkit._kernels import edge_tests as kernels
+from isingkit._kernels.cells import into_cells
 from isingkit.estimators.degrees import degree_weights
+from isingkit.estimators.edge_tests import EdgeTester, critical_z
+from isingkit.estimators.elimination import eliminate
+from isingkit.estimators.fitted_graph import fit_graph, samples_of
 from isingkit.estimators.intervals import intervals_of_found
-from isingkit.estimators.judge import deviate_of_an_edge, settle
-from isingkit.estimators.network import Network
 from isingkit.estimators.normal import normal_equations
-from isingkit.estimators.screen import candidates, eliminate, screen, screen_at
+from isingkit.estimators.score_cache import dense_scores
+from isingkit.estimators.screen import candidates, screen, screen_at
+from isingkit.estimators.selection import select_edges
 
-doubts_allowed = pytest.mark.filterwarnings("ignore::isingkit.exceptions.DoubtWarning")
+doubts_allowed = pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
 
 
 def fitted(n_spins, n_samples, seed, **settings):
@@ -193,23 +196,25 @@ def test_margins_are_what_tests_leave_or_less_where_a_rival_might_count():
     truth = ik.erdos_renyi(n_spins=100, mean_degree=4, coupling=0.4, random_state=0)
     samples = ik.sample(truth, n_samples=60, random_state=0)
     normal = normal_equations(ik.gram(samples), True)
-    network = Network(samples, None, normal, True)
-    network.connect(eliminate(normal, candidates(screen(normal), normal)).survivors)
-    judged = settle(network, network.pairs, 0.1, "fdr")
-    deviates = judged.deviates[judged.inside]
-    needed = deviate_of_an_edge(100, len(deviates), 0.1, "fdr", judged.weights[judged.inside])
-    found = network.margins(network.pairs, deviates, needed)
-    left = np.maximum(np.abs(deviates) - needed, 0.0)
+    survivors = eliminate(normal, candidates(screen(normal), normal)).survivors
+    rows = samples_of(samples, None)
+    tester = EdgeTester(dense_scores(normal, rows, True, 3.0), normal.changes)
+    selection = select_edges(fit_graph(rows, survivors), tester, survivors, 0.1, "fdr")
+    tests, fitted = selection.tests, selection.fitted
+    z_scores = tests.z_scores[tests.inside]
+    critical = critical_z(100, len(z_scores), 0.1, "fdr", tests.weights[tests.inside])
+    found = tester.margins(fitted, fitted.graph.pairs, z_scores, critical)
+    left = np.maximum(np.abs(z_scores) - critical, 0.0)
     assert (found >= 0).all()
     assert (found <= left).all()
     assert 0.1 < np.mean(found < left - 1e-6) < 0.9
 
 
-def test_likeness_is_the_correlation(rng):
+def test_abs_correlation_is_the_correlation(rng):
     values = np.where(rng.random((5, 40)) < 0.4, 1.0, -1.0)
     values[3], values[4] = -values[0], 1.0
     weights, pairs, found = rng.random(40), np.array([[0, 1], [0, 2], [0, 3], [0, 4]]), np.empty(4)
-    coupling_tests.likeness(0, 4, pairs, values, weights, found)
+    kernels.abs_correlation(0, 4, pairs, (values, weights), found)
     for pair, ours in zip(pairs[:3], found[:3], strict=True):
         (own, shared), (_, other) = np.cov(values[pair], aweights=weights, ddof=0)
         assert ours == pytest.approx(abs(shared) / np.sqrt(own * other))
@@ -274,7 +279,7 @@ def test_tails_are_those_of_the_exact_distribution(rng):
             exact = cumulated[place]
             score = scores[order][place] if side == "right" else scores[order][::-1][place]
             found = norm.sf(
-                abs(coupling_tests.tail(first, second, lever, other, np.ones(8), score, variance))
+                abs(kernels.tail((first, second, lever, other), np.ones(8), score, variance))
             )
             assert 0.5 < found / exact < 2
             plain.append(norm.sf(abs(score) / np.sqrt(variance)) / exact)
@@ -296,12 +301,14 @@ def test_screening_scores_are_standard_normal_far_from_any_coupling():
     far = np.array([[distances[i][j] >= 5 for j in range(200)] for i in range(200)])
     normal = normal_equations(ik.gram(ik.sample(truth, n_samples=160, random_state=1)), True)
     for ridge in (0.3, 1.0, 3.0):
-        assert screen_at(normal, ridge).scores[far].std() == pytest.approx(1.0, abs=0.02)
+        assert screen_at(normal.resolvents()(ridge)).scores[far].std() == pytest.approx(
+            1.0, abs=0.02
+        )
 
 
 def test_elimination_equals_the_plain_reference(spins):
     normal = normal_equations(ik.gram(spins), True)
-    pairs = candidates(screen_at(normal, 1.0), normal)
+    pairs = candidates(screen_at(normal.resolvents()(1.0)), normal)
     cost = np.log(300) + np.log(12)
     expected = set()
     for i in range(12):
@@ -416,18 +423,19 @@ def test_degrees_by_chance_say_nothing_and_constant_spins_have_none():
 @doubts_allowed
 @pytest.mark.parametrize("n_neighbours", [0, 1, 5, 9, 60])
 def test_samples_with_the_same_neighbours_are_one_cell(n_neighbours, rng):
-    design = np.concatenate([np.ones((1, 200)), rng.choice([-1.0, 1.0], size=(n_neighbours, 200))])
-    own, weights, cell = (
-        rng.choice([-1.0, 1.0], size=200),
-        rng.gamma(2.0, size=200),
-        np.empty(200, np.int64),
-    )
-    cells = into_cells(design, cell)
-    totals, sums = weights_and_sums(own, weights, cell, cells.shape[1])
-    np.testing.assert_array_equal(cells[:, cell], design)
-    assert cells.shape[1] == len(np.unique(design, axis=1).T)
-    np.testing.assert_allclose(totals, np.bincount(cell, weights))
-    np.testing.assert_allclose(sums, np.bincount(cell, weights * own))
+    spins = rng.choice([-1.0, 1.0], size=(n_neighbours + 1, 200))
+    weights = rng.gamma(2.0, size=200)
+    spins[-1, 7] = 0.0  # missing
+    own, seen, cell = np.empty(200), np.empty(200), np.empty(200, np.int64)
+    neighbours = np.arange(n_neighbours)
+    totals, sums, design = into_cells(n_neighbours, neighbours, (spins, weights), own, seen, cell)
+    expected = np.concatenate([np.ones((1, 200)), spins[:-1]])
+    np.testing.assert_array_equal(design[:, cell], expected)
+    assert design.shape[1] == len(np.unique(expected, axis=1).T)
+    np.testing.assert_array_equal(own, spins[-1])
+    np.testing.assert_array_equal(seen, np.where(np.arange(200) == 7, 0.0, weights))
+    np.testing.assert_allclose(totals, np.bincount(cell, seen))
+    np.testing.assert_allclose(sums, np.bincount(cell, seen * own))
 
 
 def test_refits_maximize_the_likelihood_times_the_root_of_its_information(spins):
@@ -459,13 +467,9 @@ def test_few_samples_do_not_make_couplings_too_large():
     for seed in range(10):
         truth = ik.random_regular(n_spins=40, degree=4, coupling=0.5, random_state=seed)
         packed = ik.pack(ik.sample(truth, n_samples=150, random_state=seed))
-        network = Network(packed, None, normal_equations(ik.gram(packed), True), True, 4.0, None)
         pairs = np.argwhere(np.triu(truth.couplings.toarray()))
-        network.connect(pairs)
-        couplings.append(
-            network.cleared_of_bias().undirected()[0]
-            * np.sign(truth.couplings.toarray()[tuple(pairs.T)])
-        )
+        found, _ = fit_graph(samples_of(packed, None), pairs).firth_refit().couplings_and_errors()
+        couplings.append(found * np.sign(truth.couplings.toarray()[tuple(pairs.T)]))
     assert np.mean(couplings) == pytest.approx(0.5, abs=0.012)
 
 

@@ -132,7 +132,7 @@ def test_one_and_two_threads_give_the_same_answer_to_the_bit(estimator, monkeypa
     np.testing.assert_array_equal(fits[0].estimates_, fits[1].estimates_)
 
 
-@pytest.mark.filterwarnings("ignore::isingkit.exceptions.DoubtWarning")
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
 @pytest.mark.parametrize("estimator", ALL)
 def test_weights_equal_repeated_rows(estimator, spins, rng):
     weights = rng.integers(0, 4, 300)
@@ -580,7 +580,7 @@ def test_contradictory_pair_sums_are_reconciled_with_a_warning():
     assert np.sign(estimates[0]).tolist() == [0, 1, -1]
 
 
-@pytest.mark.filterwarnings("ignore::isingkit.exceptions.DoubtWarning")
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
 @pytest.mark.parametrize("estimator", ALL)
 def test_clone_pickle_threads_processes_and_grid_search_work(estimator, spins):
     fit = clone(estimator).fit(spins)

@@ -36,12 +36,12 @@ def test_look_up_and_popcount_kernels_agree_past_the_sixteen_bit_counter(
     """Opposite columns differ in every sample: the largest counts there are."""
     if not lookup_popcount.has_shuffle():
         pytest.skip("the look-up kernel needs AVX2")
-    monkeypatch.setattr(lookup_popcount, "wins_here", lambda: True)
+    monkeypatch.setattr(lookup_popcount, "is_fastest", lambda: True)
     values = rng.choice(np.array([-1, 1], np.int8), (n_samples, 5))
     values[:, 3] = -values[:, 0]
     packed = ik.pack(values)
     looked_up = ik.gram(packed)
-    monkeypatch.setattr(lookup_popcount, "wins_here", lambda: False)
+    monkeypatch.setattr(lookup_popcount, "is_fastest", lambda: False)
     np.testing.assert_array_equal(ik.gram(packed).sums, looked_up.sums)
     assert looked_up.sums[0, 3] == -n_samples
 
@@ -80,7 +80,7 @@ def test_gram_of_chunks_adds_up_to_gram_of_whole_bit_for_bit(rng):
 def test_gram_is_identical_for_one_and_two_threads(rng, monkeypatch, looked_up):
     if looked_up and not lookup_popcount.has_shuffle():
         pytest.skip("the look-up kernel needs AVX2")
-    monkeypatch.setattr(lookup_popcount, "wins_here", lambda: looked_up)
+    monkeypatch.setattr(lookup_popcount, "is_fastest", lambda: looked_up)
     monkeypatch.setattr(config, "NUMBA_NUM_THREADS", 2)
     packed = ik.pack(rng.choice(np.array([-1, 1], np.int8), (1000, 300)))
     one, two = ik.gram(packed, n_jobs=1), ik.gram(packed, n_jobs=2)

@@ -108,7 +108,7 @@ def test_the_contents_are_the_numbers_of_the_fit(planted):
     json.dumps(found.facts)
 
 
-@pytest.mark.filterwarnings("ignore::isingkit.exceptions.DoubtWarning")
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
 def test_the_page_shows_the_intervals_of_the_fit():
     """Few rows: some intervals end at 0, and that is what the page says."""
     truth = ik.erdos_renyi(n_spins=30, mean_degree=4, coupling=0.4, random_state=3)

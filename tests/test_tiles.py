@@ -19,7 +19,7 @@ from sklearn.base import clone
 import isingkit as ik
 from isingkit import exceptions as ex
 from isingkit._kernels import lookup_popcount
-from isingkit.estimators import bits, screen, tiles
+from isingkit.estimators import sizes, tiled_screen, tiles
 from isingkit.estimators.approximate_sums import approximate_sums
 from isingkit.estimators.bits import bits_of
 from isingkit.estimators.symmetric import RULES, TIE, symmetric_couplings
@@ -29,9 +29,9 @@ from isingkit.memory import memory_there
 @pytest.fixture
 def by_tiles(monkeypatch):
     """Few spins count as many, and bands are small."""
-    monkeypatch.setattr(bits, "MOST_DENSE", 10)
-    monkeypatch.setattr(tiles, "BAND", 192)
-    monkeypatch.setattr(bits, "WIDE", 128)
+    monkeypatch.setattr(sizes, "MOST_DENSE", 10)
+    monkeypatch.setattr(sizes, "BAND", 192)
+    monkeypatch.setattr(sizes, "WIDE", 128)
 
 
 def world(n_spins, n_samples, fields=0.0):
@@ -44,7 +44,7 @@ def world(n_spins, n_samples, fields=0.0):
 def both_ways(estimator, samples, monkeypatch):
     few = clone(estimator)
     with monkeypatch.context() as patch:
-        patch.setattr(bits, "MOST_DENSE", 10**9)
+        patch.setattr(sizes, "MOST_DENSE", 10**9)
         few.fit(samples)
     many = clone(estimator).fit(samples)
     assert scipy.sparse.issparse(many.estimates_)
@@ -58,7 +58,7 @@ def test_tiles_give_the_same_answers_as_all_pairs_at_two_thousand_spins(
     monkeypatch, ridge, fit_fields
 ):
     """Pair for pair: candidates and correlations to the last bit; ridge estimates to rounding."""
-    monkeypatch.setattr(bits, "MOST_DENSE", 1000)
+    monkeypatch.setattr(sizes, "MOST_DENSE", 1000)
     samples = world(2000, 600, fields=0.2 if fit_fields else 0.0)
     estimator = ik.TwoStageIsing(
         ridge=ridge, prune=0.12 if ridge == np.inf else 0.03, threshold=0.15, fit_fields=fit_fields
@@ -109,7 +109,7 @@ def test_both_ways_of_counting_find_the_pairs_of_the_gram(monkeypatch, rng, n_sa
     level = 3 / np.sqrt(n_samples)
     found = {}
     for by_lookup in (lookup_popcount.has_shuffle(), False):
-        monkeypatch.setattr(lookup_popcount, "wins_here", lambda by_lookup=by_lookup: by_lookup)
+        monkeypatch.setattr(lookup_popcount, "is_fastest", lambda by_lookup=by_lookup: by_lookup)
         found[by_lookup] = tiles.CorrelationScreen(spins, level).band(0)
     with np.errstate(divide="ignore", invalid="ignore"):
         means = spins.sums / n_samples
@@ -158,10 +158,10 @@ def same_network(few, many):
         assert other.value == pytest.approx(one.value, rel=0.02, abs=1e-3)
 
 
-@pytest.mark.filterwarnings("ignore::isingkit.exceptions.DoubtWarning")
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
 @pytest.mark.parametrize("settings", [{}, {"fit_fields": False, "control": "fwer"}])
 def test_structure_without_knobs_is_the_same_by_tiles_at_two_thousand_spins(monkeypatch, settings):
-    monkeypatch.setattr(bits, "MOST_DENSE", 1000)
+    monkeypatch.setattr(sizes, "MOST_DENSE", 1000)
     samples = world(2000, 500, fields=0.2 if not settings else 0.0)
     few, many = both_ways(ik.AutoIsing(**settings), samples, monkeypatch)
     same_network(few, many)
@@ -241,14 +241,16 @@ def test_rows_that_bytes_are_too_coarse_for_are_looked_at_by_products(rng):
 def test_spins_with_few_large_scores_are_looked_at_again(by_tiles, monkeypatch):
     """Were the first look as narrow as this, most spins would lack candidates."""
     few, _ = both_ways(ik.AutoIsing(), world(300, 150), monkeypatch)
-    real = norm.isf
-    monkeypatch.setattr("isingkit.estimators.screen.norm.isf", lambda chance: real(chance / 30))
+    real = tiled_screen._level_by_noise
+    monkeypatch.setattr(tiled_screen, "_level_by_noise", lambda fraction: real(fraction / 30))
     again = []
-    whole = screen.ScoreScreen.pairs_of
+    whole = tiled_screen.ScoreScreen.pairs_of
     monkeypatch.setattr(
-        screen.ScoreScreen, "pairs_of", lambda *args: again.append(args[3] is None) or whole(*args)
+        tiled_screen.ScoreScreen,
+        "pairs_of",
+        lambda *args: again.append(args[3] is None) or whole(*args),
     )
-    found, pairs = screen.screen_by_tiles(bits_of(world(300, 150), True))
+    found, pairs = tiled_screen.screen_by_tiles(bits_of(world(300, 150), True))
     assert sum(again) >= 3
     np.testing.assert_array_equal(pairs, few.candidates_)
     assert found.least > 2.5
@@ -272,7 +274,7 @@ def test_structure_without_knobs_goes_on_from_records_on_any_number_of_threads(b
 def test_halves_of_many_spins_are_fitted_by_tiles(by_tiles, monkeypatch):
     samples = world(200, 180)
     by_bits = ik.AutoIsing().stability(samples, n_resamples=3, random_state=0)
-    monkeypatch.setattr(bits, "MOST_DENSE", 10**9)
+    monkeypatch.setattr(sizes, "MOST_DENSE", 10**9)
     by_matrices = ik.AutoIsing().stability(samples, n_resamples=3, random_state=0)
     np.testing.assert_array_equal(by_bits.edges["frequency"], by_matrices.edges["frequency"])
     same_table(by_bits.edges, by_matrices.edges)
@@ -292,7 +294,7 @@ def test_large_sums_are_all_found(monkeypatch, rng, n_samples, has_shuffle):
     if has_shuffle and not lookup_popcount.has_shuffle():
         pytest.skip("this processor has no AVX2")
     monkeypatch.setattr(lookup_popcount, "has_shuffle", lambda: has_shuffle)
-    monkeypatch.setattr(bits, "WIDE", 128)
+    monkeypatch.setattr(sizes, "WIDE", 128)
     n_spins, n_rows = 300, 70
     values = rng.choice(np.array([-1, 1], np.int8), (n_samples, n_spins))
     known = bits_of(ik.pack(ik.as_spins(values, mapping=[(-1, 1)] * n_spins)), False)
@@ -301,17 +303,17 @@ def test_large_sums_are_all_found(monkeypatch, rng, n_samples, has_shuffle):
     of_rows, of_spins = rng.random((2, n_rows)), rng.random((2, n_spins))
     after = rng.integers(-1, n_spins, n_rows)
     exact = rows @ values
-    sizes = np.abs(exact) * (of_rows.T @ of_spins)
-    level = float(np.quantile(sizes, 0.9004))
+    magnitudes = np.abs(exact) * (of_rows.T @ of_spins)
+    level = float(np.quantile(magnitudes, 0.9004))
     later = np.arange(n_spins) > after[:, None]
     pairs, sums = known.large_sums(rows, level, of_rows, of_spins, after=after)
-    np.testing.assert_array_equal(pairs, np.argwhere((sizes > level) & later))
+    np.testing.assert_array_equal(pairs, np.argwhere((magnitudes > level) & later))
     np.testing.assert_allclose(sums, exact[tuple(pairs.T)], atol=1e-9)
     assert len(pairs) > 100
 
 
 def test_products_of_samples_are_those_of_centred_spins(rng, monkeypatch):
-    monkeypatch.setattr(bits, "TILE", 64)
+    monkeypatch.setattr(sizes, "TILE", 64)
     values = rng.choice(np.array([-1, 1], np.int8), (90, 150), p=[0.3, 0.7])
     values[:, [3, 70]] = 1, -1
     known = bits_of(ik.pack(ik.as_spins(values, mapping=[(-1, 1)] * 150)), True)
@@ -391,8 +393,8 @@ def test_records_of_another_fit_are_refused(by_tiles, tmp_path):
 
 KILLED = """
 import sys, numpy as np, isingkit as ik
-from isingkit.estimators import bits, tiles
-bits.MOST_DENSE, tiles.BAND = 10, 64
+from isingkit.estimators import sizes
+sizes.MOST_DENSE, sizes.BAND = 10, 64
 fit = ik.TwoStageIsing(ridge=float(sys.argv[3]), prune=0.2, checkpoint=sys.argv[1]).fit(ik.PackedSpins.load(sys.argv[2]))
 fit.model_.save(sys.argv[4])
 """

@@ -34,8 +34,7 @@ from scipy.stats import binomtest
 from tqdm import tqdm
 
 import isingkit as ik
-from isingkit.estimators.network import Network
-from isingkit.estimators.normal import normal_equations
+from isingkit.estimators.fitted_graph import fit_graph, samples_of
 from isingkit.exceptions import IsingkitWarning
 
 NAME = "structure_without_knobs"
@@ -221,10 +220,10 @@ def intervals_of_refit(
     samples: ik.PackedSpins, couplings: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """Whether the intervals of a refit on the true graph hold the couplings."""
-    network = Network(samples, None, normal_equations(ik.gram(samples), True), True, np.inf, 1)
-    network.connect(np.argwhere(np.triu(couplings)))
-    values, errors = network.cleared_of_bias().undirected()
-    return np.asarray(np.abs(values - couplings[tuple(network.pairs.T)]) < 1.96 * errors)
+    pairs = np.argwhere(np.triu(couplings))
+    refitted = fit_graph(samples_of(samples, None), pairs, n_jobs=1).firth_refit()
+    values, errors = refitted.couplings_and_errors()
+    return np.asarray(np.abs(values - couplings[tuple(pairs.T)]) < 1.96 * errors)
 
 
 def clean(kind: str, ratio: float, seed: int) -> list[Row]:
