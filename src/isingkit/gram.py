@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from isingkit._kernels import gram as kernels
 from isingkit._kernels import lookup_popcount
-from isingkit._kernels.threads import parallel_map
+from isingkit._kernels.threads import blas_threads_for, parallel_map
 from isingkit.exceptions import ModelMismatchError
 from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins, Words, pack, require_same_coding
@@ -109,7 +109,8 @@ def gram(spins: Any, *, sample_weight: Any = None, n_jobs: int | None = None) ->
     """
     packed = pack(spins)
     if sample_weight is not None:
-        return _weighted(packed, as_weights(sample_weight, packed.n_samples))
+        with blas_threads_for(packed.n_spins):
+            return _weighted(packed, as_weights(sample_weight, packed.n_samples))
     n_spins = packed.n_spins
     require_memory(_MATRICES * 8 * n_spins**2, n_spins=n_spins, n_samples=packed.n_samples)
     shape, rows_a_task = (n_spins, n_spins), max(_LEAST_ROWS, n_spins // 64)

@@ -135,9 +135,15 @@ class Bits:
         return products
 
     def large_sums(
-        self, rows: FloatArray, level: float, of_rows: FloatArray, of_spins: FloatArray, *, after: NDArray[np.int64] | None = None,
+        self,
+        rows: FloatArray,
+        level: float,
+        of_rows: FloatArray,
+        of_spins: FloatArray,
+        *,
+        after: NDArray[np.int64] | None = None,
         n_jobs: int | None = None,
-    ) -> tuple[NDArray[np.int64], FloatArray]:  # fmt: skip
+    ) -> tuple[NDArray[np.int64], FloatArray]:
         """(n, 2): rows r and spins j, sorted, with |x| (of_rows[:, r] . of_spins[:, j]) > level;
         and x = sum_m rows[r, m] s_jm.
 

@@ -19,27 +19,25 @@ def intervals_of_found(
     margins: (n_edges,), by how many standard errors less they would not have been found
 
     Say x, a coupling over its error, is normal about mu and seen only above a cut. The interval has
-    those mu for which x lies in the shortest region with 95 percent of the chance of all that is
-    seen (as Zhong and Prentice, 2008, but with a cut on one side). Far above the cut this is x +-
-    1.96; near it x may be luck, and the interval reaches down, at most to 0, where we end it: the
-    sign is for the test to say.
+    those mu for which x lies in the shortest region with 95 percent of the probability of all that
+    is seen (as Zhong and Prentice, 2008, but with a cut on one side). Far above the cut this is
+    x +- 1.96; near it x may be luck, and the interval reaches down, at most to 0, where we end it:
+    the sign is for the test to say.
     """
     sizes = np.abs(couplings) / errors
     cuts = sizes - np.maximum(margins, 0.0)
 
     def beyond(mu: FloatArray) -> FloatArray:
-        """Logarithm of the chance to each side of the shortest region, where that does not reach
-        down to the cut.
-        """
-        return np.asarray(np.log1p(-_CONFIDENCE * np.exp(log_ndtr(mu - cuts))) - np.log(2))
+        """Logarithm of the probability to each side of the shortest region, above the cut."""
+        seen = np.exp(log_ndtr(mu - cuts))
+        return np.asarray(np.log1p(-_CONFIDENCE * seen) - np.log(2))
 
     def lower_end(mu: FloatArray) -> FloatArray:
         return np.asarray(mu + ndtri_exp(beyond(mu)))
 
     def upper_end(mu: FloatArray) -> FloatArray:
-        return np.asarray(
-            mu - ndtri_exp(np.minimum(beyond(mu), np.log(1 - _CONFIDENCE) + log_ndtr(mu - cuts)))
-        )
+        all_above = np.log(1 - _CONFIDENCE) + log_ndtr(mu - cuts)
+        return np.asarray(mu - ndtri_exp(np.minimum(beyond(mu), all_above)))
 
     least = _rising_to(sizes, upper_end, np.zeros_like(sizes), sizes)
     most = _rising_to(sizes, lower_end, sizes, sizes + ndtri((1 + _CONFIDENCE) / 2))
@@ -59,5 +57,6 @@ def _rising_to(
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         below = function(middle) < values
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
+        low = np.where(below, middle, low)
+        high = np.where(below, high, middle)
     return low

@@ -20,7 +20,7 @@ from isingkit.exceptions import (
     UnobservedPairWarning,
     warn,
 )
-from isingkit.gram import Gram
+from isingkit.gram import Gram, Joint
 
 _SWEEPS = 300  # over the pairs never seen together
 
@@ -111,44 +111,40 @@ def normal_equations(stat: Gram, fit_fields: bool) -> NormalEquations:
     scaled to all rows.
     """
     n_spins = stat.n_spins
-    matrix: FloatArray = np.empty((n_spins, n_spins))
-    spin_counts = stat.n_samples if stat.joint is None else np.diagonal(stat.joint.counts)
-    if not np.all(spin_counts > 0):
-        raise NoValuesError(
-            columns=[
-                stat.names[j] for j in np.flatnonzero(np.broadcast_to(spin_counts, n_spins) == 0)
-            ]
-        )
-    means = stat.spin_sums / spin_counts if fit_fields else np.zeros(n_spins)
-    unobserved = np.empty((0, 2), dtype=np.intp)
+    counts = np.broadcast_to(stat.n_samples, n_spins)
+    if stat.joint is not None:
+        counts = np.diagonal(stat.joint.counts)
+    if not np.all(counts > 0):
+        raise NoValuesError(columns=[stat.names[j] for j in np.flatnonzero(counts == 0)])
+    means = stat.spin_sums / counts if fit_fields else np.zeros(n_spins)
+    unobserved = np.empty((0, 2), dtype=np.int64)
     if stat.joint is None:
-        parallel_map(
-            kernels.centred,
-            n_spins,
-            stat.sums,
-            means * stat.n_samples,
-            float(stat.n_samples),
-            matrix,
-            chunk=256,
-        )
+        matrix: FloatArray = np.empty((n_spins, n_spins))
+        fixed = (stat.sums, means * stat.n_samples, float(stat.n_samples), matrix)
+        parallel_map(kernels.centred, n_spins, *fixed, chunk=256)
     else:
-        never = stat.joint.counts == 0
-        counts = np.where(never, 1, stat.joint.counts)
-        matrix = stat.sums / counts
-        if fit_fields:
-            matrix -= (stat.joint.spin_sums / counts) * (stat.joint.spin_sums / counts).T
-        matrix *= stat.n_samples
-        unobserved = np.argwhere(np.triu(never, k=1))
-        if len(unobserved):
-            warn(
-                UnobservedPairWarning(pairs=[(stat.names[i], stat.names[j]) for i, j in unobserved])
-            )
-            _bridge(matrix, never)
-        matrix = _reconciled(matrix)
-    changes = np.abs(stat.spin_sums) < spin_counts * (1 - 1e-12)
+        matrix, unobserved = _pairwise(stat, stat.joint, fit_fields)
+    changes = np.abs(stat.spin_sums) < counts * (1 - 1e-12)
     return NormalEquations(
         matrix, means, changes, unobserved, stat.n_samples, stat.n_rows, stat.names
     )
+
+
+def _pairwise(stat: Gram, joint: Joint, fit_fields: bool) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Covariances over the rows where both are present, and the pairs that never are."""
+    never = joint.counts == 0
+    counts = np.where(never, 1, joint.counts)
+    matrix = stat.sums / counts
+    if fit_fields:
+        means = joint.spin_sums / counts
+        matrix -= means * means.T
+    matrix *= stat.n_samples
+    unobserved = np.argwhere(np.triu(never, k=1))
+    if len(unobserved):
+        pairs = [(stat.names[i], stat.names[j]) for i, j in unobserved]
+        warn(UnobservedPairWarning(pairs=pairs))
+        _bridge(matrix, never)
+    return _reconciled(matrix), unobserved
 
 
 def _bridge(matrix: FloatArray, never: NDArray[np.bool_]) -> None:

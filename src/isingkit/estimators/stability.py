@@ -34,9 +34,14 @@ class Stability:
 
 
 def stability_of(
-    packed: PackedSpins, weights: FloatArray | None, find: Find, n_resamples: int, rng: np.random.Generator, n_jobs: int | None,
+    packed: PackedSpins,
+    weights: FloatArray | None,
+    find: Find,
+    n_resamples: int,
+    rng: np.random.Generator,
+    n_jobs: int | None,
     progress: bool,
-) -> Stability:  # fmt: skip
+) -> Stability:
     """`find` on all rows and on halves; the same for any number of threads, and on a cluster."""
     seeds, run = rng.spawn(n_resamples), current_executor()
     with warnings.catch_warnings():

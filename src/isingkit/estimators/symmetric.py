@@ -14,6 +14,16 @@ TIE = 1e-10
 RULES = {"average": kernels.AVERAGE, "and": kernels.AND, "or": kernels.OR}
 
 
+def just_above(threshold: float, estimates: Any) -> float:
+    """What an estimate must exceed; above a threshold of 0, relative to the largest of them."""
+    if threshold > 0:
+        return threshold + TIE
+    largest = abs(estimates).max() if scipy.sparse.issparse(estimates) else 0.0
+    if not scipy.sparse.issparse(estimates) and estimates.size:
+        largest = max(float(estimates.max()), -float(estimates.min()))
+    return TIE * min(1.0, float(largest))
+
+
 def symmetric_couplings(estimates: Any, threshold: float, rule: str) -> scipy.sparse.csr_array:
     """Couplings (J_ij + J_ji) / 2 of the pairs that count as edges.
 
@@ -21,7 +31,7 @@ def symmetric_couplings(estimates: Any, threshold: float, rule: str) -> scipy.sp
     one of them. Equal is not above: by TIE, so that the last digits of an estimate, which depend on
     the processor, do not decide.
     """
-    threshold += TIE
+    threshold = just_above(threshold, estimates)
     if scipy.sparse.issparse(estimates):
         return _sparse_couplings(estimates, threshold, rule)
     n_spins = len(estimates)

@@ -234,9 +234,14 @@ def passing(pairs: NDArray[np.int64], values: FloatArray, prune: float) -> Kept:
 
 
 def screened(
-    screen: BandedScreen, packed: PackedSpins, *, checkpoint: Path | None = None, n_jobs: int | None = None, progress: bool = False,
+    screen: BandedScreen,
+    packed: PackedSpins,
+    *,
+    checkpoint: Path | None = None,
+    n_jobs: int | None = None,
+    progress: bool = False,
     run: Run | None = None,
-) -> Kept:  # fmt: skip
+) -> Kept:
     """All pairs that pass. With a checkpoint, finished bands are recorded there, and those recorded
     earlier are not done again.
 
@@ -247,19 +252,12 @@ def screened(
         bands = _resumed(checkpoint, screen, packed)
     n_kept = sum(len(kept.pairs) for kept in bands.values())
     left = [number for number in range(n_bands(screen.bits)) if number not in bands]
-    done = (
-        enumerate(screen.band(number, n_jobs) for number in left)
-        if run is None
-        else run(_one_band, screen, left)
-    )
-    work = [
-        packed.n_spins - number * sizes.BAND for number in range(n_bands(screen.bits))
-    ]  # a band's work
-    held = packed.words.nbytes + screen.n_bytes
-    label = f"screening pairs, {held / 1e9:.1f} GB and what passes"
-    with tqdm(
-        total=sum(work), desc=label, unit=" spins", unit_scale=True, disable=not progress, delay=1
-    ) as bar:
+    if run is None:
+        done = enumerate(screen.band(number, n_jobs) for number in left)
+    else:
+        done = run(_one_band, screen, left)  # type: ignore[assignment]
+    work = [packed.n_spins - number * sizes.BAND for number in range(n_bands(screen.bits))]
+    with _bar(screen, packed, sum(work), progress) as bar:
         bar.initial = bar.n = sum(work[number] for number in bands)
         for place, kept in done:
             number = left[place]
@@ -268,16 +266,17 @@ def screened(
             screen.bits.require_memory(_JOINING * n_kept)
             bar.update(work[number])
             if checkpoint is not None:
-                with (
-                    replacing(_record(checkpoint, number)) as temporary,
-                    open(temporary, "wb") as file,
-                ):
-                    np.savez(file, pairs=kept.pairs, values=kept.values)
+                _write_record(checkpoint, number, kept)
     ordered = [bands[number] for number in range(n_bands(screen.bits))]
-    return Kept(
-        np.concatenate([kept.pairs for kept in ordered]),
-        np.concatenate([kept.values for kept in ordered]),
-    )
+    pairs = np.concatenate([kept.pairs for kept in ordered])
+    return Kept(pairs, np.concatenate([kept.values for kept in ordered]))
+
+
+def _bar(screen: BandedScreen, packed: PackedSpins, total: int, progress: bool) -> Any:
+    held = packed.words.nbytes + screen.n_bytes
+    label = f"screening pairs, {held / 1e9:.1f} GB and what passes"
+    hidden = not progress
+    return tqdm(total=total, desc=label, unit=" spins", unit_scale=True, disable=hidden, delay=1)
 
 
 def _one_band(screen: BandedScreen, number: int) -> Kept:
@@ -291,6 +290,11 @@ def _one_band(screen: BandedScreen, number: int) -> Kept:
 
 def _record(checkpoint: Path, number: int) -> Path:
     return checkpoint / f"band-{number:05d}.npz"
+
+
+def _write_record(checkpoint: Path, number: int, kept: Kept) -> None:
+    with replacing(_record(checkpoint, number)) as temporary, open(temporary, "wb") as file:
+        np.savez(file, pairs=kept.pairs, values=kept.values)
 
 
 def _resumed(checkpoint: Path, screen: BandedScreen, packed: PackedSpins) -> dict[int, Kept]:

@@ -18,7 +18,7 @@ from isingkit.estimators.executor import current_executor
 from isingkit.estimators.moments import SecondMoments, best_resolvent, noise_at
 from isingkit.estimators.normal import NormalEquations, correlations, refuse_duplicates
 from isingkit.estimators.ridge import ridge_estimates
-from isingkit.estimators.symmetric import TIE
+from isingkit.estimators.symmetric import TIE, just_above
 from isingkit.estimators.tiles import (
     CorrelationScreen,
     DualScreen,
@@ -292,7 +292,7 @@ def restricted_estimates(
     n_spins = normal.n_spins
     estimates = np.zeros((n_spins, n_spins))
     sizes = np.zeros(n_spins, dtype=np.int64)
-    fixed = (normal.matrix, candidates, prune + TIE, most, sizes, estimates)
+    fixed = (normal.matrix, candidates, just_above(prune, candidates), most, sizes, estimates)
     failed = parallel_map(kernels.restricted_regressions, n_spins, *fixed, chunk=16)
     for spin in failed:
         if spin >= 0:
