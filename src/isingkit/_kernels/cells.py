@@ -6,6 +6,7 @@ by the cell. A sample tuple is (spins, weights), a graph tuple (indptr, indices)
 
 from numba import njit
 
+from isingkit._kernels.flags import KERNEL, PART
 from isingkit._kernels.sources import spin_row
 from isingkit._kernels.workspace import fill, matrix, numbers, whole_numbers
 
@@ -14,7 +15,7 @@ _PATTERNS_PER_SAMPLE = 4
 _MOST_REGRESSORS = 40
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def regressors_of(i, without, also, graph):
     """Neighbours of spin i but one, and another spin; -1 for none of these."""
     indptr, indices = graph
@@ -30,7 +31,7 @@ def regressors_of(i, without, also, graph):
     return chosen[:size]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def are_shared(n_regressors, n_samples):
     """Whether patterns are few enough for samples to share cells."""
     if n_regressors >= _MOST_REGRESSORS:
@@ -38,7 +39,7 @@ def are_shared(n_regressors, n_samples):
     return 1 << n_regressors <= _PATTERNS_PER_SAMPLE * n_samples
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def _number_patterns(cell, n_patterns):
     """The patterns that occur, in the order of samples; cell: from pattern to its number."""
     place, patterns = whole_numbers(n_patterns), whole_numbers(min(n_patterns, len(cell)))
@@ -53,7 +54,7 @@ def _number_patterns(cell, n_patterns):
     return patterns[:n_cells]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def _shared_cells(regressors, samples, seen, cell):
     """Design of cells that samples share."""
     spins, weights = samples
@@ -73,7 +74,7 @@ def _shared_cells(regressors, samples, seen, cell):
     return design
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def _own_cells(regressors, samples, seen, cell):
     """Design of samples, each a cell of its own."""
     spins, weights = samples
@@ -88,7 +89,7 @@ def _own_cells(regressors, samples, seen, cell):
     return design
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def into_cells(i, regressors, samples, own, seen, cell):
     """A regression of spin i in cells: sums of w, of w s, both (n_cells,), and the design.
 

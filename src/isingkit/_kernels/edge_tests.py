@@ -15,6 +15,7 @@ from isingkit._kernels.cells import into_cells, regressors_of
 from isingkit._kernels.elementary import exp, log
 from isingkit._kernels.estimators import substitute
 from isingkit._kernels.fitted_graph import coefficients_of
+from isingkit._kernels.flags import KERNEL, PART, VECTOR_PART
 from isingkit._kernels.logistic import logistic, predict, project
 from isingkit._kernels.sources import spin_row
 from isingkit._kernels.workspace import fill, matrix, numbers, whole_numbers
@@ -24,7 +25,7 @@ _ATOM = 0.4  # what v is at least, where all of a tail is one outcome
 SMALL = 2.0  # a score so many standard errors away or less needs no better tail
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@njit(**VECTOR_PART)
 def _tilted(terms, weights, t):
     """First two derivatives at t of the cumulant function of the sum of w g."""
     first, second, influence, other = terms
@@ -51,7 +52,7 @@ def _tilted(terms, weights, t):
     return slope, curvature
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@njit(**VECTOR_PART)
 def _cumulant(terms, weights, t):
     """The cumulant function itself."""
     first, second, influence, other = terms
@@ -68,7 +69,7 @@ def _cumulant(terms, weights, t):
     return result
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def _largest(values):
     largest = 0.0
     for k in range(len(values)):
@@ -76,7 +77,7 @@ def _largest(values):
     return largest
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def tail(terms, weights, score, variance):
     """Signed z-score of a score, the sum of w g.
 
@@ -116,7 +117,7 @@ def tail(terms, weights, score, variance):
     return sign * (r + log_of(v / r) / r)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@njit(**VECTOR_PART)
 def _score(r, q, terms, weights):
     """The sum of w g with r = s - m and q = s' - n, and its variance."""
     first, second, influence, other = terms
@@ -129,7 +130,7 @@ def _score(r, q, terms, weights):
     return score, variance
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def _regression(i, without, rival, problem, means, residual, seen, cell):
     """The regression of spin i on its neighbours but one, and on a rival of that (or none: -1).
 
@@ -160,7 +161,7 @@ def _regression(i, without, rival, problem, means, residual, seen, cell):
     return design, factor, variance, information
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def abs_correlation(start, stop, pairs, samples, found):
     """found[p] = |correlation| of the spins of pairs[p], 0 where one never changes."""
     spins, weights = samples
@@ -181,7 +182,7 @@ def abs_correlation(start, stop, pairs, samples, found):
             found[p] = abs(product / total - mean * other) / sqrt(variances)
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def _orthogonalise(wanted, both, seen, cell, design, factor, variance, influence):
     """influence: (n_samples,), overwritten with `wanted` less its projection on the regressors.
 
@@ -202,7 +203,7 @@ def _orthogonalise(wanted, both, seen, cell, design, factor, variance, influence
         influence[k] -= made[cell[k]]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def score_test_couplings(start, stop, pairs, rivals, problem, z_scores, residuals, information):
     """z_scores[p] = z-score of the coupling of pairs[p] in the graph without it.
 

@@ -5,6 +5,7 @@ from math import inf, log1p
 from numba import njit
 
 from isingkit._kernels.estimators import factorize, substitute
+from isingkit._kernels.flags import KERNEL, PART
 from isingkit._kernels.logistic import inverse_of_factor
 from isingkit._kernels.sources import covariance
 from isingkit._kernels.workspace import matrix, numbers
@@ -14,7 +15,7 @@ _SAME = 1e-6  # relative difference of costs that rounding may make
 _TRIFLE = 1e-9  # on the diagonal, relatively, for candidates that are the same
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def _least_squares(i, source, chosen):
     """Of spin i on the chosen: the inverse of their covariances, coefficients, and RSS."""
     size = len(chosen)
@@ -36,7 +37,7 @@ def _least_squares(i, source, chosen):
     return inverse, x, max(left, 1e-9 * whole)
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def _weakest(inverse, x, order):
     """The candidate still there that costs least, and its cost x_j^2 / B_jj.
 
@@ -50,7 +51,7 @@ def _weakest(inverse, x, order):
     return weakest, least
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def _drop(inverse, x, which):
     """Coefficients and inverse covariances without one candidate, in place."""
     pivot, own = inverse[which, which], x[which]
@@ -64,7 +65,7 @@ def _drop(inverse, x, which):
             inverse[a, b] -= factor * row[b]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def eliminate(start, stop, source, graph, n_samples, cost, order):
     """Drop the weakest candidate of spin i in least squares, again and again, while that costs
     less than `cost`.

@@ -3,12 +3,13 @@
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.flags import KERNEL, PART
 from isingkit._kernels.sources import covariance
 
 TILE = 64
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def centred(start, stop, sums, spin_sums, n_samples, out):
     """out = S'S - s s' / M, the sums of products of centred spins, for rows start to stop. Zero
     means give S'S itself.
@@ -22,7 +23,7 @@ def centred(start, stop, sums, spin_sums, n_samples, out):
             out[i, j] = sums[i, j] - factor * spin_sums[j]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def regressions(start, stop, inverse, diagonal, keep):
     """inverse[i, j] -> -P_ij / P_ii in place, 0 on the diagonal, where P stands in the lower
     triangle, for tiles start to stop.
@@ -43,7 +44,7 @@ def regressions(start, stop, inverse, diagonal, keep):
             inverse[i, i] = 0.0
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def mirrored(start, stop, matrix, factor, squares):
     """matrix -> factor times the symmetric matrix whose lower triangle it holds, in place, for
     tiles start to stop of columns.
@@ -66,7 +67,7 @@ def mirrored(start, stop, matrix, factor, squares):
                         sums[j] += value * value
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def scaled_both_ways(start, stop, matrix, own, others):
     """matrix[i, j] -> -matrix[i, j] (own_i others_j + own_j others_i) / 2 in place, 0 on the
     diagonal, for rows start to stop.
@@ -80,7 +81,7 @@ def scaled_both_ways(start, stop, matrix, own, others):
 AVERAGE, AND, OR = 0, 1, 2
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def _is_edge(forth, back, threshold, rule):
     if rule == AVERAGE:
         return abs(forth + back) > 2 * threshold
@@ -89,7 +90,7 @@ def _is_edge(forth, back, threshold, rule):
     return abs(forth) > threshold or abs(back) > threshold
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def edges(start, stop, estimates, threshold, rule):
     """Rows, columns and couplings of the edges that two directed estimates agree on, for tiles
     start to stop, row < column.
@@ -115,7 +116,7 @@ def edges(start, stop, estimates, threshold, rule):
     return rows, columns, couplings
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def factorize(factor, size):
     """Cholesky factor of G, in place: at least (size, size), G in the lower triangle on entry, L on
     exit, L L' = G.
@@ -140,7 +141,7 @@ def factorize(factor, size):
     return True
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def substitute(factor, x, size):
     """Solve L L' x = b in place: x is b on entry."""
     for a in range(size):
@@ -155,7 +156,7 @@ def substitute(factor, x, size):
         x[a] = dot / factor[a, a]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def solve(factor, x, size):
     """Solve G x = b by Cholesky factors, in place: x is b on entry, `factor` as in `factorize`.
     False if as good as singular.
@@ -166,7 +167,7 @@ def solve(factor, x, size):
     return True
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def restricted_regressions(start, stop, normal, candidates, prune, most, sizes, estimates):
     """Least squares of spin i on the spins j with |candidates[i, j]| > prune, for spins start to
     stop.
@@ -204,7 +205,7 @@ def restricted_regressions(start, stop, normal, candidates, prune, most, sizes, 
     return -1
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def regressions_on_candidates(start, stop, source, indptr, indices, most, trifle, estimates):
     """Least squares of spin i on its candidates, for spins start to stop.
 
@@ -235,7 +236,7 @@ def regressions_on_candidates(start, stop, source, indptr, indices, most, trifle
     return -1
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def noises_on_candidates(start, stop, source, indptr, indices, estimates, n_samples, noises):
     """Standard deviations of the estimates of `regressions_on_candidates`, for spins start to stop.
 
@@ -265,7 +266,7 @@ def noises_on_candidates(start, stop, source, indptr, indices, estimates, n_samp
             )
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def covariances_of(start, stop, source, pairs, out):
     """out[p] = covariance of pairs[p], for pairs start to stop."""
     for p in range(start, stop):

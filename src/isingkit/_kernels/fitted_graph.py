@@ -9,6 +9,7 @@ from math import sqrt, tanh
 from numba import njit
 
 from isingkit._kernels.cells import into_cells, regressors_of
+from isingkit._kernels.flags import KERNEL, PART
 from isingkit._kernels.logistic import (
     SHORT,
     inverse_of_factor,
@@ -26,7 +27,7 @@ _FIRTH_RIDGE = 1e-3  # on couplings that Firth's term keeps finite by itself
 _MOST_GROWN, _LARGEST_VARIANCE = 1.1, 0.25
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def coefficients_of(i, regressors, graph, coefficients, x):
     """x: overwritten with the field of spin i and its couplings to regressors, 0 for others."""
     indptr, indices = graph
@@ -40,7 +41,7 @@ def coefficients_of(i, regressors, graph, coefficients, x):
             place += 1
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def _is_sound(before, after, inverse, last_step):
     """Whether Firth's fit is. Where spins are separated it may have several optima, some absurd."""
     if last_step >= SHORT or len(after) == 1:
@@ -54,7 +55,7 @@ def _is_sound(before, after, inverse, last_step):
     return largest <= _MOST_GROWN * was
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def refit(start, stop, chosen, samples, graph, ridges, firth, coefficients, inverses, sums):
     """Logistic regressions of spins chosen[start:stop] on their neighbours.
 
@@ -97,7 +98,7 @@ def refit(start, stop, chosen, samples, graph, ridges, firth, coefficients, inve
                 values[places[i] + a * size + b] = inverse[a, b]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def residuals_of(start, stop, chosen, samples, graph, coefficients, residuals):
     """residuals[number] = w (s - m) of spin chosen[number], 0 in rows that lack something."""
     n_samples = len(samples[1])
@@ -105,17 +106,17 @@ def residuals_of(start, stop, chosen, samples, graph, coefficients, residuals):
     for number in range(start, stop):
         i = chosen[number]
         regressors = regressors_of(i, -1, -1, graph)
-        totals, sums, design = into_cells(i, regressors, samples, own, seen, cell)
+        _, means, design = into_cells(i, regressors, samples, own, seen, cell)
         x = numbers(len(design))
         coefficients_of(i, regressors, graph, coefficients, x)
-        predict(x, design, sums)
-        for c in range(len(sums)):
-            sums[c] = tanh(sums[c])
+        predict(x, design, means)
+        for c in range(len(means)):
+            means[c] = tanh(means[c])
         for k in range(n_samples):
-            residuals[number, k] = seen[k] * (own[k] - sums[cell[k]])
+            residuals[number, k] = seen[k] * (own[k] - means[cell[k]])
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def fields_given(start, stop, samples, graph, couplings, ridge, fields):
     """Fields of spins start to stop where couplings are given.
 
@@ -146,7 +147,7 @@ def fields_given(start, stop, samples, graph, couplings, ridge, fields):
                 break
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def _add_influence(i, which, samples, graph, coefficients, row, work, influence):
     """Adds half of the influence of each sample on coupling `which` of spin i.
 
@@ -166,7 +167,7 @@ def _add_influence(i, which, samples, graph, coefficients, row, work, influence)
             influence[k] += 0.5 * influence_of_cell[cell[k]] * (own[k] - means[cell[k]])
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def edge_errors(start, stop, pairs, sides, samples, graph, coefficients, inverses, errors):
     """errors[e] = standard error of the mean of both directed couplings of pairs start to stop.
 

@@ -10,6 +10,7 @@ from numba import njit
 
 from isingkit._kernels.elementary import tanh
 from isingkit._kernels.estimators import factorize, substitute
+from isingkit._kernels.flags import PART, VECTOR_PART
 from isingkit._kernels.workspace import fill, matrix, numbers
 
 _STEPS = 30
@@ -18,7 +19,7 @@ SHORT = 1e-4  # step of Newton's method after which the next would be about its 
 _LEAST = 1e-9
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@njit(**VECTOR_PART)
 def predict(x, design, field):
     """field: (n_cells,), overwritten with design' x."""
     fill(field, 0.0)
@@ -27,7 +28,7 @@ def predict(x, design, field):
             field[k] += x[a] * design[a, k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@njit(**VECTOR_PART)
 def responses(totals, sums, field, residual, curvature):
     """residual, curvature: overwritten with sums - w tanh f and w (1 - tanh^2 f)."""
     for k in range(len(field)):
@@ -36,7 +37,7 @@ def responses(totals, sums, field, residual, curvature):
         curvature[k] = totals[k] * (1 - mean * mean)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@njit(**VECTOR_PART)
 def project(design, values, out):
     """out: (n,), overwritten with the design times values, (n_cells,)."""
     for a in range(len(out)):
@@ -46,7 +47,7 @@ def project(design, values, out):
         out[a] = total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@njit(**VECTOR_PART)
 def _hessian(design, curvature, weighted, hessian):
     """hessian: the lower triangle overwritten with that of sum_k curvature_k d_k d_k'.
 
@@ -62,7 +63,7 @@ def _hessian(design, curvature, weighted, hessian):
             hessian[a, b] = total
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def _whiten(design, factor, whitened, leverage):
     """whitened, leverage: overwritten with L^-1 d and |L^-1 d|^2 of each column d of the design.
 
@@ -80,7 +81,7 @@ def _whiten(design, factor, whitened, leverage):
             leverage[k] += whitened[a, k] * whitened[a, k]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def logistic(regression, ridges, firth, x, state):
     """Fit P(s) ~ exp(s (design' x)) in place, by Newton steps.
 
@@ -125,7 +126,7 @@ def logistic(regression, ridges, firth, x, state):
     return factor, longest
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def inverse_of_factor(factor, inverse):
     """inverse: (n, n), overwritten with that of L L'."""
     size = len(factor)

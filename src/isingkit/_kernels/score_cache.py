@@ -6,15 +6,16 @@ import numpy as np
 from numba import njit
 
 from isingkit._kernels.estimators import factorize
+from isingkit._kernels.flags import KERNEL, PART
 from isingkit._kernels.sources import covariance
 from isingkit._kernels.workspace import matrix, numbers
 
 _TRIFLE = 1e-6  # on the diagonal of correlations, for neighbours that are the same
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def _among_neighbours(i, source, graph):
-    """Correlations of the neighbours of spin i with each other, and the roots of their variances."""
+    """Correlations of the neighbours of spin i among each other, and roots of their variances."""
     indptr, indices = graph
     chosen = indices[indptr[i] : indptr[i + 1]]
     size = len(chosen)
@@ -30,7 +31,7 @@ def _among_neighbours(i, source, graph):
     return near, scales
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def least_eigenvalues(start, stop, source, chosen, graph, least):
     """least[number] = least eigenvalue of the correlations of the neighbours of chosen[number].
 
@@ -44,7 +45,7 @@ def least_eigenvalues(start, stop, source, chosen, graph, least):
             least[number] = np.linalg.eigvalsh(_among_neighbours(i, source, graph)[0])[0]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def unexplained_of_pairs(start, stop, source, pairs, graph, left):
     """left[p] = share of the variance of spin j that the neighbours of spin i do not explain.
 
@@ -72,7 +73,7 @@ def unexplained_of_pairs(start, stop, source, pairs, graph, left):
             left[p] -= part[a] * part[a]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def unexplained(chosen, correlations, graph, left):
     """left[a, j] = share of the variance of spin j that the neighbours of chosen[a] leave.
 
