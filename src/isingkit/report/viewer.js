@@ -178,16 +178,16 @@
 
   // Finding a spin by its name.
   function found() {
-    const words = at("search").value.trim().toLowerCase();
-    const matches = words ? rank.filter((k) => spins[k].name.toLowerCase().includes(words)) : [];
-    const same = matches.filter((k) => spins[k].name.toLowerCase() === words);
-    return { words, matches, best: same[0] ?? matches[0] ?? null, exact: same.length === 1 };
+    const query = at("search").value.trim().toLowerCase();
+    const matches = query ? rank.filter((k) => spins[k].name.toLowerCase().includes(query)) : [];
+    const same = matches.filter((k) => spins[k].name.toLowerCase() === query);
+    return { query, matches, best: same[0] ?? matches[0] ?? null, exact: same.length === 1 };
   }
   at("search").addEventListener("input", () => {
-    const { words, matches, best, exact } = found();
+    const { query, matches, best, exact } = found();
     dots.forEach((dot) => dot.classList.remove("match"));
     for (const k of matches) dots[k].classList.add("match");
-    at("matches").textContent = words ? `${matches.length} name${matches.length === 1 ? " matches" : "s match"}.` : "";
+    at("matches").textContent = query ? `${matches.length} name${matches.length === 1 ? " matches" : "s match"}.` : "";
     if (exact || matches.length === 1) choose(best);
   });
   at("search").addEventListener("keydown", (event) => {
@@ -198,9 +198,11 @@
   });
 
   // The table of edges.
-  const values = {
-    a: (edge) => spins[edge.source].name, b: (edge) => spins[edge.target].name, coupling: (edge) => edge.coupling,
-    interval: (edge) => edge.high - edge.low, z: (edge) => Math.abs(edge.z), q_value: (edge) => edge.q_value,
+  const sortKeys = { // what the heads of columns name in data-sort
+    name: (edge, [end]) => spins[edge[end]].name,
+    value: (edge, [column]) => edge[column],
+    magnitude: (edge, [column]) => Math.abs(edge[column]),
+    width: (edge, [low, high]) => edge[high] - edge[low],
   };
   const compare = (x, y) => (typeof x === "string" ? x.localeCompare(y, undefined, { numeric: true }) : (x ?? Infinity) - (y ?? Infinity));
   for (const head of table ? table.tHead.rows[0].cells : []) {
@@ -210,19 +212,21 @@
       const down = head.getAttribute("aria-sort") === "ascending";
       for (const one of table.tHead.rows[0].cells) one.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
-      const value = values[head.dataset.column];
+      const columns = head.dataset.of.split(" ");
+      const value = (edge) => sortKeys[head.dataset.sort](edge, columns);
       const order = edges.map((_, k) => k).sort((i, j) => (down ? -1 : 1) * compare(value(edges[i]), value(edges[j])) || i - j);
       table.tBodies[0].append(...order.map((k) => rows[k]));
     });
   }
-  const columns = ["source", "target", "coupling", "std_error", "z", "p_value", "q_value"];
+  const columns = at("download").dataset.columns.split(" ");
   const cell = (value) => {
     const text = value === null ? "" : String(value);
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   at("download").addEventListener("click", () => {
     const shown = edges.filter((_, k) => visible[k]);
-    const body = shown.map((edge) => [spins[edge.source].name, spins[edge.target].name, ...columns.slice(2).map((name) => edge[name])]);
+    const ends = (edge) => ({ source: spins[edge.source].name, target: spins[edge.target].name });
+    const body = shown.map((edge) => { const row = { ...edge, ...ends(edge) }; return columns.map((name) => row[name]); });
     const text = [columns, ...body].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
     const link = element("a", "", { download: "edges.csv", href: URL.createObjectURL(new Blob([text], { type: "text/csv" })) });
     link.click();
