@@ -58,8 +58,9 @@ def plot_precision_recall(estimates: Any, truth: IsingModel, ax: "Axes | None" =
     axes.step(curve.thresholds, curve.recall, where="post", color=NEGATIVE, ls="--", label="recall")
     perfect = np.flatnonzero((curve.precision == 1) & (curve.recall == 1))
     if len(perfect) and perfect[-1] + 1 < len(curve.thresholds):
-        ends = curve.thresholds[perfect[0]], curve.thresholds[perfect[-1] + 1]
-        axes.axvspan(*ends, color="0.85", label=f"both perfect: {ends[0]:.3g} to {ends[1]:.3g}")
+        low = curve.thresholds[perfect[0]]
+        high = curve.thresholds[perfect[-1] + 1]
+        axes.axvspan(low, high, color="0.85", label=f"both perfect: {low:.3g} to {high:.3g}")
     axes.set(xlabel="threshold", ylabel="share of directed couplings", ylim=(-0.02, 1.04))
     axes.legend(frameon=False)
     return axes
@@ -150,28 +151,16 @@ DRAWN = {
 
 def _scatter(axes: "Axes", data: Any, model: Any, check: FitCheck) -> None:
     if check.problem is not None:
-        axes.text(
-            0.5,
-            0.5,
-            "the model could not be sampled",
-            ha="center",
-            va="center",
-            transform=axes.transAxes,
-        )
+        centred: dict[str, Any] = {"ha": "center", "va": "center", "transform": axes.transAxes}
+        axes.text(0.5, 0.5, "the model could not be sampled", **centred)
         return
-    both = np.isfinite(data) & np.isfinite(model)
+    known = np.isfinite(data) & np.isfinite(model)
+    x = data[known]
+    y = model[known]
     ends = [
-        min(data[both].min(initial=0), model[both].min(initial=0)),
-        max(data[both].max(initial=0), model[both].max(initial=0)),
+        min(x.min(initial=0), y.min(initial=0)),
+        max(x.max(initial=0), y.max(initial=0)),
     ]
     axes.plot(ends, ends, color="0.6", lw=1, zorder=0)
-    axes.plot(
-        data[both],
-        model[both],
-        "o",
-        ms=3 if both.sum() > 200 else 4.5,
-        alpha=0.6,
-        mew=0,
-        color=POSITIVE,
-        rasterized=True,
-    )
+    size = 3 if len(x) > 200 else 4.5
+    axes.plot(x, y, "o", ms=size, alpha=0.6, mew=0, color=POSITIVE, rasterized=True)
