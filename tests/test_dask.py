@@ -285,7 +285,7 @@ def test_a_screen_on_workers_finds_what_one_machine_finds(
     assert there.model_.n_edges > 5000
 
 
-@pytest.mark.filterwarnings("ignore::isingkit.exceptions.DoubtWarning")
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
 def test_structure_without_knobs_is_the_same_with_workers(client, samples):
     """Both of its screens are tasks: of scores, and of correlations."""
     here = ik.AutoIsing().fit(samples)
@@ -654,7 +654,8 @@ def test_a_scheduler_that_does_not_answer_is_told_in_one_sentence(
         assert status == 2
         assert said.out == ""
         assert said.err.startswith(
-            f"isingkit: no Dask scheduler with workers answered at '{address}' within {seconds} seconds"
+            f"isingkit: no Dask scheduler with workers answered at '{address}' "
+            f"within {seconds} seconds"
         )
         assert said.err.count("\n") == 1
     assert not (tmp_path / "fit").exists()

@@ -455,8 +455,12 @@ def test_parts_of_tables_with_gaps_give_what_the_whole_gives(tmp_path, rng, monk
     frame = frame.astype(object).mask(rng.random((400, 3)) < 0.1)
     frame.loc[64:127, "t"] = None
     frame.loc[256:, "n"] = 1
-    table = pyarrow.table({"t": pyarrow.array(frame["t"], from_pandas=True), "b": pyarrow.array(frame["b"], from_pandas=True),
-                           "n": pyarrow.array(frame["n"], pyarrow.int64(), from_pandas=True)})  # fmt: skip
+    columns = {
+        "t": pyarrow.array(frame["t"], from_pandas=True),
+        "b": pyarrow.array(frame["b"], from_pandas=True),
+        "n": pyarrow.array(frame["n"], pyarrow.int64(), from_pandas=True),
+    }
+    table = pyarrow.table(columns)
     parquet.write_table(table, tmp_path / "table.parquet")
     numbers = frame[["b", "n"]].astype(np.float64).to_numpy()
     np.save(tmp_path / "array.npy", numbers)
