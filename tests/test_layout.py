@@ -18,7 +18,7 @@ import isingkit.dask
 SOURCE = Path(ik.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 RANKS = [
-    {"_kernels", "exceptions", "missing", "arrays", "atomic", "memory", "drawing"},
+    {"_kernels", "exceptions", "missing", "formats", "arrays", "atomic", "memory", "drawing"},
     {"spins"},
     {"packing"},
     {"gram", "tables"},

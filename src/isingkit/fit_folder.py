@@ -58,11 +58,6 @@ def fit_of(
 ) -> Fit:
     """The fit of an estimator that has learned from these samples."""
     model = estimator.model_
-    codings = estimator.mapping_ or [(-1, 1)] * model.n_spins  # samples that were drawn as spins
-    mapping = {
-        name: [_plain(value) for value in pair]
-        for name, pair in zip(model.names, codings, strict=True)
-    }
     facts = Facts(
         n_spins=model.n_spins,
         n_samples=float(estimator.n_samples_),
@@ -72,7 +67,7 @@ def fit_of(
         seed=seed,
         version=__version__,
         date=datetime.date.today().isoformat(),
-        mapping=mapping,
+        mapping=_mapping(estimator),
         warnings=list(warnings),
         fingerprint=fingerprint(packed),
     )
@@ -83,6 +78,15 @@ def fit_of(
     tested = getattr(estimator, "edges_", ())
     intervals = getattr(estimator, "intervals_", ())
     return Fit(model, tuple(edge_rows(model, tested, intervals)), facts, diagnostics)
+
+
+def _mapping(estimator: Any) -> dict[str, list[Any]]:
+    """For each column the values that became -1 and +1."""
+    names = estimator.model_.names
+    codings = estimator.mapping_ or [(-1, 1)] * len(names)  # samples that were drawn as spins
+    return {
+        name: [_plain(value) for value in pair] for name, pair in zip(names, codings, strict=True)
+    }
 
 
 def _settings(estimator: Any) -> dict[str, Any]:
@@ -103,13 +107,8 @@ def write_fit(fit: Fit, report: str, folder: Path, *, force: bool = False) -> No
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         fit.model.save(temporary / "model.npz")
-        with (
-            replacing(temporary / "edges.csv") as path,
-            open(path, "w", newline="", encoding="utf-8") as file,
-        ):
-            writer = csv.DictWriter(file, CSV_COLUMNS, extrasaction="ignore")
-            writer.writeheader()
-            writer.writerows(fit.edges)
+        with replacing(temporary / "edges.csv") as path:
+            _write_edges(fit.edges, path)
         with replacing(temporary / "fit.json") as path:
             path.write_text(json.dumps(asdict(fit.facts), indent=1) + "\n", encoding="utf-8")
         with replacing(temporary / "report.html") as path:
@@ -120,6 +119,13 @@ def write_fit(fit: Fit, report: str, folder: Path, *, force: bool = False) -> No
         _take_place(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write_edges(edges: Sequence[dict[str, Any]], path: Path) -> None:
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, CSV_COLUMNS, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(edges)
 
 
 def _take_place(new: Path, folder: Path) -> None:

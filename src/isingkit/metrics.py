@@ -109,13 +109,7 @@ def precision_recall(estimates: Any, truth: IsingModel, thresholds: Any = None) 
         expected = f"an array of shape {shape}, such as estimates_ of a fitted estimator"
         raise SettingError(setting="estimates", value=estimates.shape, expected=expected)
     edges = truth.couplings.astype(bool)
-    if scipy.sparse.issparse(estimates):
-        entries = estimates.tocoo()
-        sizes = np.abs(entries.data[entries.row != entries.col])
-        true_sizes = np.abs(estimates.multiply(edges).data)
-    else:
-        sizes = np.abs(estimates[~np.eye(len(estimates), dtype=bool)])
-        true_sizes = np.abs(estimates[edges.nonzero()])
+    sizes, true_sizes = _sizes(estimates, edges)
     if thresholds is None:
         thresholds = np.unique(np.concatenate([[0.0], sizes]))
     thresholds = np.asarray(thresholds, dtype=np.float64)
@@ -124,6 +118,16 @@ def precision_recall(estimates: Any, truth: IsingModel, thresholds: Any = None) 
     precision = np.where(n_found > 0, n_true / np.maximum(n_found, 1), 1.0)
     recall = n_true / edges.nnz if edges.nnz else np.ones_like(precision)
     return PrecisionRecall(thresholds, precision, recall)
+
+
+def _sizes(estimates: Any, edges: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """|estimates| of all pairs, and of those with an edge; zeros may be left out."""
+    if scipy.sparse.issparse(estimates):
+        entries = estimates.tocoo()
+        off_diagonal = entries.row != entries.col
+        return np.abs(entries.data[off_diagonal]), np.abs(estimates.multiply(edges).data)
+    off_diagonal = ~np.eye(len(estimates), dtype=bool)
+    return np.abs(estimates[off_diagonal]), np.abs(estimates[edges.nonzero()])
 
 
 def _count_above(sizes: NDArray[np.float64], thresholds: NDArray[np.float64]) -> NDArray[np.int64]:

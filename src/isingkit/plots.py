@@ -2,14 +2,15 @@
 back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isingkit.drawing import NEGATIVE, POSITIVE, new_axes, signed_colours
-from isingkit.exceptions import SettingError, require_instance
+from isingkit.exceptions import require_choice, require_instance
 from isingkit.fit_check import FitCheck, fit_check
 from isingkit.metrics import precision_recall
 from isingkit.model import IsingModel
@@ -93,11 +94,10 @@ def plot_fit_check(
     random_state
         Seed or numpy Generator of the model's samples.
     """
-    if show not in DRAWN:
-        raise SettingError(setting="show", value=show, expected="'correlations', 'means' or 'sums'")
+    require_choice("show", show, sorted(FIT_CHARTS))
     check = fit_check(model, X, sample_weight=sample_weight, random_state=random_state)
     axes = new_axes((5, 4.5)) if ax is None else ax
-    DRAWN[show](axes, check)
+    FIT_CHARTS[show].draw(axes, check)
     return axes
 
 
@@ -142,11 +142,26 @@ def draw_sums(axes: "Axes", check: FitCheck) -> None:
     axes.legend(frameon=False)
 
 
-DRAWN = {
-    "means": draw_means,
-    "correlations": draw_correlations,
-    "sums": draw_sums,
-}  # in the order that reports show
+@dataclass(frozen=True, slots=True)
+class FitChart:
+    """A chart of data and model, and what a report says of it."""
+
+    draw: Callable[["Axes", FitCheck], None]
+    caption: str
+    description: str  # for those who do not see it
+
+
+FIT_CHARTS = {  # in the order that reports show
+    "means": FitChart(draw_means, "Means of spins", "Means of spins, data against model."),
+    "correlations": FitChart(
+        draw_correlations, "Correlations of pairs", "Correlations of pairs, data against model."
+    ),
+    "sums": FitChart(
+        draw_sums,
+        "How many spins are +1",
+        "Distribution of the number of spins that are plus one, data and model.",
+    ),
+}
 
 
 def _scatter(axes: "Axes", data: Any, model: Any, check: FitCheck) -> None:

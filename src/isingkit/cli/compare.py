@@ -88,9 +88,6 @@ class CompareOptions:
 def command(**options: Any) -> None:
     """Compare methods on a file of data: time, edges, held-out score, agreement, and precision and
     recall with a truth.
-
-    DATA is a CSV, TSV (also .gz), Parquet, NPY, NPZ or .spins file, one row a sample and one column
-    a spin; - reads CSV from standard input.
     """
     typed = CompareOptions(**options)
     if typed.plot is not None and typed.plot.suffix.lower() not in _PICTURES:

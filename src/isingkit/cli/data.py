@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isingkit.exceptions import MissingValuesError
+from isingkit.formats import NAMES
 from isingkit.missing import EVERY_POLICY, MissingPolicy
 
 if TYPE_CHECKING:
     from isingkit.tables.rows import Reading
 
-data_argument = click.argument(
-    "data", type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
-)
 columns_option = click.option(
     "--columns", help="Columns to use, separated by commas; by default all."
 )
@@ -23,6 +21,16 @@ weights_option = click.option("--weights", help="Column that says how often a ro
 binarize_option = click.option(
     "--binarize", type=float, help="Threshold that turns real-valued columns into spins."
 )
+
+
+def data_argument(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A command with the argument DATA, which its help explains at the end."""
+    command.__doc__ = f"""{command.__doc__}
+
+    DATA is a {NAMES} file, one row a sample and one column a spin; - reads CSV from standard input.
+    """
+    existing = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
+    return click.argument("data", type=existing)(command)
 
 
 def missing_option(

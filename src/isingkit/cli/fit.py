@@ -1,7 +1,6 @@
 """isingkit fit"""
 
 import json
-import re
 import shutil
 import warnings
 from collections import Counter
@@ -33,6 +32,7 @@ from isingkit.cli.method import (
     require_cluster_use,
 )
 from isingkit.cli.usage import usage_error
+from isingkit.formats import bare_name
 
 if TYPE_CHECKING:
     from isingkit.fit_folder import Facts, Fit
@@ -70,9 +70,8 @@ class FitOptions:
 
     @property
     def title(self) -> str:
-        """The name of the file without what says its kind."""
-        kind = r"(\.(csv|tsv|parquet|npy|npz|spins))?(\.gz)?$"
-        return re.sub(kind, "", self.data.name, flags=re.IGNORECASE).lstrip(".-") or "data"
+        """Of the report: the name of the file."""
+        return bare_name(self.data) or "data"
 
     @property
     def folder(self) -> Path:
@@ -144,9 +143,6 @@ class FitOptions:
 def command(**options: Any) -> None:
     """Learn the network behind a file of data, and write it into a folder: report.html, edges.csv,
     model.npz, fit.json.
-
-    DATA is a CSV, TSV (also .gz), Parquet, NPY, NPZ or .spins file, one row a sample and one column
-    a spin; - reads CSV from standard input.
     """
     from isingkit.fit_folder import require_free
 

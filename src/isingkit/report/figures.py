@@ -14,7 +14,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from isingkit.drawing import POSITIVE
-from isingkit.plots import DRAWN, draw_couplings
+from isingkit.fit_check import FitCheck
+from isingkit.plots import FIT_CHARTS, FitChart, draw_couplings
 from isingkit.report.contents import Contents
 
 if TYPE_CHECKING:
@@ -74,12 +75,16 @@ def centrality(contents: Contents) -> str:
     return _svg(draw, (9.0, 1.2 + 0.2 * len(ranked)), len(measures))
 
 
-def data_and_model(contents: Contents) -> dict[str, str]:
+def data_and_model(contents: Contents) -> list[tuple[FitChart, str]]:
     """Means, correlations and sums, in the data and in samples of the model."""
     check = contents.fit_check()
     if check is None or check.problem is not None:
-        return {}
-    return {name: _svg(partial(draw, check=check), (4.2, 3.8)) for name, draw in DRAWN.items()}
+        return []
+    return [(chart, _fit_chart(chart, check)) for chart in FIT_CHARTS.values()]
+
+
+def _fit_chart(chart: FitChart, check: FitCheck) -> str:
+    return _svg(lambda axes: chart.draw(axes, check), (4.2, 3.8))
 
 
 def _short(name: str) -> str:

@@ -69,11 +69,11 @@ def _resource(name: str) -> str:
 def _charts(contents: Contents) -> dict[str, Any]:
     """Figures, and a sentence on data and model, where both are known."""
     check = contents.fit_check()
-    checks = {name: Markup(svg) for name, svg in figures.data_and_model(contents).items()}
+    fit_charts = [(chart, Markup(svg)) for chart, svg in figures.data_and_model(contents)]
     return {
         "heat_map": Markup(figures.heat_map(contents)),
         "centrality": Markup(figures.centrality(contents)),
-        "checks": checks,
+        "fit_charts": fit_charts,
         "check_summary": None if check is None else check.words(),
     }
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from isingkit.exceptions import TableFileError
+from isingkit.formats import LISTED, STANDARD_INPUT, format_of
 from isingkit.packing import PackedSpins, apply_missing_policy
 from isingkit.spins import missing_policy, require_binarize
 from isingkit.tables.parts import read_array, read_parquet
@@ -59,21 +60,10 @@ def read_spins(
         missing=policy,
         progress=progress,
     )
-    read = READERS.get(_kind(options.path))
+    read = READERS.get(format_of(options.path))
     if read is None:
-        problem = "its name ends in none of .csv, .tsv (also .gz), .parquet, .npy, .npz and .spins"
-        raise TableFileError(path=options.path, problem=problem)
+        raise TableFileError(path=options.path, problem=f"its name ends in none of {LISTED}")
     return read(options)
-
-
-def _kind(path: Path) -> str:
-    """What the name says of the format: its suffix, without that of compression; "-" is text."""
-    if str(path) == "-":
-        return "-"
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if len(suffixes) > 1 and suffixes[-1] == ".gz":
-        suffixes.pop()
-    return suffixes[-1] if suffixes else ""
 
 
 def listed(names: str | None) -> list[str]:
@@ -92,7 +82,7 @@ def _read_packed(options: ReadOptions) -> Reading:
 
 
 READERS: dict[str, Callable[[ReadOptions], Reading]] = {
-    "-": partial(read_text, separator=","),
+    STANDARD_INPUT: partial(read_text, separator=","),
     ".csv": partial(read_text, separator=","),
     ".tsv": partial(read_text, separator="\t"),
     ".parquet": read_parquet,

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from isingkit._kernels import tables as kernels
 from isingkit.exceptions import InfiniteValueError, TableFileError
+from isingkit.formats import COMPRESSED, STANDARD_INPUT
 from isingkit.spins import (
     MISSING_TEXTS,
     Coding,
@@ -67,11 +68,11 @@ def read_text(options: ReadOptions, separator: str) -> Reading:
 def _opened(options: ReadOptions) -> Iterator[Callable[[int], bytes]]:
     """A way to the next bytes of a text, which moves the progress bar on."""
     with ExitStack() as stack:
-        is_piped = str(options.path) == "-"
+        is_piped = str(options.path) == STANDARD_INPUT
         raw: IO[bytes] = sys.stdin.buffer
         if not is_piped:
             raw = stack.enter_context(open(options.path, "rb"))
-        is_gzip = options.path.suffix.lower() == ".gz"
+        is_gzip = options.path.suffix.lower() == COMPRESSED
         stream: Any = stack.enter_context(gzip.GzipFile(fileobj=raw)) if is_gzip else raw
         size = None if is_piped else options.path.stat().st_size or None
         bar = stack.enter_context(progress_bar(options, total=size, unit="B"))
