@@ -183,10 +183,10 @@ def edge_rows(model: IsingModel, tested: Any = (), intervals: Any = ()) -> list[
 
 
 def _result(row: Any, interval: Any) -> dict[str, float | None]:
-    """What the test of an edge tells; None for NaN."""
+    """What the test of an edge tells; None for NaN, and for columns that the method has not."""
     low, high = interval
-    ends = {"low": low, "high": high}
-    values = {name: ends[name] if name in ends else row[name] for name in TESTED}
+    known = {"low": low, "high": high} | {name: row[name] for name in row.dtype.names}
+    values = {name: known.get(name, math.nan) for name in TESTED}
     return {name: None if math.isnan(value) else float(value) for name, value in values.items()}
 
 
