@@ -265,7 +265,7 @@ def _read(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Parts:
+class _Split:
     """Samples to learn from and samples to score on."""
 
     learnt: PackedSpins
@@ -280,14 +280,14 @@ def _split(
     weights: NDArray[np.float64] | None,
     fraction: float,
     rng: np.random.Generator,
-) -> _Parts:
+) -> _Split:
     """Parts drawn at random: rows, or, where weights are counts of more samples than rows, single
     samples out of each row's.
     """
     if weights is not None and _are_counts(weights):
         held = rng.binomial(weights.astype(np.int64), fraction).astype(np.float64)
         if held.any() and (weights - held).any():
-            return _Parts(packed, weights - held, packed, held, int(held.sum()))
+            return _Split(packed, weights - held, packed, held, int(held.sum()))
     n_held_out = max(1, round(fraction * packed.n_samples))
     if packed.n_samples - n_held_out < 2:
         expected = f"a share that leaves at least 2 of {packed.n_samples} rows to learn from"
@@ -295,7 +295,7 @@ def _split(
     order = rng.permutation(packed.n_samples)
     learnt = np.sort(order[n_held_out:])
     held_out = np.sort(order[:n_held_out])
-    return _Parts(
+    return _Split(
         learnt=packed[learnt],
         learnt_weights=None if weights is None else weights[learnt],
         held=packed[held_out],
@@ -315,7 +315,7 @@ class _Task:
 
     packed: PackedSpins
     weights: NDArray[np.float64] | None
-    parts: _Parts
+    parts: _Split
     truth: IsingModel | None
 
 
@@ -365,7 +365,7 @@ def _trial(task: _Task, method: tuple[str, Any]) -> _Trial:
     return _Trial(Outcome(name, seconds, model.n_edges, held_out, **against_truth), model)
 
 
-def _held_out_score(estimator: Any, parts: _Parts) -> float:
+def _held_out_score(estimator: Any, parts: _Split) -> float:
     fitted = clone(estimator, safe=False).fit(parts.learnt, sample_weight=parts.learnt_weights)
     return log_pseudolikelihood(fitted.model_, parts.held, parts.held_weights)
 
@@ -405,16 +405,20 @@ def _estimators(
         return _given(methods)
     known = known_methods(n_spins, n_samples)
     if methods is None:
-        by_default = {one.label for one in METHODS if n_spins <= one.most_spins}
-        return {label: estimator for label, estimator in known.items() if label in by_default}
+        by_default = [one.label for one in METHODS if n_spins <= one.most_spins]
+        return {label: known[label] for label in by_default if label in known}
+    return {label: known[label] for label in _labels(methods, tuple(known))}
+
+
+def _labels(methods: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Labels of these methods, whose names may be in any case."""
     labels = {label.casefold(): label for label in known}
     names = [methods] if isinstance(methods, str) else [str(name) for name in methods]
     unknown = [name for name in names if name.casefold() not in labels]
     if unknown or isinstance(methods, str):
         expected = "a list of " + ", ".join(repr(label) for label in known)
         raise SettingError(setting="methods", value=unknown or names, expected=expected)
-    chosen = [labels[name.casefold()] for name in names]
-    return {label: known[label] for label in chosen}
+    return [labels[name.casefold()] for name in names]
 
 
 def _given(estimators: Mapping[str, Any]) -> dict[str, Any]:

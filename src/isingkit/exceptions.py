@@ -87,14 +87,20 @@ def require_number(
         number: Any = value
         if number >= at_least and number > above and not (finite and math.isinf(number)):
             return
-    expected = "a whole number" if whole else "a finite number" if finite else "a number"
-    if above > -math.inf:
-        expected += f" > {above:g}"
-    elif at_least > -math.inf:
-        expected += f" >= {at_least:g}"
-    if auto:
-        expected += " or 'auto'"
+    expected = _number(finite, whole) + _bound(at_least, above) + (" or 'auto'" if auto else "")
     raise SettingError(setting=setting, value=value, expected=expected)
+
+
+def _number(finite: bool, whole: bool) -> str:
+    if whole:
+        return "a whole number"
+    return "a finite number" if finite else "a number"
+
+
+def _bound(at_least: float, above: float) -> str:
+    if above > -math.inf:
+        return f" > {above:g}"
+    return f" >= {at_least:g}" if at_least > -math.inf else ""
 
 
 def require_choice(setting: str, value: object, choices: Sequence[str], why: str = "") -> None:

@@ -85,47 +85,47 @@ class CompareOptions:
     "--workers", type=click.IntRange(min=1), help="The same, by as many processes of this machine."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
-def command(**options: Any) -> None:
+def command(**arguments: Any) -> None:
     """Compare methods on a file of data: time, edges, held-out score, agreement, and precision and
     recall with a truth.
     """
-    typed = CompareOptions(**options)
-    if typed.plot is not None and typed.plot.suffix.lower() not in _PICTURES:
-        raise usage_error(f"pictures are .png, .svg or .pdf, not '{typed.plot.name}'")
-    with learning_on(typed.scheduler, typed.workers):
-        found = _compared(typed)
+    options = CompareOptions(**arguments)
+    if options.plot is not None and options.plot.suffix.lower() not in _PICTURES:
+        raise usage_error(f"pictures are .png, .svg or .pdf, not '{options.plot.name}'")
+    with learning_on(options.scheduler, options.workers):
+        found = _compared(options)
     best = found.best()
-    if typed.plot is not None:
-        _draw(found, typed.plot)
-    if typed.as_json:
-        click.echo(json.dumps(_facts(found, typed)))
+    if options.plot is not None:
+        _draw(found, options.plot)
+    if options.as_json:
+        click.echo(json.dumps(_facts(found, options)))
         return
     click.echo(str(found))
     click.echo(f"\nbest on held-out samples: {best}")
-    if typed.plot is not None:
-        click.echo(f"picture: {typed.plot}")
+    if options.plot is not None:
+        click.echo(f"picture: {options.plot}")
 
 
-def _compared(typed: CompareOptions) -> "Comparison":
+def _compared(options: CompareOptions) -> "Comparison":
     import isingkit as ik
     from isingkit.tables import listed
 
     reading = read(
-        typed.data,
+        options.data,
         COMPLETE_ROWS,
-        columns=listed(typed.columns),
-        drop=listed(typed.drop),
-        weights=typed.weights,
-        binarize=typed.binarize,
-        missing=typed.missing,
+        columns=listed(options.columns),
+        drop=listed(options.drop),
+        weights=options.weights,
+        binarize=options.binarize,
+        missing=options.missing,
     )
     return ik.compare(
         reading.packed,
-        truth=ik.IsingModel.load(typed.truth) if typed.truth else None,
-        methods=listed(typed.methods) or None,
+        truth=ik.IsingModel.load(options.truth) if options.truth else None,
+        methods=listed(options.methods) or None,
         sample_weight=reading.weights,
-        held_out=typed.held_out,
-        random_state=typed.seed,
+        held_out=options.held_out,
+        random_state=options.seed,
         progress=True,
     )
 
@@ -137,16 +137,16 @@ def _draw(found: "Comparison", picture: Path) -> None:
         found.plot().savefig(temporary, format=picture.suffix[1:].lower(), dpi=150)
 
 
-def _facts(found: "Comparison", typed: CompareOptions) -> dict[str, Any]:
+def _facts(found: "Comparison", options: CompareOptions) -> dict[str, Any]:
     agreement = [
         [None if math.isnan(value) else value for value in row] for row in found.agreement.tolist()
     ]
     return {
         "version": __version__,
-        "file": str(typed.data),
+        "file": str(options.data),
         "n_samples": found.n_samples,
         "n_spins": found.n_spins,
-        "seed": typed.seed,
+        "seed": options.seed,
         "n_held_out": found.n_held_out,
         "methods": [asdict(one) for one in found.outcomes],
         "agreement": agreement,

@@ -140,35 +140,35 @@ class FitOptions:
     "--workers", type=click.IntRange(min=1), help="The same, by as many processes of this machine."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print fit.json instead of a summary.")
-def command(**options: Any) -> None:
+def command(**arguments: Any) -> None:
     """Learn the network behind a file of data, and write it into a folder: report.html, edges.csv,
     model.npz, fit.json.
     """
     from isingkit.fit_folder import require_free
 
-    typed = FitOptions(**options)
-    require_table(typed.groups, typed.group_by)
-    require_free(typed.folder, typed.force)
-    records = _records(typed.folder, typed.resume)
-    chosen = typed.chosen_method()
-    if typed.scheduler or typed.workers:
+    options = FitOptions(**arguments)
+    require_table(options.groups, options.group_by)
+    require_free(options.folder, options.force)
+    records = _records(options.folder, options.resume)
+    chosen = options.chosen_method()
+    if options.scheduler or options.workers:
         require_cluster_use(chosen)
     with (
-        learning_on(typed.scheduler, typed.workers),
+        learning_on(options.scheduler, options.workers),
         warnings.catch_warnings(record=True) as caught,
     ):
         warnings.simplefilter("always")
-        fit = _fit_and_write(typed, chosen, records, caught)
+        fit = _fit_and_write(options, chosen, records, caught)
     for message in fit.facts.warnings:
         click.echo(f"isingkit: warning: {message}", err=True)
-    if typed.as_json:
+    if options.as_json:
         click.echo(json.dumps(asdict(fit.facts)))
     else:
-        click.echo(_summary(fit, typed.output or Path(typed.folder.name)))
+        click.echo(_summary(fit, options.output or Path(options.folder.name)))
 
 
 def _fit_and_write(
-    typed: FitOptions,
+    options: FitOptions,
     chosen: ChosenMethod,
     records: Path,
     caught: list[warnings.WarningMessage],
@@ -180,18 +180,18 @@ def _fit_and_write(
     from isingkit.report.groups import read_groups
     from isingkit.report.page import html_page
 
-    reading = _read(typed, chosen)
+    reading = _read(options, chosen)
     packed = reading.packed
-    labels = read_groups(typed.groups, packed.names, typed.group_by) if typed.groups else {}
+    labels = read_groups(options.groups, packed.names, options.group_by) if options.groups else {}
     with _progress() as next_step:
         estimator = _fitted(chosen, reading, records)
         messages = list(dict.fromkeys(str(one.message) for one in caught))
-        fit = fit_of(estimator, packed, chosen.name, typed.seed, messages)
+        fit = fit_of(estimator, packed, chosen.name, options.seed, messages)
         next_step("comparing data and model")
         check = fit_check(fit.model, packed, sample_weight=reading.weights)
         next_step("writing the report")
-        contents = with_groups(contents_of(fit, check, typed.title), labels)
-        write_fit(fit, html_page(contents), typed.folder, force=typed.force)
+        contents = with_groups(contents_of(fit, check, options.title), labels)
+        write_fit(fit, html_page(contents), options.folder, force=options.force)
         shutil.rmtree(records, ignore_errors=True)
     return fit
 
@@ -207,19 +207,19 @@ def _records(folder: Path, resume: bool) -> Path:
     return records
 
 
-def _read(typed: FitOptions, chosen: ChosenMethod) -> "Reading":
+def _read(options: FitOptions, chosen: ChosenMethod) -> "Reading":
     """The file's spins and weights; where values are missing, advice that suits the method."""
     from isingkit.spins import require_network
     from isingkit.tables import listed
 
     reading = read(
-        typed.data,
+        options.data,
         chosen.missing_policies(),
-        columns=listed(typed.columns),
-        drop=[*listed(typed.drop), *([typed.id_column] if typed.id_column else [])],
-        weights=typed.weights,
-        binarize=typed.binarize,
-        missing=typed.missing,
+        columns=listed(options.columns),
+        drop=[*listed(options.drop), *([options.id_column] if options.id_column else [])],
+        weights=options.weights,
+        binarize=options.binarize,
+        missing=options.missing,
     )
     require_network(reading.packed.n_samples, reading.packed.n_spins)
     return reading

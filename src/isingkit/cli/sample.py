@@ -84,60 +84,60 @@ class SampleOptions:
 )
 @click.option("--threads", type=click.IntRange(min=1), help="Threads; by default all.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
-def command(**options: Any) -> None:
+def command(**arguments: Any) -> None:
     """Draw samples of a saved model by Monte Carlo."""
-    typed = SampleOptions(**options)
-    _require_output(typed)
+    options = SampleOptions(**arguments)
+    _require_output(options)
     start = time.perf_counter()
-    drawn = _drawn(typed)
+    drawn = _drawn(options)
     seconds = time.perf_counter() - start
-    if typed.is_printed:
+    if options.is_printed:
         _write_csv(sys.stdout.buffer, drawn)
         return
-    _write(drawn, typed.output)
-    if typed.as_json:
+    _write(drawn, options.output)
+    if options.as_json:
         facts = {
             "version": __version__,
             "n_samples": drawn.n_samples,
             "n_spins": drawn.n_spins,
-            "seed": typed.seed,
-            "update": typed.update,
-            "order": typed.order,
+            "seed": options.seed,
+            "update": options.update,
+            "order": options.order,
             "seconds": seconds,
-            "file": str(typed.output),
+            "file": str(options.output),
         }
         click.echo(json.dumps(facts))
         return
     what = f"{drawn.n_samples} samples of {drawn.n_spins} spins"
-    click.echo(f"{what} in {seconds:.1f} seconds, seed {typed.seed}: {typed.output}")
+    click.echo(f"{what} in {seconds:.1f} seconds, seed {options.seed}: {options.output}")
 
 
-def _require_output(typed: SampleOptions) -> None:
+def _require_output(options: SampleOptions) -> None:
     """Refuse what could not be written, before samples are drawn."""
-    if typed.is_printed and typed.as_json:
+    if options.is_printed and options.as_json:
         raise usage_error("--json and -o - would both print")
-    if not typed.is_printed and typed.output.suffix not in (".spins", ".npy", ".csv"):
+    if not options.is_printed and options.output.suffix not in (".spins", ".npy", ".csv"):
         raise usage_error(
-            f"samples are saved as .spins, .npy or .csv, not as '{typed.output.name}'"
+            f"samples are saved as .spins, .npy or .csv, not as '{options.output.name}'"
         )
-    if not typed.output.parent.is_dir():
-        raise usage_error(f"no such folder: {typed.output.parent}")
+    if not options.output.parent.is_dir():
+        raise usage_error(f"no such folder: {options.output.parent}")
 
 
-def _drawn(typed: SampleOptions) -> Any:
+def _drawn(options: SampleOptions) -> Any:
     import isingkit as ik
 
     return ik.sample(
-        ik.IsingModel.load(typed.model),
-        n_samples=typed.samples,
-        warm_up=typed.warm_up,
-        n_chains=typed.chains,
-        thin=typed.thin,
-        update=typed.update,
-        order=typed.order,
-        check=not typed.no_check,
-        random_state=typed.seed,
-        n_jobs=typed.threads,
+        ik.IsingModel.load(options.model),
+        n_samples=options.samples,
+        warm_up=options.warm_up,
+        n_chains=options.chains,
+        thin=options.thin,
+        update=options.update,
+        order=options.order,
+        check=not options.no_check,
+        random_state=options.seed,
+        n_jobs=options.threads,
         progress=True,
     )
 

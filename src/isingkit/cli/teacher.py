@@ -76,72 +76,72 @@ class TeacherOptions:
     help="Seed of graph and signs.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
-def command(**options: Any) -> None:
+def command(**arguments: Any) -> None:
     """Make a model whose truth is known and save it.
 
     For instance: isingkit teacher random-regular --spins 200 --degree 3 --coupling 0.4 -o
     teacher.npz
     """
-    typed = TeacherOptions(**options)
-    _require_shape(typed)
+    options = TeacherOptions(**arguments)
+    _require_shape(options)
 
     import isingkit as ik
 
-    model = _model(typed)
-    model.save(typed.output)
+    model = _model(options)
+    model.save(options.output)
     phase = ik.paramagnetic(model)
-    if typed.as_json:
+    if options.as_json:
         facts = {
             "version": __version__,
-            "kind": typed.kind,
-            "seed": typed.seed,
+            "kind": options.kind,
+            "seed": options.seed,
             "n_spins": model.n_spins,
             "n_edges": model.n_edges,
-            "coupling": typed.coupling,
-            "signs": typed.signs,
-            "field": typed.field,
+            "coupling": options.coupling,
+            "signs": options.signs,
+            "field": options.field,
             "phase": asdict(phase),
-            "file": str(typed.output),
+            "file": str(options.output),
         }
         click.echo(json.dumps(facts))
         return
     size = f"{model.n_spins} spins, {model.n_edges} edges"
-    couplings = f"coupling {typed.coupling:g} with {typed.signs} signs"
+    couplings = f"coupling {options.coupling:g} with {options.signs} signs"
     growth = f"disturbances grow {max(phase.glass, phase.order):.3f}-fold a step"
-    example = f"isingkit sample {typed.output} --samples 1000 -o samples.spins"
-    click.echo(f"{typed.kind}: {size}, {couplings}, seed {typed.seed}")
+    example = f"isingkit sample {options.output} --samples 1000 -o samples.spins"
+    click.echo(f"{options.kind}: {size}, {couplings}, seed {options.seed}")
     click.echo(f"{growth}: {'' if phase.holds else 'not '}paramagnetic")
-    click.echo(f"saved to {typed.output}; draw samples with: {example}")
+    click.echo(f"saved to {options.output}; draw samples with: {example}")
 
 
-def _require_shape(typed: TeacherOptions) -> None:
+def _require_shape(options: TeacherOptions) -> None:
     """Refuse options that the kind of graph has not, and ask for those it needs."""
-    needed = NEEDED[typed.kind]
+    needed = NEEDED[options.kind]
     for name in ("spins", "degree", "mean_degree", "side"):
         option = "--" + name.replace("_", "-")
-        is_given = getattr(typed, name) is not None
+        is_given = getattr(options, name) is not None
         if name in needed and not is_given:
-            raise usage_error(f"{typed.kind} needs {option}")
+            raise usage_error(f"{options.kind} needs {option}")
         if is_given and name not in needed:
-            raise usage_error(f"{typed.kind} takes no {option}")
-    if typed.is_open and typed.kind != "square-lattice":
-        raise usage_error(f"{typed.kind} takes no --open")
+            raise usage_error(f"{options.kind} takes no {option}")
+    if options.is_open and options.kind != "square-lattice":
+        raise usage_error(f"{options.kind} takes no --open")
 
 
-def _model(typed: TeacherOptions) -> "IsingModel":
+def _model(options: TeacherOptions) -> "IsingModel":
     import isingkit as ik
 
-    shape = {name: getattr(typed, name) for name in NEEDED[typed.kind]}
+    shape = {name: getattr(options, name) for name in NEEDED[options.kind]}
     if "spins" in shape:
         shape["n_spins"] = shape.pop("spins")
-    if typed.kind == "square-lattice":
-        shape["periodic"] = not typed.is_open
-    make = getattr(ik, typed.kind.replace("-", "_"))
+    if options.kind == "square-lattice":
+        shape["periodic"] = not options.is_open
+    make = getattr(ik, options.kind.replace("-", "_"))
     model: IsingModel = make(
         **shape,
-        coupling=typed.coupling,
-        signs=typed.signs,
-        fields=typed.field,
-        random_state=typed.seed,
+        coupling=options.coupling,
+        signs=options.signs,
+        fields=options.field,
+        random_state=options.seed,
     )
     return model

@@ -17,7 +17,9 @@ from isingkit.fit_check import FitCheck
 from isingkit.fit_folder import Fit, edge_rows
 from isingkit.model import IsingModel
 
-MOST_SPINS, MOST_EDGES = 1000, 5000  # more than this nobody can look at; edges.csv has them all
+MOST_SPINS = 1000  # more than this nobody can look at; edges.csv has them all
+MOST_EDGES = 5000
+_DIGITS = 9  # of strengths that spins are ranked by: rounding does not reach them
 _MOST_FOR_PATHS = 200  # spins up to which shortest paths between all of them are quick
 _BLOCK = re.compile(r'<script type="application/json" id="contents">(.*?)</script>', re.S)
 
@@ -128,8 +130,14 @@ def _shown(model: IsingModel, rows: Sequence[dict[str, Any]], strengths: Any) ->
     ends = dict.fromkeys(
         place[edge[end]] for edge in rows[:MOST_SPINS] for end in ("source", "target")
     )
-    ranked = dict.fromkeys([*ends, *np.argsort(-strengths, kind="stable")[:MOST_SPINS].tolist()])
+    strongest = np.argsort(-np.round(strengths, _DIGITS), kind="stable")[:MOST_SPINS]
+    ranked = dict.fromkeys([*ends, *strongest.tolist()])
     return np.sort(np.array(list(ranked)[:MOST_SPINS]))
+
+
+def by_strength(spins: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Spins, those with the most coupling first; equal ones as they are."""
+    return sorted(spins, key=lambda spin: -round(spin["strength"], _DIGITS))
 
 
 def with_groups(contents: Contents, groups: Mapping[str, str]) -> Contents:

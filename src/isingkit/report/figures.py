@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from isingkit.drawing import POSITIVE
 from isingkit.fit_check import FitCheck
 from isingkit.plots import FIT_CHARTS, FitChart, draw_couplings
-from isingkit.report.contents import Contents
+from isingkit.report.contents import Contents, by_strength
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +59,7 @@ def centrality(contents: Contents) -> str:
     measures = [
         name for name in _MEASURES if all(spin[name] is not None for spin in contents.spins)
     ]
-    ranked = sorted(contents.spins, key=lambda spin: -spin["strength"])[:_MOST_RANKED]
+    ranked = by_strength(contents.spins)[:_MOST_RANKED]
     rows = np.arange(len(ranked))[::-1]
 
     def draw(axes: list["Axes"]) -> None:

@@ -22,7 +22,7 @@ from isingkit import __version__
 from isingkit.edge_table import COLUMNS, CSV_COLUMNS, PAGE_TABLE, PageColumn, interval_text
 from isingkit.methods import PAPER, method_named
 from isingkit.report import figures
-from isingkit.report.contents import Contents
+from isingkit.report.contents import Contents, by_strength
 
 WIDTH = 1200  # of the picture, in units of its own
 HEIGHT = 800
@@ -52,6 +52,7 @@ def html_page(contents: Contents) -> str:
         n_colours=N_COLOURS,
         groups=groups,
         spins=_drawn_spins(contents, groups),
+        ranked_spins=by_strength(contents.spins),
         edges=_drawn_edges(contents, columns),
         edge_columns=columns,
         csv_columns=CSV_COLUMNS,
@@ -96,16 +97,18 @@ def _method(facts: dict[str, Any]) -> dict[str, Any]:
 def _drawn_spins(contents: Contents, groups: list[str]) -> list[dict[str, Any]]:
     """Spins with their places in the picture and their sizes, by strength and by degree."""
     largest = float(np.clip(110 / np.sqrt(max(len(contents.spins), 1)), 4, 18))
-    by_strength = _radii([spin["strength"] for spin in contents.spins], largest)
-    by_degree = _radii([spin["degree"] for spin in contents.spins], largest)
+    radii = {
+        name: _radii([spin[name] for spin in contents.spins], largest)
+        for name in ("strength", "degree")
+    }
     drawn = []
     for k, spin in enumerate(contents.spins):
         group = spin["group"]
         look = {
             "px": round(MARGIN + (WIDTH - 2 * MARGIN) * spin["x"], 1),
             "py": round(HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * spin["y"], 1),
-            "by_strength": by_strength[k],
-            "by_degree": by_degree[k],
+            "by_strength": radii["strength"][k],
+            "by_degree": radii["degree"][k],
             "colour": -1 if group is None else groups.index(group) % N_COLOURS,
         }
         drawn.append(spin | look)
@@ -141,7 +144,7 @@ def _cell(column: PageColumn, edge: dict[str, Any]) -> str:
 
 def _strongest(contents: Contents) -> str:
     """The strongest edges as a sentence, for those who do not see the picture."""
-    some = sorted(contents.edges, key=lambda edge: -abs(edge["coupling"]))[:5]
+    some = contents.edges[:5]
     if not some:
         return "There are no edges."
     names = [spin["name"] for spin in contents.spins]

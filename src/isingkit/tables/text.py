@@ -159,14 +159,17 @@ def _has_titles(columns: Sequence[Sequence[str]]) -> bool:
     n_numbers = sum(_number(text) is not None for text in first)
     if not any(below):
         return n_numbers == 0
-    heads = list(zip(first, below, strict=True))
-    if any(_is_text(text) and not any(map(_is_text, rest)) for text, rest in heads):
+    if any(map(_is_text_above_numbers, first, below)):
         return True
-    if any(text in rest for text, rest in heads if text):
+    if any(text in rest for text, rest in zip(first, below, strict=True) if text):
         return False
     if n_numbers == len(first):
         return len(columns[0]) > _FEW and _are_titles(first, below)
     return n_numbers == 0
+
+
+def _is_text_above_numbers(text: str, below: set[str]) -> bool:
+    return _is_text(text) and not any(map(_is_text, below))
 
 
 def _are_titles(numbers: Sequence[str], below: Sequence[set[str]]) -> bool:
