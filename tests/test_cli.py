@@ -257,8 +257,11 @@ def test_theory_prints_the_prediction_and_what_a_network_needs(capsys):
 def test_theory_sweeps_a_parameter_and_draws_it(capsys, tmp_path):
     model = ik.random_tree(n_spins=50, coupling=0.4, random_state=0)
     model.save(tmp_path / "tree.npz")
-    for teacher in (["--degree", "3", "--coupling", "0.4"], ["--model", str(tmp_path / "tree.npz"), "--spin", "3"],
-                    ["--mean-degree", "2", "--coupling", "0.3"]):  # fmt: skip
+    for teacher in (
+        ["--degree", "3", "--coupling", "0.4"],
+        ["--model", str(tmp_path / "tree.npz"), "--spin", "3"],
+        ["--mean-degree", "2", "--coupling", "0.3"],
+    ):
         picture = tmp_path / f"{teacher[0]}.svg"
         code, out, err = run(
             capsys, "theory", *teacher, "--sweep", "ridge=0.1:10:3", "--plot", str(picture)
@@ -317,7 +320,8 @@ def test_fit_writes_a_folder_that_says_all(capsys, survey, spins, monkeypatch):
     folder = survey.parent / "survey-fit"
     facts = json.loads((folder / "fit.json").read_text())
     assert set(facts) == {
-        "n_spins", "n_samples", "n_edges", "method", "settings", "seed", "version", "date", "mapping", "warnings", "fingerprint",
+        "n_spins", "n_samples", "n_edges", "method", "settings", "seed", "version", "date",
+        "mapping", "warnings", "fingerprint",
     }  # fmt: skip
     assert (facts["n_spins"], facts["n_samples"], facts["method"], facts["version"]) == (
         12,
@@ -541,7 +545,8 @@ def test_a_full_disk_is_told_in_one_line_and_leaves_nothing(survey):
     """No file of this process may exceed 4 kB, which stops writing as a full disk does."""
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
-        "from isingkit.cli import main; import isingkit.cli.fit, isingkit.report.page, isingkit.comparison;"
+        "from isingkit.cli import main;"
+        "import isingkit.cli.fit, isingkit.report.page, isingkit.comparison;"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); main(sys.argv[1:])"
     )
     arguments = ["fit", str(survey), "--drop", "person,seen", "-o", str(survey.parent / "found")]
@@ -624,7 +629,8 @@ def mistaken(tmp_path):
     yield (
         file("o.csv", good),
         ["-o", "/proc/nowhere/found"],
-        "no folder can be made there (No such file or directory); name another with -o: /proc/nowhere/found",
+        "no folder can be made there (No such file or directory); "
+        "name another with -o: /proc/nowhere/found",
     )
     yield file("p.csv", "a,b\n0,1\n"), [], "at least 2"
     yield file("q.csv", good), ["--groups", str(tmp_path / "f.csv")], "a table of groups needs"

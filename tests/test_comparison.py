@@ -10,6 +10,7 @@ import isingkit as ik
 from isingkit import exceptions as ex
 from isingkit.cli import main
 from isingkit.comparison import known_methods
+from isingkit.methods import METHODS, command_name, method_named, suggested_settings
 
 
 @pytest.fixture(scope="module")
@@ -195,3 +196,25 @@ def test_the_command_takes_columns_weights_and_leaves_columns_out(tmp_path, caps
         code, out, err = run(capsys, "compare", tmp_path / "data.tsv.gz", *arguments)
         assert (code, out) == (2, "")
         assert says in err
+
+
+def test_methods_have_different_names_and_are_found_by_them():
+    assert len({method.name for method in METHODS}) == len(METHODS)
+    for method in METHODS:
+        assert method_named(method.name) is method
+        assert command_name(method.label) == method.name
+    assert method_named("nothing") is None
+
+
+def test_a_threshold_is_passed_by_the_largest_of_all_absent_couplings_one_time_in_twenty(rng):
+    """20000 draws: catches a level of 0.07 or 0.03 instead of 0.05."""
+    n_spins, n_samples = 8, 500
+    noise = rng.normal(scale=1 / np.sqrt(n_samples - n_spins), size=(20000, 28))
+    passes = (np.abs(noise).max(axis=1) > suggested_settings(n_spins, n_samples).threshold).mean()
+    assert 0.042 < passes < 0.057
+
+
+def test_settings_add_to_the_description_of_a_method():
+    auto = method_named("auto")
+    assert auto.described({"refit": "pseudolikelihood"}) == auto.described({}) == auto.description
+    assert auto.described({"refit": "bethe"}).startswith(auto.description + " Values of couplings")

@@ -654,7 +654,8 @@ def test_a_scheduler_that_does_not_answer_is_told_in_one_sentence(
         assert status == 2
         assert said.out == ""
         assert said.err.startswith(
-            f"isingkit: no Dask scheduler with workers answered at '{address}' within {seconds} seconds"
+            f"isingkit: no Dask scheduler with workers answered at '{address}' "
+            f"within {seconds} seconds"
         )
         assert said.err.count("\n") == 1
     assert not (tmp_path / "fit").exists()

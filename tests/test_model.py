@@ -72,6 +72,24 @@ def test_the_model_is_its_own_copy():
     assert model.couplings[0, 1] == 0.5
 
 
+def test_the_last_digits_of_couplings_do_not_decide_on_the_order_of_edges(tmp_path):
+    """They differ between processors; catches couplings compared to more than 9 decimals."""
+    couplings = np.zeros((4, 4))
+    couplings[2, 3] = -0.3
+    couplings[0, 1] = 0.3 - 1e-12
+    couplings[1, 3] = 0.3 + 1e-12
+    couplings[0, 2] = 0.3 + 1e-8
+    model = ik.IsingModel(couplings + couplings.T)
+    pairs = [(str(edge["source"]), str(edge["target"])) for edge in model.edges()]
+    assert pairs == [("x0", "x2"), ("x0", "x1"), ("x1", "x3"), ("x2", "x3")]
+    np.testing.assert_array_equal(
+        model.edges()["coupling"], [0.3 + 1e-8, 0.3 - 1e-12, 0.3 + 1e-12, -0.3]
+    )
+    model.to_csv(tmp_path / "edges.csv")
+    lines = (tmp_path / "edges.csv").read_text().splitlines()[1:]
+    assert [tuple(line.split(",")[:2]) for line in lines] == pairs
+
+
 def test_edges_are_a_table_with_names_strongest_first(model):
     table = model.edges()
     assert table.dtype.names == ("source", "target", "coupling")
@@ -162,7 +180,8 @@ def test_a_killed_process_never_leaves_half_a_file(tmp_path):
     """Saving over and over, killed at some moment: the file is always whole."""
     program = (
         "import numpy as np, isingkit as ik\n"
-        "j = np.random.default_rng(0).normal(size=(300, 300)); model = ik.IsingModel((j + j.T) * (1 - np.eye(300)))\n"
+        "j = np.random.default_rng(0).normal(size=(300, 300))\n"
+        "model = ik.IsingModel((j + j.T) * (1 - np.eye(300)))\n"
         "while True: model.save('model.npz'); print(flush=True)"
     )
     with subprocess.Popen(

@@ -5,12 +5,15 @@ import io
 import json
 import re
 import shutil
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import isingkit as ik
 from isingkit import exceptions as ex
+from isingkit.edge_table import CSV_COLUMNS, PAGE_TABLE
 from isingkit.fit_check import fit_check
 from isingkit.fit_folder import fit_of
 from isingkit.packing import pack
@@ -22,7 +25,6 @@ from isingkit.report.contents import (
     with_groups,
 )
 from isingkit.report.groups import read_groups
-from isingkit.report.methods import REFERENCES, WORDS
 from isingkit.report.page import html_page
 
 CHROMIUM = (
@@ -159,13 +161,34 @@ def test_a_huge_network_is_shown_in_part_and_says_so():
     assert len(page) < 5_000_000
 
 
-def test_every_method_has_words():
+def test_every_method_of_the_command_line_is_described():
     from isingkit.comparison import known_methods
+    from isingkit.methods import FIT_METHODS
 
-    assert {name.lower().replace(" ", "-") for name in known_methods(10, 100)} - {"abess"} == set(
-        WORDS
-    )
-    assert set(REFERENCES) <= set(WORDS)
+    names = {name.lower().replace(" ", "-") for name in known_methods(10, 100)}
+    assert names - {"abess"} == {method.name for method in FIT_METHODS}
+    assert all(method.description.endswith(".") for method in FIT_METHODS)
+    assert all(method.reference.endswith(").") for method in FIT_METHODS if method.reference)
+
+
+def test_the_table_of_the_page_has_the_columns_of_the_schema(contents):
+    """Headings, kinds of cells and the columns to download follow from `edge_table`."""
+    page = html_page(contents)
+    heads = re.findall(r'<th scope="col" data-column="(\w+)" data-sort="(\w+)"', page)
+    assert heads == [(column.key, column.sort) for column in PAGE_TABLE]
+    assert f'data-columns="{" ".join(CSV_COLUMNS)}"' in page
+    for column in PAGE_TABLE:
+        assert column.explanation in page
+    viewer = (Path(ik.__file__).parent / "report" / "viewer.js").read_text()
+    for sort in {column.sort for column in PAGE_TABLE}:
+        assert f"    {sort}: (edge, [" in viewer
+
+
+def test_a_page_of_an_earlier_version_has_no_column_of_intervals(contents):
+    old = [{k: v for k, v in edge.items() if k not in ("low", "high")} for edge in contents.edges]
+    page = html_page(replace(contents, edges=old))
+    assert 'data-column="interval"' not in page
+    assert 'data-column="q_value"' in page
 
 
 def test_the_page_asks_nothing_of_the_network(contents):
@@ -419,14 +442,18 @@ def test_every_control_is_reached_by_tabs_and_has_a_name(page):
         "theme",
     } <= reached
     unnamed = page.evaluate(
-        "[...document.querySelectorAll('button, input, select')].filter(one => !one.textContent.trim() && !one.labels?.length"
+        "[...document.querySelectorAll('button, input, select')]"
+        ".filter(one => !one.textContent.trim() && !one.labels?.length"
         " && !one.getAttribute('aria-label')).length"
     )
     assert unnamed == 0
 
 
 def test_places_stay_while_edges_and_sizes_change(page):
-    places = "[...document.querySelectorAll('#dots > .spin')].map(one => one.getAttribute('transform')).join()"
+    places = (
+        "[...document.querySelectorAll('#dots > .spin')]"
+        ".map(one => one.getAttribute('transform')).join()"
+    )
     before = page.evaluate(places)
     radii = (
         "[...document.querySelectorAll('#dots circle')].map(one => one.getAttribute('r')).join()"
@@ -576,7 +603,10 @@ def test_the_words_are_those_of_the_method_as_it_was_set(spins, method, says, ke
 
 def test_names_stay_legible_on_a_telephone(visit, contents):
     page = visit(contents, viewport={"width": 375, "height": 700})
-    heights = "[...document.querySelectorAll('#dots .spin:not(.quiet) text')].map(one => one.getBoundingClientRect().height)"
+    heights = (
+        "[...document.querySelectorAll('#dots .spin:not(.quiet) text')]"
+        ".map(one => one.getBoundingClientRect().height)"
+    )
     assert min(page.evaluate(heights)) > 9
     page.click("#closer")
     assert min(page.evaluate(heights)) > 9

@@ -10,6 +10,8 @@ import scipy.sparse
 
 import isingkit as ik
 from isingkit import exceptions as ex
+from isingkit.missing import COMPLETE_ROWS, MissingPolicy
+from isingkit.spins import missing_policy
 
 PLUS_MINUS = np.array([[-1, 1, 1], [1, 1, -1], [1, -1, 1], [-1, -1, 1]])
 NAMES = ["a", "b", "c"]
@@ -115,15 +117,31 @@ def test_binarize_turns_real_values_into_spins():
 @pytest.mark.parametrize(
     ("table", "error", "says"),
     [
-        ([[0, 0], [1, 1], [2, 0]], ex.SpinValueError, r"'x0' holds 3 values \(0, 1, 2\).*X\['x0'\] >= 1"),
+        (
+            [[0, 0], [1, 1], [2, 0]],
+            ex.SpinValueError,
+            r"'x0' holds 3 values \(0, 1, 2\).*X\['x0'\] >= 1",
+        ),
         ([[0.0, 0], [0.5, 1], [1, 0]], ex.SpinValueError, "0, 0.5, 1"),
         ([[3, 0], [7, 1]], ex.SpinValueError, r"3, 7.*binarize=threshold"),
-        ([["a", "x"], ["b", "y"], ["c", "x"]], ex.SpinValueError, r"Leave it out if it is no spin.*X\['x0'\] == 'a'"),
+        (
+            [["a", "x"], ["b", "y"], ["c", "x"]],
+            ex.SpinValueError,
+            r"Leave it out if it is no spin.*X\['x0'\] == 'a'",
+        ),
         ([[0, np.inf], [1, 1]], ex.InfiniteValueError, "'x1'"),
         ([[0, -np.inf], [1, 1]], ex.InfiniteValueError, "'x1'"),
-        ([[0, np.nan], [1, 1]], ex.MissingValuesError, r"'x1': 1.*missing='drop'.*missing='pairwise'"),
+        (
+            [[0, np.nan], [1, 1]],
+            ex.MissingValuesError,
+            r"'x1': 1.*missing='drop'.*missing='pairwise'",
+        ),
         ([["no", None], ["yes", "no"]], ex.MissingValuesError, "'x1': 1"),
-        ([["yes", "a"], ["Yes ", "b"], ["no", "a"]], ex.SpinValueError, "differ only in case or spaces"),
+        (
+            [["yes", "a"], ["Yes ", "b"], ["no", "a"]],
+            ex.SpinValueError,
+            "differ only in case or spaces",
+        ),
         ("survey.csv", ex.NotATableError, "got a str: read the file first"),
         ({"a": [0, 1]}, ex.NotATableError, "pandas.DataFrame"),
         (None, ex.NotATableError, "NoneType"),
@@ -133,9 +151,17 @@ def test_binarize_turns_real_values_into_spins():
         ([0, 1, 1], ex.TableShapeError, "Reshape your data"),
         (np.zeros((2, 2, 2)), ex.TableShapeError, "3D"),
         (np.array([[1j, 0], [0, 1j]]), ex.ColumnTypeError, "Complex data not supported"),
-        (np.array([[0, "no"], [1, 1]], dtype=object), ex.ColumnTypeError, "int and values of type str"),
+        (
+            np.array([[0, "no"], [1, 1]], dtype=object),
+            ex.ColumnTypeError,
+            "int and values of type str",
+        ),
         (np.array([[{}, 0], [{}, 1]], dtype=object), ex.ColumnTypeError, "dict"),
-        (pd.DataFrame({"day": pd.to_datetime(["2020-01-01", "2020-01-02"])}), ex.ColumnTypeError, "'day'.*datetime"),
+        (
+            pd.DataFrame({"day": pd.to_datetime(["2020-01-01", "2020-01-02"])}),
+            ex.ColumnTypeError,
+            "'day'.*datetime",
+        ),
         (pd.DataFrame([[0, 1], [1, 0]], columns=["q", "q"]), ex.ColumnNamesError, "'q' repeated"),
     ],
 )  # fmt: skip
@@ -320,3 +346,24 @@ def test_the_quick_look_at_int8_tells_what_the_long_one_does(values, rng):
         return spins.values.tolist(), spins.mapping, [str(warning.message) for warning in caught]
 
     assert outcome(table.astype(np.int8)) == outcome(table)
+
+
+def test_missing_policies_are_the_strings_of_the_public_api():
+    assert list(MissingPolicy) == ["error", "drop", "pairwise"]
+    assert missing_policy("drop") is MissingPolicy.DROP
+    with pytest.raises(ex.SettingError, match="must be 'error', 'drop' or 'pairwise', but got 'x'"):
+        missing_policy("x")
+    with pytest.raises(ex.SettingError, match="'error' or 'drop': whole rows are needed, but got"):
+        missing_policy("pairwise", COMPLETE_ROWS, "whole rows are needed")
+
+
+def test_the_error_of_missing_values_offers_only_what_a_method_takes():
+    with pytest.raises(ex.MissingValuesError) as caught:
+        ik.as_spins([[0, np.nan], [1, 1]])
+    assert "missing='pairwise' to use for each pair" in str(caught.value)
+    narrowed = caught.value.offering(COMPLETE_ROWS)
+    assert str(narrowed).endswith("missing='drop' to use complete rows only.")
+    assert narrowed.counts == {"x1": 1}
+    with pytest.raises(ex.MissingValuesError, match="'drop'"):  # and its advice works
+        ik.as_spins([[0, np.nan], [1, 1]], missing="error")
+    assert ik.as_spins([[0, np.nan], [1, 1], [0, 0]], missing="drop").n_samples == 2

@@ -8,6 +8,7 @@ import io
 import itertools
 import sys
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,7 +23,8 @@ from tqdm import tqdm
 import isingkit as ik
 from isingkit import exceptions as ex
 from isingkit._kernels import tables as kernels
-from isingkit.tables import listed, read_spins
+from isingkit.formats import LISTED, NAMES, STANDARD_INPUT, SUFFIXES, bare_name, format_of
+from isingkit.tables import READERS, listed, read_spins
 
 MISSING = {"", "na", "n/a", "nan", "-nan", "+nan", "null", "none"}
 
@@ -455,8 +457,12 @@ def test_parts_of_tables_with_gaps_give_what_the_whole_gives(tmp_path, rng, monk
     frame = frame.astype(object).mask(rng.random((400, 3)) < 0.1)
     frame.loc[64:127, "t"] = None
     frame.loc[256:, "n"] = 1
-    table = pyarrow.table({"t": pyarrow.array(frame["t"], from_pandas=True), "b": pyarrow.array(frame["b"], from_pandas=True),
-                           "n": pyarrow.array(frame["n"], pyarrow.int64(), from_pandas=True)})  # fmt: skip
+    columns = {
+        "t": pyarrow.array(frame["t"], from_pandas=True),
+        "b": pyarrow.array(frame["b"], from_pandas=True),
+        "n": pyarrow.array(frame["n"], pyarrow.int64(), from_pandas=True),
+    }
+    table = pyarrow.table(columns)
     parquet.write_table(table, tmp_path / "table.parquet")
     numbers = frame[["b", "n"]].astype(np.float64).to_numpy()
     np.save(tmp_path / "array.npy", numbers)
@@ -650,3 +656,26 @@ def test_labels_of_rows_that_pandas_keeps_in_parquet_are_no_column(tmp_path, rng
 def test_an_underscore_makes_no_number(tmp_path):
     (tmp_path / "data.csv").write_text("a,b\n0,1\n1_0,0\n0,0\n1_0,1\n")
     assert read_spins(tmp_path / "data.csv").packed.mapping[0] == ("0", "1_0")
+
+
+def test_every_known_suffix_has_a_reader_and_is_named_where_formats_are():
+    assert {STANDARD_INPUT, *SUFFIXES} == set(READERS)
+    for suffix in SUFFIXES:
+        assert suffix in LISTED
+        assert suffix[1:] in NAMES.lower()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "bare"),
+    [
+        ("a.CSV", ".csv", "a"),
+        ("a.b.tsv.gz", ".tsv", "a.b"),
+        (".hidden.npy", ".npy", "hidden"),
+        ("a.gz", ".gz", "a"),
+        ("-", "-", ""),
+        ("plain", "", "plain"),
+    ],
+)
+def test_the_format_follows_from_the_name(name, kind, bare):
+    assert format_of(Path(name)) == kind
+    assert bare_name(Path(name)) == bare

@@ -48,6 +48,7 @@ from isingkit.spins import (
     check_missing,
     codings_of,
     merged,
+    missing_policy,
     require_matrix,
     survey,
     warn_of_constants,
@@ -86,11 +87,8 @@ def connected(
         Seconds to wait for the scheduler and its first worker.
     """
     if (scheduler is None) == (workers is None):
-        raise SettingError(
-            setting="scheduler",
-            value=scheduler,
-            expected="an address, or None where workers is a number",
-        )
+        expected = "an address, or None where workers is a number"
+        raise SettingError(setting="scheduler", value=scheduler, expected=expected)
     if scheduler is not None:
         with _client_of(scheduler, timeout) as client:
             yield client
@@ -288,12 +286,10 @@ def pack(
     drop
         Of files: columns to leave out.
     """
-    parts = _readings(
-        source, _given(client), mapping, binarize, missing, {"columns": columns, "drop": drop}
-    )
-    packed = PackedSpins.concatenate(
-        [reading.packed for reading in _computed(parts, _given(client))]
-    )
+    options = {"columns": columns, "drop": drop}
+    parts = _readings(source, _given(client), mapping, binarize, missing, options)
+    readings = _computed(parts, _given(client))
+    packed = PackedSpins.concatenate([reading.packed for reading in readings])
     if packed.n_samples == 0:
         raise EmptyTableError(n_samples=0, n_spins=packed.n_spins)
     if mapping is None:
@@ -312,32 +308,37 @@ def _readings(
 ) -> list[Any]:
     """A delayed Reading of each part, all with one mapping."""
     if not hasattr(source, "to_delayed"):
-        paths, asked = (
-            _paths(source),
-            _constant(options | {"binarize": binarize, "missing": missing}),
-        )
-        if mapping is None:
-            mapping = common_mapping(
-                _computed([dask.delayed(_seen_in)(path, asked) for path in paths], client), binarize
-            )
-        coding = _constant(mapping)
-        return [dask.delayed(_read_file)(path, coding, asked) for path in paths]
+        how = options | {"binarize": binarize, "missing": missing}
+        return _file_readings(_paths(source), client, mapping, how)
     for name, value in options.items():
         if value:
-            raise SettingError(
-                setting=name, value=value, expected="left out, for the source is no list of files"
-            )
+            expected = "left out, for the source is no list of files"
+            raise SettingError(setting=name, value=value, expected=expected)
     chunks = _chunks(source)
     if mapping is None:
-        ((known, n_rows),) = _computed(
-            [_folded([dask.delayed(_surveyed)(one, binarize) for one in chunks], _merged)], client
-        )
+        surveys = [dask.delayed(_surveyed)(one, binarize) for one in chunks]
+        ((known, n_rows),) = _computed([_folded(surveys, _merged)], client)
         if known is None:
             raise EmptyTableError(n_samples=0, n_spins=int(source.shape[1]))
-        check_missing(known, missing, n_rows, to_learn=True)
+        check_missing(known, missing_policy(missing), n_rows, to_learn=True)
         mapping = codings_of(known, binarize)
     coding = _constant(mapping)
     return [dask.delayed(_read_chunk)(one, coding, binarize, missing) for one in chunks]
+
+
+def _file_readings(
+    paths: Sequence[Path],
+    client: Client,
+    mapping: Sequence[Coding] | None,
+    options: dict[str, Any],
+) -> list[Any]:
+    """A delayed Reading of each file, with these options of `read_spins`."""
+    how = _constant(options)
+    if mapping is None:
+        seen = _computed([dask.delayed(_seen_in)(path, how) for path in paths], client)
+        mapping = common_mapping(seen, options["binarize"])
+    coding = _constant(mapping)
+    return [dask.delayed(_read_file)(path, coding, how) for path in paths]
 
 
 def _constant(value: Any) -> Any:
@@ -348,16 +349,10 @@ def _constant(value: Any) -> Any:
 def _paths(source: Any) -> list[Path]:
     if isinstance(source, str | os.PathLike):
         source = [source]
-    if (
-        not isinstance(source, Sequence)
-        or not source
-        or not all(isinstance(path, str | os.PathLike) for path in source)
-    ):
-        raise SettingError(
-            setting="source",
-            value=type(source),
-            expected="a dask array, a dask DataFrame or a list of files",
-        )
+    is_list = isinstance(source, Sequence) and len(source) > 0
+    if not is_list or not all(isinstance(path, str | os.PathLike) for path in source):
+        expected = "a dask array, a dask DataFrame or a list of files"
+        raise SettingError(setting="source", value=type(source), expected=expected)
     return [Path(path).absolute() for path in source]
 
 
@@ -366,22 +361,16 @@ def _chunks(source: Any) -> list[Any]:
     require_matrix((0,) * source.ndim, "dask array")
     if source.shape[1] == 0:
         raise EmptyTableError(n_samples=1, n_spins=0)
-    return list(
-        np.ravel(
-            source.rechunk({1: -1}).to_delayed()
-            if hasattr(source, "rechunk")
-            else source.to_delayed()
-        )
-    )
+    whole_rows = source.rechunk({1: -1}) if hasattr(source, "rechunk") else source
+    return list(np.ravel(whole_rows.to_delayed()))
 
 
 def _given(client: Client | None) -> Client:
     try:
         return default_client(client)
     except ValueError:
-        raise SettingError(
-            setting="client", value=None, expected="a distributed.Client, for none is there"
-        ) from None
+        expected = "a distributed.Client, for none is there"
+        raise SettingError(setting="client", value=None, expected=expected) from None
 
 
 def _computed(parts: Sequence[Any], client: Client) -> list[Any]:
@@ -404,9 +393,17 @@ def _folded(parts: Sequence[Any], combine: Callable[[list[Any]], Any]) -> Any:
 
 
 def sample(
-    model: IsingModel, n_samples: int, client: Client | None = None, *, chunk: int = 8192, warm_up: int | None = None,
-    update: str = "heat-bath", order: str = "sequential", check: bool = True, random_state: Seed = None,
-) -> PackedSpins:  # fmt: skip
+    model: IsingModel,
+    n_samples: int,
+    client: Client | None = None,
+    *,
+    chunk: int = 8192,
+    warm_up: int | None = None,
+    update: str = "heat-bath",
+    order: str = "sequential",
+    check: bool = True,
+    random_state: Seed = None,
+) -> PackedSpins:
     """Independent samples, one a chain, as `isingkit.sample` draws them, `chunk` of them to a task
     with a seed of its own.
 
@@ -451,7 +448,8 @@ def sample(
 def _sampled(
     shared: tuple[IsingModel, dict[str, Any]], task: tuple[int, np.random.Generator]
 ) -> PackedSpins:
-    (model, options), (n_samples, rng) = shared, task
+    model, options = shared
+    n_samples, rng = task
     return _sample(model, n_samples, random_state=rng, n_jobs=1, **options)
 
 
@@ -482,19 +480,13 @@ def _read_chunk(
     part: Any, mapping: Sequence[Coding], binarize: float | None, missing: str
 ) -> Reading:
     try:
-        return Reading(
-            _pack(as_spins(part, mapping=mapping, binarize=binarize, missing=missing)), None
-        )
+        packed = _pack(as_spins(part, mapping=mapping, binarize=binarize, missing=missing))
     except EmptyTableError:  # no row, or no complete one, which is no mistake of the whole
-        names = (
-            tuple(str(name) for name in part.columns)
-            if hasattr(part, "columns")
-            else tuple(f"x{j}" for j in range(len(mapping)))
-        )
-        return Reading(
-            PackedSpins(np.empty((len(mapping), 0), np.uint64), 0, names, None, tuple(mapping)),
-            None,
-        )
+        unnamed = [f"x{j}" for j in range(len(mapping))]
+        names = tuple(str(name) for name in getattr(part, "columns", unnamed))
+        no_words = np.empty((len(mapping), 0), np.uint64)
+        packed = PackedSpins(no_words, 0, names, None, tuple(mapping))
+    return Reading(packed, None)
 
 
 def _seen_in(path: Path, options: dict[str, Any]) -> Seen:

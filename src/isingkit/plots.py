@@ -2,14 +2,15 @@
 back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isingkit.drawing import NEGATIVE, POSITIVE, new_axes, signed_colours
-from isingkit.exceptions import SettingError, require_instance
+from isingkit.exceptions import require_choice, require_instance
 from isingkit.fit_check import FitCheck, fit_check
 from isingkit.metrics import precision_recall
 from isingkit.model import IsingModel
@@ -58,8 +59,9 @@ def plot_precision_recall(estimates: Any, truth: IsingModel, ax: "Axes | None" =
     axes.step(curve.thresholds, curve.recall, where="post", color=NEGATIVE, ls="--", label="recall")
     perfect = np.flatnonzero((curve.precision == 1) & (curve.recall == 1))
     if len(perfect) and perfect[-1] + 1 < len(curve.thresholds):
-        ends = curve.thresholds[perfect[0]], curve.thresholds[perfect[-1] + 1]
-        axes.axvspan(*ends, color="0.85", label=f"both perfect: {ends[0]:.3g} to {ends[1]:.3g}")
+        low = curve.thresholds[perfect[0]]
+        high = curve.thresholds[perfect[-1] + 1]
+        axes.axvspan(low, high, color="0.85", label=f"both perfect: {low:.3g} to {high:.3g}")
     axes.set(xlabel="threshold", ylabel="share of directed couplings", ylim=(-0.02, 1.04))
     axes.legend(frameon=False)
     return axes
@@ -92,11 +94,10 @@ def plot_fit_check(
     random_state
         Seed or numpy Generator of the model's samples.
     """
-    if show not in DRAWN:
-        raise SettingError(setting="show", value=show, expected="'correlations', 'means' or 'sums'")
+    require_choice("show", show, sorted(FIT_CHARTS))
     check = fit_check(model, X, sample_weight=sample_weight, random_state=random_state)
     axes = new_axes((5, 4.5)) if ax is None else ax
-    DRAWN[show](axes, check)
+    FIT_CHARTS[show].draw(axes, check)
     return axes
 
 
@@ -141,37 +142,40 @@ def draw_sums(axes: "Axes", check: FitCheck) -> None:
     axes.legend(frameon=False)
 
 
-DRAWN = {
-    "means": draw_means,
-    "correlations": draw_correlations,
-    "sums": draw_sums,
-}  # in the order that reports show
+@dataclass(frozen=True, slots=True)
+class FitChart:
+    """A chart of data and model, and what a report says of it."""
+
+    draw: Callable[["Axes", FitCheck], None]
+    caption: str
+    description: str  # for those who do not see it
+
+
+FIT_CHARTS = {  # in the order that reports show
+    "means": FitChart(draw_means, "Means of spins", "Means of spins, data against model."),
+    "correlations": FitChart(
+        draw_correlations, "Correlations of pairs", "Correlations of pairs, data against model."
+    ),
+    "sums": FitChart(
+        draw_sums,
+        "How many spins are +1",
+        "Distribution of the number of spins that are plus one, data and model.",
+    ),
+}
 
 
 def _scatter(axes: "Axes", data: Any, model: Any, check: FitCheck) -> None:
     if check.problem is not None:
-        axes.text(
-            0.5,
-            0.5,
-            "the model could not be sampled",
-            ha="center",
-            va="center",
-            transform=axes.transAxes,
-        )
+        centred: dict[str, Any] = {"ha": "center", "va": "center", "transform": axes.transAxes}
+        axes.text(0.5, 0.5, "the model could not be sampled", **centred)
         return
-    both = np.isfinite(data) & np.isfinite(model)
+    known = np.isfinite(data) & np.isfinite(model)
+    x = data[known]
+    y = model[known]
     ends = [
-        min(data[both].min(initial=0), model[both].min(initial=0)),
-        max(data[both].max(initial=0), model[both].max(initial=0)),
+        min(x.min(initial=0), y.min(initial=0)),
+        max(x.max(initial=0), y.max(initial=0)),
     ]
     axes.plot(ends, ends, color="0.6", lw=1, zorder=0)
-    axes.plot(
-        data[both],
-        model[both],
-        "o",
-        ms=3 if both.sum() > 200 else 4.5,
-        alpha=0.6,
-        mew=0,
-        color=POSITIVE,
-        rasterized=True,
-    )
+    size = 3 if len(x) > 200 else 4.5
+    axes.plot(x, y, "o", ms=size, alpha=0.6, mew=0, color=POSITIVE, rasterized=True)

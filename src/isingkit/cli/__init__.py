@@ -77,48 +77,42 @@ def main(arguments: list[str] | None = None) -> None:
     except click.exceptions.NoArgsIsHelpError as error:
         print(error.format_message())
         sys.exit(0)
-    except click.UsageError as error:
-        where = error.ctx.command_path if error.ctx else "isingkit"
-        _stop(f"{error.format_message().rstrip('.')}; see '{where} --help'.")
-    except click.ClickException as error:
-        _stop(error.format_message())
-    except IsingkitError as error:
-        _stop(_as_options(error))
-    except MemoryError as error:
-        _stop(f"not enough memory: {error}; ask for less.")
     except BrokenPipeError:  # whoever read our output has enough of it
         sys.stderr.close()
         sys.exit(1)
-    except OSError as error:
-        advice = ADVICE.get(error.errno or 0, "")
-        _stop(
-            f"{error.strerror or error}: {error.filename or 'while writing'}{advice and '; ' + advice}."
-        )
     except (click.Abort, KeyboardInterrupt):
         print("isingkit: interrupted", file=sys.stderr)
         sys.exit(130)
-    else:
-        sys.exit(status or 0)
+    except (click.ClickException, IsingkitError, MemoryError, OSError) as error:
+        print(f"isingkit: {' '.join(_message(error).split())}", file=sys.stderr)
+        sys.exit(2)
+    sys.exit(status or 0)
+
+
+def _message(error: Exception) -> str:
+    """What went wrong, and what to do about it."""
+    if isinstance(error, click.UsageError):
+        command = error.ctx.command_path if error.ctx else "isingkit"
+        return f"{error.format_message().rstrip('.')}; see '{command} --help'."
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    if isinstance(error, IsingkitError):
+        return _as_options(error)
+    if isinstance(error, OSError):
+        problem = f"{error.strerror or error}: {error.filename or 'while writing'}"
+        advice = ADVICE.get(error.errno or 0)
+        return f"{problem}; {advice}." if advice else f"{problem}."
+    return f"not enough memory: {error}; ask for less."
 
 
 def _as_options(error: IsingkitError) -> str:
     """The advice of an error in options of the command line instead of Python's arguments."""
-    text = re.sub(
-        r"\b(missing|binarize)='?([\w.]+)'?",
-        r"--\1 \2",
-        str(error).replace("the estimator or as_spins ", ""),
-    )
+    text = str(error).replace("the estimator or as_spins ", "")
+    text = re.sub(r"\b(missing|binarize)='?([\w.]+)'?", r"--\1 \2", text)
     text = text.replace(
         "TwoStageIsing(ridge=inf) needs", "--method two-stage --set ridge=inf needs"
     )
     column = getattr(error, "column", None)
-    return (
-        text
-        if column is None
-        else text.replace("Leave it out if", f"Leave it out with --drop {shlex.quote(column)} if")
-    )
-
-
-def _stop(message: str) -> None:
-    print(f"isingkit: {' '.join(message.split())}", file=sys.stderr)
-    sys.exit(2)
+    if column is None:
+        return text
+    return text.replace("Leave it out if", f"Leave it out with --drop {shlex.quote(column)} if")

@@ -2,6 +2,8 @@
 
 import click
 
+from isingkit.cli.usage import usage_error
+
 HOW = {
     "bash": 'add to ~/.bashrc:  eval "$(isingkit completion bash)"',
     "zsh": 'add to ~/.zshrc:  eval "$(isingkit completion zsh)"',
@@ -21,6 +23,6 @@ def command(shell: str) -> None:
 
     completer = get_completion_class(shell)
     if completer is None:  # click has all three
-        raise click.UsageError(f"no completion for {shell}", click.get_current_context())
+        raise usage_error(f"no completion for {shell}")
     click.echo(completer(root, {}, "isingkit", "_ISINGKIT_COMPLETE").source())
     click.echo(f"# {HOW[shell]}")

@@ -16,7 +16,14 @@ from isingkit.exceptions import ModelMismatchError, SettingError, require_instan
 from isingkit.gram import Gram, gram
 from isingkit.model import IsingModel, log_pseudolikelihood
 from isingkit.packing import PackedSpins, apply_missing_policy, pack, require_same_coding
-from isingkit.spins import Spins, as_spins, as_weights, require_network, warn_of_constants
+from isingkit.spins import (
+    Spins,
+    as_spins,
+    as_weights,
+    missing_policy,
+    require_network,
+    warn_of_constants,
+)
 from isingkit.worlds.exact import exact
 
 
@@ -109,10 +116,7 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
     def _check_settings(self) -> None:
         self._check_threshold()
         require_instance("fit_fields", self.fit_fields, bool, "True or False")
-        if self.missing not in ("error", "drop", "pairwise"):
-            raise SettingError(
-                setting="missing", value=self.missing, expected="'error', 'drop' or 'pairwise'"
-            )
+        missing_policy(self.missing)
         if self.rule not in RULES:
             raise SettingError(setting="rule", value=self.rule, expected="'average', 'and' or 'or'")
 

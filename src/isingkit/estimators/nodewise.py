@@ -22,15 +22,15 @@ from isingkit.estimators.normal import (
 from isingkit.exceptions import (
     NotConvergedWarning,
     SeparationError,
-    SettingError,
     UnderdeterminedError,
     require_instance,
     require_number,
     warn,
 )
 from isingkit.gram import gram
+from isingkit.missing import COMPLETE_ROWS
 from isingkit.packing import PackedSpins, unpacked
-from isingkit.spins import warn_of_constants
+from isingkit.spins import missing_policy, warn_of_constants
 
 TOLERANCE = 1e-9  # of the gradient of the mean loss
 _STEPS = 200
@@ -243,9 +243,8 @@ class NodewiseEstimator(IsingEstimator):
 
 def refuse_pairwise(missing: str) -> None:
     """Refuse missing='pairwise' where whole samples are needed."""
-    if missing == "pairwise":
-        expected = "'error' or 'drop': this estimator looks at whole rows (linear and mean-field estimators take 'pairwise')"
-        raise SettingError(setting="missing", value=missing, expected=expected)
+    why = "this estimator looks at whole rows (linear and mean-field estimators take 'pairwise')"
+    missing_policy(missing, COMPLETE_ROWS, why)
 
 
 def warn_if_not_converged(what: str, residual: float) -> None:
