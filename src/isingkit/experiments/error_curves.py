@@ -13,9 +13,12 @@ from isingkit.estimators.linear import LinearIsing
 from isingkit.estimators.ridge import RidgeIsing
 from isingkit.experiments.runner import Row, Table, chosen, column, seed_of
 from isingkit.model import IsingModel
-from isingkit.theory.ridge import Prediction, best_ridge
+from isingkit.theory.bethe import bethe_matrix
+from isingkit.theory.prediction import Prediction
+from isingkit.theory.regular import RegularSpectrum
+from isingkit.theory.ridge import best_ridge
 from isingkit.theory.ridge import random_regular as random_regular_theory
-from isingkit.theory.spectrum import RegularSpectrum, bethe_matrix, effective_ridge
+from isingkit.theory.spectrum import effective_ridge
 from isingkit.worlds.graphs import random_regular
 from isingkit.worlds.sampling import sample
 

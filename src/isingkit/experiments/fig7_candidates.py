@@ -10,7 +10,7 @@ import numpy as np
 
 from isingkit.estimators.ridge import RidgeIsing
 from isingkit.experiments.runner import Row, Table, chosen, column, seed_of
-from isingkit.theory.recovery import recovery
+from isingkit.theory.recovery_regular import recovery
 from isingkit.worlds.graphs import random_regular
 from isingkit.worlds.sampling import sample
 

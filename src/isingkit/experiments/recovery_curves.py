@@ -11,7 +11,9 @@ from isingkit.estimators.two_stage import TwoStageIsing
 from isingkit.experiments.runner import Row, Table, chosen, column, seed_of
 from isingkit.model import IsingModel
 from isingkit.theory.pairs import Pairs
-from isingkit.theory.recovery import Recovery, recovery, recovery_of_model
+from isingkit.theory.recovery import Recovery
+from isingkit.theory.recovery_model import recovery_of_model
+from isingkit.theory.recovery_regular import recovery
 from isingkit.worlds.graphs import erdos_renyi, random_regular
 from isingkit.worlds.sampling import sample
 

@@ -6,14 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isingkit.model import IsingModel
-from isingkit.theory.ridge import (
-    Prediction,
-    of_ensemble,
-    of_model,
-    poisson_spectrum,
-    random_regular,
-    spectrum_of,
-)
+from isingkit.theory.prediction import Prediction
+from isingkit.theory.ridge import random_regular
+from isingkit.theory.ridge_of_ensemble import of_ensemble, poisson_spectrum
+from isingkit.theory.ridge_of_model import of_model, spectrum_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
