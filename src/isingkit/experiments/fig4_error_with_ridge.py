@@ -22,7 +22,7 @@ plot = partial(curves.plot, title=TITLE, with_depths=True)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """N = 200, ridge 0.1 and 10, 100 worlds; beyond the paper: the ridge of smallest predicted RSS."""
+    """N = 200, ridge 0.1 and 10, 100 worlds; beyond the paper: the ridge of smallest RSS."""
 
     degree: int = 3
     coupling: float = 0.4
