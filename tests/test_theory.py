@@ -309,9 +309,15 @@ def test_free_energy_is_stationary_at_the_solution(rng):
 
         def f(kappa, q, means, spectrum=spectrum, alpha=alpha, ridge=ridge):
             return theory.free_energy(
-                spectrum, samples_per_spin=alpha, ridge=ridge, kappa=kappa, Q=q, squares=means @ means,
-                overlap=b @ means, power=means @ rest @ means,
-            )  # fmt: skip
+                spectrum,
+                samples_per_spin=alpha,
+                ridge=ridge,
+                kappa=kappa,
+                Q=q,
+                squares=means @ means,
+                overlap=b @ means,
+                power=means @ rest @ means,
+            )
 
         means, _ = reference.mean_estimates(correlations, p.effective_ridge)
         assert f(p.kappa, p.Q, means) == pytest.approx(p.free_energy, rel=1e-12)
@@ -468,9 +474,17 @@ def test_the_theory_says_where_it_does_not_hold():
     ):  # its Bethe matrix has but one bad eigenvalue, which messages do not see
         theory.of_model(ferromagnet, 0, 2, 1)
     for bad in (
-        {"degree": 2.5}, {"degree": 0}, {"coupling": np.nan}, {"coupling": "x"}, {"samples_per_spin": 0}, {"samples_per_spin": "a"},
-        {"ridge": -1}, {"depth": 0}, {"depth": np.inf}, {"samples_per_spin": [1, 2], "ridge": [1, 2, 3]},
-    ):  # fmt: skip
+        {"degree": 2.5},
+        {"degree": 0},
+        {"coupling": np.nan},
+        {"coupling": "x"},
+        {"samples_per_spin": 0},
+        {"samples_per_spin": "a"},
+        {"ridge": -1},
+        {"depth": 0},
+        {"depth": np.inf},
+        {"samples_per_spin": [1, 2], "ridge": [1, 2, 3]},
+    ):
         with pytest.raises(ex.SettingError):
             theory.random_regular(**({"degree": 3, "coupling": 0.4, "samples_per_spin": 2} | bad))
     model = ik.random_regular(n_spins=20, degree=3, coupling=0.4, random_state=0)
@@ -482,9 +496,13 @@ def test_the_theory_says_where_it_does_not_hold():
         with pytest.raises(ex.SettingError):
             theory.samples_needed(**({"n_spins": 100, "degree": 3, "coupling": 0.4} | bad))
     for bad in (
-        {"degree": 100}, {"coupling": 0.0}, {"ridge": -1}, {"ridge": "a"}, {"prune": -1},
+        {"degree": 100},
+        {"coupling": 0.0},
+        {"ridge": -1},
+        {"ridge": "a"},
+        {"prune": -1},
         {"n_samples": 50, "ridge": 1, "prune": 0.01},
-    ):  # fmt: skip
+    ):
         with pytest.raises(ex.SettingError):
             theory.recovery(
                 **(

@@ -171,10 +171,13 @@ def test_erdos_renyi_graphs_have_their_mean_degree():
     assert np.mean(degrees) == pytest.approx(4 * 99 / 100, rel=0.007)
 
 
-@pytest.mark.parametrize("make", [
-    lambda seed: ik.random_regular(n_spins=50, degree=3, coupling=0.4, random_state=seed),
-    lambda seed: ik.erdos_renyi(n_spins=50, mean_degree=3, coupling=0.4, random_state=seed),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda seed: ik.random_regular(n_spins=50, degree=3, coupling=0.4, random_state=seed),
+        lambda seed: ik.erdos_renyi(n_spins=50, mean_degree=3, coupling=0.4, random_state=seed),
+    ],
+)
 def test_the_same_seed_gives_the_same_world(make):
     assert (make(3).couplings != make(3).couplings).nnz == 0
     assert (make(3).couplings != make(4).couplings).nnz > 0

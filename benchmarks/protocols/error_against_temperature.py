@@ -46,12 +46,24 @@ WORLDS = ("random regular", "Erdos-Renyi", "2D lattice", "SK")
 BETAS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0)
 SIDES = {12: (3, 4), 16: (4, 4), 18: (3, 6), 20: (4, 5), 24: (4, 6)}  # lattices with as many spins
 LOOKS = {
-    "linear": ("C0", "-", "o"), "ridge": ("C0", "--", "s"), "lasso": ("C0", ":", "v"),
-    "naive mean field": ("C2", "-", "o"), "TAP": ("C2", "--", "s"), "Bethe": ("C2", "-.", "^"), "Sessak-Monasson": ("C2", ":", "v"),
-    "pseudolikelihood": ("C3", "-", "o"), "l1 pseudolikelihood": ("C3", "--", "s"), "eLasso": ("C3", "-.", "^"),
-    "screening": ("C4", "-", "o"), "log screening": ("C4", "--", "s"), "probability flow": ("C4", "-.", "^"),
-    "maximum likelihood": ("k", "-", "o"), "boltzmann": ("k", "--", "s"), "abess": ("C1", "-", "D"), "auto": ("C6", "-", "*"),
-}  # fmt: skip
+    "linear": ("C0", "-", "o"),
+    "ridge": ("C0", "--", "s"),
+    "lasso": ("C0", ":", "v"),
+    "naive mean field": ("C2", "-", "o"),
+    "TAP": ("C2", "--", "s"),
+    "Bethe": ("C2", "-.", "^"),
+    "Sessak-Monasson": ("C2", ":", "v"),
+    "pseudolikelihood": ("C3", "-", "o"),
+    "l1 pseudolikelihood": ("C3", "--", "s"),
+    "eLasso": ("C3", "-.", "^"),
+    "screening": ("C4", "-", "o"),
+    "log screening": ("C4", "--", "s"),
+    "probability flow": ("C4", "-.", "^"),
+    "maximum likelihood": ("k", "-", "o"),
+    "boltzmann": ("k", "--", "s"),
+    "abess": ("C1", "-", "D"),
+    "auto": ("C6", "-", "*"),
+}
 
 
 def couplings_at_one(kind: str, n_spins: int, seed: int) -> NDArray[np.float64]:

@@ -47,9 +47,19 @@ RULES = ("own", "oracle")
 WORLDS = ("regular", "lattice")
 CONFIDENCE = 0.95  # of the bands: two-sided, Clopper and Pearson's
 METHODS = (
-    "auto", "linear", "two-stage", "lasso", "Bethe", "pseudolikelihood", "l1 pseudolikelihood", "eLasso", "screening",
-    "log screening", "maximum likelihood", "abess",
-)  # fmt: skip
+    "auto",
+    "linear",
+    "two-stage",
+    "lasso",
+    "Bethe",
+    "pseudolikelihood",
+    "l1 pseudolikelihood",
+    "eLasso",
+    "screening",
+    "log screening",
+    "maximum likelihood",
+    "abess",
+)
 
 
 # Worlds and data
@@ -154,9 +164,13 @@ def shares(options: argparse.Namespace, measured: list[Row]) -> list[Row]:
         n_right = sum(row["missed"] + row["invented"] == 0 for row in done)
         band = binomtest(n_right, options.trials).proportion_ci(CONFIDENCE, method="exact")
         row = dict(zip(("world", "method", "rule", "n"), key, strict=True)) | {
-            "trials": options.trials, "successes": n_right, "refused": options.trials - len(done),
-            "share": n_right / options.trials, "low": float(band.low), "high": float(band.high),
-        }  # fmt: skip
+            "trials": options.trials,
+            "successes": n_right,
+            "refused": options.trials - len(done),
+            "share": n_right / options.trials,
+            "low": float(band.low),
+            "high": float(band.high),
+        }
         for what in ("missed", "invented"):
             row[what] = float(np.mean([one[what] for one in done])) if done else None
         table.append(row | {"seed": options.seed, "version": __version__})
