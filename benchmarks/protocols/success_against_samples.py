@@ -69,9 +69,8 @@ def world(options: argparse.Namespace, kind: str) -> IsingModel:
     """A world whose couplings have one strength and both signs."""
     shared = {"coupling": options.coupling, "random_state": seed_of(options.seed, kind)}
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", IsingkitWarning
-        )  # low temperatures are fine: sampling is exact
+        # low temperatures are fine: sampling is exact
+        warnings.simplefilter("ignore", IsingkitWarning)
         if kind == "regular":
             return random_regular(n_spins=options.n_spins, degree=options.degree, **shared)
         return square_lattice(side=options.side, **shared)

@@ -185,7 +185,7 @@ def _shelved(
         places[members] = box - corner + [x + _MARGIN, y - _MARGIN]
         x += across
         height = max(height, down)
-    places[single] = _in_rows(len(single), width) + [0.0, y - height]
+    places[single] = _in_rows(len(single), width) + np.array([0.0, y - height])
     return _fitted(places)
 
 

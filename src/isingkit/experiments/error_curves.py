@@ -114,7 +114,8 @@ def errors(
     )
     rss = np.sum((estimates - truth) ** 2, axis=1).mean()
     edges = truth != 0
-    bias = (estimates[edges] / truth[edges]).mean()
+    ratios = estimates[edges] / truth[edges]
+    bias = ratios.mean()
     of_spins = [noise_in_fields(noise, correlations, truth) for noise in noises]
     Q = np.column_stack(of_spins).mean(axis=0)
     return [float(rss), float(bias), *Q.tolist()]
@@ -126,7 +127,8 @@ def _predicted_means(
     """Mean estimates by the model's own correlations: -P_ij / P_ii with P = (C + k)^-1."""
     n = len(truth)
     spectrum = RegularSpectrum(degree, float(np.abs(truth).max()))
-    k = float(effective_ridge(spectrum, n_samples / (n - 1), ridge * (n / (n - 1))))
+    alpha = n_samples / (n - 1)
+    k = float(effective_ridge(spectrum, alpha, ridge * (n / (n - 1))))
     kept = np.linalg.inv(correlations + k * np.eye(n))
     means = -kept / np.diagonal(kept)[:, None]
     np.fill_diagonal(means, 0.0)
@@ -149,8 +151,10 @@ def noise_in_fields(noise: FloatArray, correlations: FloatArray, truth: FloatArr
         field = fields[i] - fields[i, i] * own
         projected = np.outer(correlations[near, i], own[near])
         block = correlations[np.ix_(near, near)] - projected
-        correction = np.linalg.inv(np.diag(1 / np.sinh(truth[i, near]) ** 2) - block)
-        found[i] = noise[i] @ field + field[near] @ correction @ field[near]
+        couplings = np.diag(1 / np.sinh(truth[i, near]) ** 2)
+        correction = np.linalg.inv(couplings - block)
+        at_neighbours = field[near]
+        found[i] = noise[i] @ field + at_neighbours @ correction @ at_neighbours
     return found
 
 

@@ -11,6 +11,7 @@ from isingkit.arrays import BoolArray, FloatArray
 ROOT_TWO_PI = np.sqrt(2 * np.pi)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 _LOWEST = -8.5  # standard deviations: what is further out does not count
+_LARGEST = 1 - 1e-9  # estimate whose Fisher transform is finite
 _AT_ONCE = 500_000  # numbers that are integrated over together
 
 
@@ -130,8 +131,9 @@ def _tail_nodes(start: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(nodes, n): places z above `start`, and weights that integrate a Gaussian density there."""
     start = np.maximum(start, _LOWEST)
     stop = np.sqrt(np.maximum(start, 0.0) ** 2 + 72.0)
-    z = start + (stop - start) * (_NODES[:, None] + 1) / 2
-    weights = _WEIGHTS[:, None] * (stop - start) / 2
+    length = stop - start
+    z = start + length * (_NODES[:, None] + 1) / 2
+    weights = _WEIGHTS[:, None] * length / 2
     return z, weights * np.exp(-(z**2) / 2) / ROOT_TWO_PI
 
 
@@ -146,6 +148,7 @@ def _fisher_transformed(level: ArrayLike, mean: FloatArray) -> FloatArray:
     it is atanh(estimate) whose variance does not depend on the mean. Three standard deviations out,
     that doubles the edges missed.
     """
-    level = np.clip(level, -1 + 1e-9, 1 - 1e-9)
-    mean = np.clip(mean, -1 + 1e-9, 1 - 1e-9)
-    return mean + (1 - mean**2) * (np.arctanh(level) - np.arctanh(mean))
+    level = np.clip(level, -_LARGEST, _LARGEST)
+    mean = np.clip(mean, -_LARGEST, _LARGEST)
+    difference = np.arctanh(level) - np.arctanh(mean)
+    return mean + (1 - mean**2) * difference

@@ -200,7 +200,8 @@ def _noise_without_spin(
     k = resolvent.effective_ridge
     squared = resolvent.matrix(resolvent.kept**2)  # P^2
     own = diagonal + k * np.diagonal(squared)
-    return np.asarray(noise - 2 * k * means * squared - means**2 * own[:, None])
+    without_paths = noise - 2 * k * means * squared
+    return np.asarray(without_paths - means**2 * own[:, None])
 
 
 def _candidate_pairs(resolvent: _Resolvent, truth: FloatArray) -> _CandidatePairs:
@@ -234,7 +235,8 @@ def _two_stages(first: _First, both: _CandidatePairs, i: int, prune: float) -> _
     # children that pass do so by an excess in their parent's direction, of which stage two gives
     # part to them, not to it
     excess = _signs(first, i) * pairs.excess(prune) * np.where(near, 0.0, slope)
-    mean[near] -= (np.sinh(2 * first.truth[near]) / 2) @ excess
+    weights = np.sinh(2 * first.truth[near]) / 2
+    mean[near] -= weights @ excess
     neighbour_means = first.means[i, near]
     solved = np.linalg.solve(neighbour_correlations(first.truth[i, near]), neighbour_means)
     slope, loss = candidate_interference(
@@ -257,7 +259,8 @@ def _gain_of_pairs(
 
     false: probability that a spin is a false candidate     squares: sum of X^2 over those
     """
-    mean_square = squares / max(float(false @ first.variance[i]), 1e-300)  # of z
+    expected = float(false @ first.variance[i])
+    mean_square = squares / max(expected, 1e-300)  # of z
     gain = both.gain_by_own @ false + mean_square * (both.gain_by_neighbour @ false)
     return np.where(first.neighbours(i), 0.0, gain)
 
@@ -284,8 +287,9 @@ def _correlation_noise(
 ) -> FloatArray:
     """What it costs candidates to be correlated with neighbours of their own that pass as well."""
     near = first.neighbours(i)
+    of_all = both.cost @ passing
     of_false = both.cost @ np.where(near, 0.0, passing)
-    return np.asarray(first.residual[i] * np.where(near, of_false, both.cost @ passing))
+    return np.asarray(first.residual[i] * np.where(near, of_false, of_all))
 
 
 def _signs(first: _First, i: int) -> FloatArray:

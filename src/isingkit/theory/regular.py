@@ -70,9 +70,12 @@ class RegularSpectrum(Spectrum):
     @property
     def support(self) -> tuple[Any, Any]:
         """The edges of rho, without loss of digits near the critical point."""
-        root = np.sqrt(np.asarray(self.degree) - 1) * np.tanh(np.abs(self.coupling))
+        theta = np.tanh(np.abs(self.coupling))
+        root = np.sqrt(np.asarray(self.degree) - 1) * theta
         scale = np.cosh(self.coupling) ** 2
-        return (1 - root) ** 2 * scale, (1 + root) ** 2 * scale
+        low = (1 - root) ** 2 * scale
+        high = (1 + root) ** 2 * scale
+        return low, high
 
     def density(self, eta: ArrayLike) -> FloatArray:
         """rho(eta); zero outside the support. [eq:EVD-nita-results]
@@ -85,7 +88,8 @@ class RegularSpectrum(Spectrum):
         inside = np.clip((eta - low) * (high - eta), 0.0, None)
         far = (self.weight * self.degree) ** 2 - (self.centre - eta) ** 2
         far = np.where(inside > 0, far, 1.0)
-        return np.asarray(self.degree * np.sqrt(inside) / (2 * np.pi * far))
+        density = self.degree * np.sqrt(inside) / (2 * np.pi * far)
+        return np.asarray(density)
 
     def integrate(self, function: Callable[[FloatArray], FloatArray]) -> float:
         r"""\int d\eta \rho(\eta) f(\eta) to twelve digits, for f smooth on the support.
@@ -127,17 +131,15 @@ class RegularSpectrum(Spectrum):
         one, _ = weights_of(effective_ridge)
         a, u, root = self._resolved(effective_ridge)
         c = self.degree
+        w = self.weight
         g = 2 / (a + root)
         steepness = 2 * (1 + a / root) / (a + root) ** 2  # -dg/da
         t = 1 / (a - c * u**2 * g)
-        kept = self.centre - c * u * self.weight * g
-        kept_slope = c * one * u * self.weight * steepness
-        return Traces(
-            t=t,
-            t2=t**2 * (1 + c * u**2 * steepness),
-            p=t * kept,
-            p2=t**2 * (kept - kept_slope),
-        )
+        t2 = t**2 * (1 + c * u**2 * steepness)
+        kept = self.centre - c * u * w * g
+        kept_slope = c * one * u * w * steepness
+        p2 = t**2 * (kept - kept_slope)
+        return Traces(t, t2, t * kept, p2)
 
     def log_trace(self, effective_ridge: float) -> float:
         return self.integrate(lambda eta: np.log1p(effective_ridge * eta))
@@ -148,8 +150,8 @@ class RegularSpectrum(Spectrum):
         eta = self.centre - 2 * self.weight * np.sqrt(c - 1) * np.cos(phi)
         # both square roots make sin^2; for c = 2 it cancels
         roots = 4 * (c - 1) * np.sin(phi) ** 2
-        density = c / 2 * (roots / ((c - 2) ** 2 + roots))
-        return float(np.mean(density * function(eta)))
+        ratio = roots / ((c - 2) ** 2 + roots)
+        return float(np.mean(c / 2 * ratio * function(eta)))
 
     def _resolved(self, effective_ridge: ArrayLike) -> tuple[Any, Any, Any]:
         """a, u and sqrt(a^2 - 4 (c - 1) u^2), the last from the edges of the support."""

@@ -88,10 +88,12 @@ def random_regular(
     else:
         means, squares, unexplained = _finite_depth(degree, strength, k, depth)
     # the neighbours' part of the squares is replaced by their squared errors
-    error = degree * ((strength - means[0]) ** 2 - means[0] ** 2) + squares
+    first = means[0]
+    error = degree * ((strength - first) ** 2 - first**2) + squares
     bias = np.full(k.shape, np.nan)
-    np.divide(means[0], strength, out=bias, where=strength > 0)
-    return predicted(state, MeanEstimates(means, squares, error, bias, unexplained), depth)
+    np.divide(first, strength, out=bias, where=strength > 0)
+    estimates = MeanEstimates(means, squares, error, bias, unexplained)
+    return predicted(state, estimates, depth)
 
 
 def decay_bound(coupling: ArrayLike, effective_ridge: ArrayLike) -> Any:
@@ -240,11 +242,13 @@ def _finite_depth(
     squares = np.zeros(k.shape)
     unexplained = np.zeros(k.shape)
     one, scale = weights_of(k)
-    for c, K in set(zip(degree.ravel().tolist(), strength.ravel().tolist(), strict=True)):
+    kinds = set(zip(degree.ravel().tolist(), strength.ravel().tolist(), strict=True))
+    for c, K in kinds:
         here = (degree == c) & (strength == K)
         around = _generations(c, K, depth)
         rotated = around.vectors.T @ around.with_spin
-        solution = rotated[:, None] / (one[here] * around.eigenvalues[:, None] + scale[here])
+        shifted = one[here] * around.eigenvalues[:, None] + scale[here]
+        solution = rotated[:, None] / shifted
         scaled = np.abs(around.vectors @ solution)
         means[: len(scaled), here] = scaled / np.sqrt(around.sizes)[:, None]
         squares[here] = np.sum(solution**2, axis=0)

@@ -39,11 +39,12 @@ def neighbour_variance(spectrum: RegularSpectrum, k: float, alpha: float) -> flo
     theta = float(np.tanh(abs(spectrum.coupling)))
     x = _means_by_generation(spectrum, k)
     # coefficients of e and y by generation, in the branch of the neighbour itself and in the others
-    e = -x[1 : DEPTH + 1]
-    y_here = -float(traces.p) * (x[:DEPTH] + x[1] * x[1 : DEPTH + 1])
-    y_there = -float(traces.p) * (x[2 : DEPTH + 2] + x[1] * x[1 : DEPTH + 1])
-    here = _branch_moments(e, y_here, degree, theta)
-    there = _branch_moments(e, y_there, degree, theta)
+    before = x[:DEPTH]
+    own = x[1 : DEPTH + 1]
+    after = x[2 : DEPTH + 2]
+    kept = float(traces.p)
+    here = _branch_moments(-own, -kept * (before + x[1] * own), degree, theta)
+    there = _branch_moments(-own, -kept * (after + x[1] * own), degree, theta)
     total = _product(_spin_moments(1.0, 0.0), here)
     for _ in range(degree - 1):
         total = _product(total, there)
@@ -52,7 +53,8 @@ def neighbour_variance(spectrum: RegularSpectrum, k: float, alpha: float) -> flo
     mean_ey = total[1, 1]
     mean_e2y2 = 4 * total[2, 2]
     shrunk = finite * float(traces.t2) / alpha
-    return float(mean_e2 * mean_y2 * shrunk / (1 - shrunk) + mean_e2y2 - mean_ey**2)
+    gaussian = mean_e2 * mean_y2 * shrunk / (1 - shrunk)
+    return float(gaussian + mean_e2y2 - mean_ey**2)
 
 
 def _means_by_generation(spectrum: RegularSpectrum, k: float) -> FloatArray:
@@ -72,7 +74,8 @@ def _product(left: FloatArray, right: FloatArray) -> FloatArray:
     found = np.empty((3, 3))
     for a in range(3):
         for b in range(3):
-            found[a, b] = np.sum(left[: a + 1, : b + 1] * right[a::-1, b::-1])
+            reversed_right = right[a::-1, b::-1]
+            found[a, b] = np.sum(left[: a + 1, : b + 1] * reversed_right)
     return found
 
 
@@ -110,14 +113,16 @@ def edge_scatter(degree: int, strength: float) -> tuple[float, float]:
     mean = theta / (1 + (degree - 1) * theta**2)
     # C^-1 = own on the diagonal + common everywhere
     own = 1 / (1 - theta**2)
-    common = -(theta**2) / ((1 - theta**2) * (1 - theta**2 + degree * theta**2))
+    determinant = (1 - theta**2) * (1 - theta**2 + degree * theta**2)
+    common = -(theta**2) / determinant
     n_up = np.arange(degree)
     sums = 2 * n_up - (degree - 1)  # of the other neighbours
 
     def influence(spin: int, neighbour: int) -> FloatArray:
         """Residual of the spin times the neighbour's entry of C^-1 s, for each sum."""
-        residual = spin - mean * (neighbour + sums)
-        return np.asarray(residual * (own * neighbour + common * (neighbour + sums)))
+        total = neighbour + sums
+        residual = spin - mean * total
+        return np.asarray(residual * (own * neighbour + common * total))
 
     variance = 0.0
     product = 0.0
@@ -129,7 +134,9 @@ def edge_scatter(degree: int, strength: float) -> tuple[float, float]:
             into_i = influence(si, sj)
             into_j = influence(sj, si)
             variance += weight * float(of_i @ into_i**2)
-            product += weight * float(of_i @ into_i) * float(of_j @ into_j)
+            mean_i = float(of_i @ into_i)
+            mean_j = float(of_j @ into_j)
+            product += weight * mean_i * mean_j
     return variance, product / variance
 
 
@@ -146,10 +153,12 @@ def neighbour_scatter(couplings: FloatArray) -> FloatArray:
     # for each pair: mean and variance of 1 - sum a s over the others
     rest = 1 - (means.sum() - means[:, None] - means)
     noise = variances.sum() - variances[:, None] - variances
-    with_signs = np.outer(a, theta) + np.outer(theta, a)
-    middle = (rest**2 + a[:, None] ** 2 + a**2 + noise) * np.outer(theta, theta)
-    middle += 2 * np.outer(a, a) - 2 * rest * with_signs
-    np.fill_diagonal(middle, (1 - means.sum()) ** 2 + variances.sum())
+    crossed = np.outer(a, theta) + np.outer(theta, a)
+    both = a[:, None] ** 2 + a**2
+    middle = (rest**2 + both + noise) * np.outer(theta, theta)  # <e^2 s s'>
+    middle += 2 * np.outer(a, a) - 2 * rest * crossed
+    mean_square = (1 - means.sum()) ** 2 + variances.sum()
+    np.fill_diagonal(middle, mean_square)
     inverse = np.linalg.inv(neighbour_correlations(couplings))
     return np.asarray(inverse @ middle @ inverse)
 
@@ -175,7 +184,8 @@ def means_of_survivors(couplings: FloatArray, kept: FloatArray) -> tuple[FloatAr
     variance = variance.sum() - variance  # of the others' part of D
     numerators = np.sinh(2 * couplings) / 2
     means = numerators / mean * (1 + variance / mean**2)
-    return means, numerators**2 * variance / mean**4
+    variances = numerators**2 * variance / mean**4
+    return means, variances
 
 
 def pair_gain(
@@ -193,7 +203,8 @@ def pair_gain(
     for j, m in np.argwhere(truth != 0):
         pair = np.ix_([j, m], [j, m])
         theta = np.tanh(truth[j, m])
-        solved = np.linalg.solve([[1, theta], [theta, 1]], local[pair])
+        correlations = [[1, theta], [theta, 1]]
+        solved = np.linalg.solve(correlations, local[pair])
         slopes = solved @ np.linalg.inv(noise[pair])
         alone = local[j, j] / noise[j, j]
         by_own[j, m] = slopes[0, 0] / alone - 1
@@ -226,5 +237,6 @@ def candidate_interference(
     among = first.local * first.local / first.kept * (k - one) / first.scatter
     explained = with_neighbours**2 * squares * float(means @ solved)
     whole = max(1 + among * squares - explained, 0.2) * left
-    loss = with_neighbours * float(np.mean(slope)) / whole * squares * solved / left
+    mean_slope = float(np.mean(slope))
+    loss = with_neighbours * mean_slope / whole * squares * solved / left
     return slope / whole, loss

@@ -137,10 +137,12 @@ def square_lattice(
     """
     require_number("side", side, at_least=3 if periodic else 1, whole=True)
     grid = np.arange(side * side).reshape(side, side)
+    right = np.roll(grid, -1, axis=1)
+    below = np.roll(grid, -1, axis=0)
     if periodic:
-        steps = [(grid, np.roll(grid, -1, axis=1)), (grid, np.roll(grid, -1, axis=0))]
+        steps = [(grid, right), (grid, below)]
     else:
-        steps = [(grid[:, :-1], grid[:, 1:]), (grid[:-1], grid[1:])]
+        steps = [(grid[:, :-1], right[:, :-1]), (grid[:-1], below[:-1])]
     pairs = np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in steps])
     return _teacher(pairs, side * side, coupling, signs, fields, generator(random_state))
 
@@ -283,10 +285,12 @@ def _distinct(n_values: int, count: int, rng: np.random.Generator) -> NDArray[np
 
 def _unranked(ranks: NDArray[np.int64]) -> Pairs:
     """The pair (i, j), i < j, of each rank j (j - 1) / 2 + i."""
-    column = ((1 + np.sqrt(1 + 8 * ranks.astype(np.float64))) / 2).astype(np.int64)
+    root = np.sqrt(1 + 8 * ranks.astype(np.float64))
+    column = ((1 + root) / 2).astype(np.int64)
     column -= column * (column - 1) // 2 > ranks  # where the square root was rounded up
     column += (column + 1) * column // 2 <= ranks
-    return np.stack([ranks - column * (column - 1) // 2, column], axis=1)
+    row = ranks - column * (column - 1) // 2
+    return np.stack([row, column], axis=1)
 
 
 # Couplings and fields
