@@ -1,5 +1,4 @@
-"""Paths of penalised logistic regressions of all spins: against scikit-learn's, and eLasso against
-R's IsingFit.
+"""Paths of logistic regressions of all spins against scikit-learn's, eLasso against R's IsingFit.
 
 Of scikit-learn's solvers for absolute values, liblinear, which has no warm starts, is the fastest
 by far: saga, warm-started, takes five times as long to come as close. The tolerance is the loosest
@@ -21,7 +20,9 @@ from isingkit.arrays import FloatArray
 from peers.worker import Worker
 from side_by_side import Claim, faster, seconds
 
-N_SPINS, N_SAMPLES, CORES = 100, 2000, 2
+N_SPINS = 100
+N_SAMPLES = 2000
+CORES = 2
 TIMED = (0, 25, 50, 75)  # spins of which scikit-learn's paths are timed
 HERE = Path(__file__).resolve().parent
 
@@ -59,7 +60,8 @@ def against_scikit_learn(samples: Any) -> Claim:
         }
         taken = seconds(rivals, rounds=11)
     every_spin = [N_SPINS / len(TIMED) * time for time in taken["scikit-learn"]]
-    peer = f"liblinear of scikit-learn {sklearn.__version__}, two threads ({len(TIMED)} spins timed, times N / {len(TIMED)})"
+    timed = f"{len(TIMED)} spins timed, times N / {len(TIMED)}"
+    peer = f"liblinear of scikit-learn {sklearn.__version__}, two threads ({timed})"
     return faster(
         "l1 pseudolikelihood, 100 penalties, N=100, M=2000, two threads",
         peer,
@@ -88,9 +90,7 @@ def scikit_learn_path(values: FloatArray, spin: int, penalties: FloatArray) -> F
 
 
 def against_isingfit(samples: Any) -> Claim:
-    """The same network from the same data, where R is installed. IsingFit uses one core, ours
-    all.
-    """
+    """The same network from the same data, where R is installed; on one core, ours on all."""
     rscript = shutil.which("Rscript")
     if rscript is None:
         raise FileNotFoundError("there is no Rscript here")

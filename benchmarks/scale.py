@@ -1,6 +1,4 @@
-"""Large networks: the screen against a matrix product, its growth, and against what a user would do
-otherwise.
-"""
+"""Large networks: the screen against a matrix product, its growth, and logistic regressions."""
 
 import time
 import warnings
@@ -36,15 +34,16 @@ def whole_screen(n_spins: int, n_samples: int) -> object:
 
 
 def against_products() -> list[Claim]:
-    """Bands of 1024 spins with 50,000 others, and a float32 product with as many multiply-adds per
-    sample.
-    """
-    n_spins, rows = 50_000, 1024
+    """Bands of 1024 spins with 50,000 others, and a float32 product of as many multiply-adds."""
+    n_spins = 50_000
+    rows = 1024
     packed = noise(n_spins, SAMPLES)
     bits = bits_of(packed, False)
-    by_bits, by_ridge = CorrelationScreen(bits, 0.5), DualScreen(bits, 1.0, 0.5)
+    by_bits = CorrelationScreen(bits, 0.5)
+    by_ridge = DualScreen(bits, 1.0, 0.5)
     floats = np.random.default_rng(0).standard_normal((8192, SAMPLES), dtype=np.float32)
-    left, repeats = floats[:rows], n_spins // 8192
+    left = floats[:rows]
+    repeats = n_spins // 8192
     assert len(by_bits.band(0).pairs) == 0  # noise of 2048 samples has no correlation of 0.5
     taken = seconds(
         {
@@ -54,10 +53,8 @@ def against_products() -> list[Claim]:
         },
         ROUNDS,
     )
-    share = (rows * n_spins - rows**2 / 2) / (
-        repeats * rows * 8192
-    )  # of the product's multiply-adds
-    product = [share * one for one in taken["product"]]
+    fraction = (rows * n_spins - rows**2 / 2) / (repeats * rows * 8192)  # of its multiply-adds
+    product = [fraction * one for one in taken["product"]]
     peer = f"float32 X @ Y.T, numpy {np.__version__}"
     return [
         faster(f"screen on correlations, M={SAMPLES}", peer, taken["bits"], product, at_least=10),
@@ -72,15 +69,12 @@ def against_products() -> list[Claim]:
 
 
 def whole_fits() -> Claim:
-    """A fit of 100,000 spins by ridge estimates, preparations and second stage included, and one by
-    correlations.
-    """
+    """Whole fits of 100,000 spins, by ridge estimates and by correlations."""
     n_spins = 100_000
     truth = ik.random_regular(n_spins=n_spins, degree=3, coupling=0.4, random_state=0)
     samples = ik.sample(truth, n_samples=SAMPLES, random_state=1)
-    prune = (
-        0.08 * SAMPLES / n_spins
-    )  # with more spins than samples, ridge estimates are that much smaller
+    # with more spins than samples, ridge estimates are that much smaller
+    prune = 0.08 * SAMPLES / n_spins
     estimators = {
         "bits": ik.TwoStageIsing(ridge=np.inf, prune=0.15, threshold=0.15, fit_fields=False),
         "ridge": ik.TwoStageIsing(ridge=1.0, prune=prune, threshold=0.15, fit_fields=False),
@@ -100,9 +94,7 @@ def whole_fits() -> Claim:
 
 @njit(nogil=True)
 def popcounts(words, n_rounds):
-    """Bits that differ from a few words in registers: loads and popcounts, and next to nothing
-    else.
-    """
+    """Bits that differ from a few words in registers: loads, popcounts and hardly anything else."""
     total = np.uint64(0)
     for r in range(n_rounds):
         mine = np.uint64(r)
@@ -112,10 +104,9 @@ def popcounts(words, n_rounds):
 
 
 def against_instructions() -> Claim:
-    """A band on correlations, and as many popcounts of words that stay in the first cache, two
-    threads each.
-    """
-    n_spins, rows = 50_000, 1024
+    """A band on correlations, and as many popcounts of words that stay in the first cache."""
+    n_spins = 50_000
+    rows = 1024
     screen = CorrelationScreen(bits_of(noise(n_spins, SAMPLES), False), 0.5)
     words = np.random.default_rng(0).integers(0, 2**64, 1024, dtype=np.uint64)
     n_rounds = 10_000
@@ -128,8 +119,9 @@ def against_instructions() -> Claim:
         },
         ROUNDS,
     )
-    share = (rows * n_spins - rows**2 / 2) * SAMPLES / (n_threads() * n_rounds * len(words) * 64)
-    bound = [share * one for one in taken["instructions"]]
+    counted = n_threads() * n_rounds * len(words) * 64
+    fraction = (rows * n_spins - rows**2 / 2) * SAMPLES / counted
+    bound = [fraction * one for one in taken["instructions"]]
     return within(
         f"screen on correlations, M={SAMPLES}",
         "its popcounts and loads alone",
@@ -166,10 +158,9 @@ def growth() -> list[Claim]:
 
 
 def against_logistic_regressions() -> Claim:
-    """N = 2000, M = 1024: some nodes by scikit-learn, scaled to all; neighbours found no better
-    than ours.
-    """
-    n_spins, n_samples = 2000, 1024
+    """N = 2000, M = 1024: some nodes by scikit-learn, scaled to all; it finds no more than ours."""
+    n_spins = 2000
+    n_samples = 1024
     truth = ik.random_regular(n_spins=n_spins, degree=3, coupling=0.4, random_state=0)
     samples = ik.sample(truth, n_samples=n_samples, random_state=1)
     values = np.asarray(samples, dtype=np.float64)
@@ -177,7 +168,9 @@ def against_logistic_regressions() -> Claim:
     penalty = 0.2 * np.sqrt(np.log(n_spins**2 / 0.05) / n_samples)
     model = LogisticRegression(l1_ratio=1, solver="liblinear", C=1 / (2 * n_samples * penalty))
     true = truth.couplings.toarray() != 0
-    ours, theirs, wrong = [], [], 0
+    ours = []
+    theirs = []
+    wrong = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for node in range(FEW_NODES + 1):

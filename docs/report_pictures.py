@@ -1,6 +1,4 @@
-"""Pictures of a report for these pages, light and dark: python docs/report_pictures.py, with
-playwright and chromium at hand.
-"""
+"""Pictures of a report for these pages, light and dark; needs playwright and chromium."""
 
 import shutil
 import tempfile

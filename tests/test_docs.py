@@ -1,5 +1,4 @@
-"""Every code block of README.md and docs/*.md runs, prints what the page says, and every guide
-runs.
+"""Every code block of README.md and docs/*.md runs and prints what the page says; guides run.
 
 Blocks of a page run in order, in one folder with a survey.csv in it. A ```text block after one is
 what it prints; a number in a comment after an expression is its value. `make` and `pip install` are
@@ -55,7 +54,9 @@ def blocks(text: str) -> list[Block]:
     """Blocks of python and sh, each with the ```text block that follows it."""
     found: list[Block] = []
     lines = text.split("\n")
-    reason, after, place = None, None, 0
+    reason = None
+    after = None
+    place = 0
     while place < len(lines):
         opened = re.match(r"^( *)(`{3,})([\w-]*)\s*$", lines[place])
         if opened is None:
@@ -72,10 +73,12 @@ def blocks(text: str) -> list[Block]:
             after = Block(language, code, place + 2, indent, reason)
             found.append(after)
         elif language == "text" and after is not None:
-            after.expected, after = code, None
+            after.expected = code
+            after = None
         else:
             after = None
-        reason, place = None, end + 1
+        reason = None
+        place = end + 1
     return found
 
 
@@ -107,9 +110,7 @@ def run_python(code: str, namespace: dict, where: str, first_line: int) -> str:
 
 
 def comment_holds(comment: str, value: object) -> bool:
-    """Whether `# 1.4; words` is the value, and `# precision 0.95` its attribute, to the digits
-    written.
-    """
+    """Whether `# 1.4; words` is the value, and `# precision 0.95` its attribute, to its digits."""
     claims = []
     if first := re.match(r"\s*#\s*(-?\d+(?:\.\d+)?)(?=[\s,;]|$)", comment):
         claims.append((first[1], value))
@@ -125,24 +126,21 @@ def comment_holds(comment: str, value: object) -> bool:
 
 
 def close(claimed: str, is_: str) -> bool:
-    """Numbers that say the same: half a unit of the last digit written, and a little for other
-    processors and libraries.
-    """
+    """Numbers that say the same: half a unit of the last digit, and a little for other machines."""
     digits = len(claimed.partition(".")[2])
-    tolerance = 0.51 * 10.0**-digits + (0.02 * abs(float(claimed)) if digits else 0.0)
-    return math.isclose(
-        float(claimed),
-        float(is_),
-        abs_tol=max(tolerance, 1.01 if not digits and abs(float(claimed)) > 20 else 0.0),
-    )
+    value = float(claimed)
+    tolerance = 0.51 * 10.0**-digits
+    if digits:
+        tolerance += 0.02 * abs(value)
+    elif abs(value) > 20:
+        tolerance = 1.01
+    return math.isclose(value, float(is_), abs_tol=tolerance)
 
 
 def run_sh(code: str, folder: Path) -> str:
     """What commands of isingkit print; `make` and `pip install` are looked up."""
-    makefile, project = (
-        (ROOT / "Makefile").read_text(),
-        tomllib.loads((ROOT / "pyproject.toml").read_text())["project"],
-    )
+    makefile = (ROOT / "Makefile").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     printed = ""
     for line in code.split("\n"):
         words = line.split("#")[0].split()
@@ -157,29 +155,32 @@ def run_sh(code: str, folder: Path) -> str:
                 )
         else:
             assert words[0] == "isingkit", f"do not know how to check: {line}"
-            shim = folder / "bin" / "isingkit"
-            shim.parent.mkdir(exist_ok=True)
-            shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m isingkit "$@"\n')
-            shim.chmod(0o755)
-            paths = os.pathsep.join(
-                [str(Path(ik.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-            )
-            environment = os.environ | {
-                "PATH": f"{shim.parent}{os.pathsep}{os.environ['PATH']}",
-                "PYTHONPATH": paths,
-            }
-            done = subprocess.run(
-                ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True
-            )
-            assert done.returncode == 0, f"{line}\n{done.stderr}"
-            printed += done.stdout
+            printed += run_isingkit(line, folder)
     return printed
 
 
+def run_isingkit(line: str, folder: Path) -> str:
+    shim = folder / "bin" / "isingkit"
+    shim.parent.mkdir(exist_ok=True)
+    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m isingkit "$@"\n')
+    shim.chmod(0o755)
+    path = f"{shim.parent}{os.pathsep}{os.environ['PATH']}"
+    environment = with_this_package() | {"PATH": path}
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"{line}\n{done.stderr}"
+    return done.stdout
+
+
+def with_this_package() -> dict[str, str]:
+    """An environment in which Python finds the package that is tested."""
+    paths = [str(Path(ik.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+
+
 def agrees(expected: str, printed: str) -> bool:
-    """The same words and numbers, whatever the space between; a line of ... stands for any
-    lines.
-    """
+    """The same words and numbers, whatever the space between; ... stands for any lines."""
     left, dots, right = expected.partition("\n...\n")
     said = printed.split()
     if dots:
@@ -262,13 +263,10 @@ def test_every_block_of_a_page_runs_and_prints_what_the_page_says(page, tmp_path
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
 def test_every_guide_runs_without_a_warning(guide, tmp_path):
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(
-            [str(Path(ik.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-        )
-    }
     command = [sys.executable, "-W", "error", str(guide)]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=with_this_package(), capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.iterdir())  # a guide leaves nothing behind
 

@@ -58,13 +58,15 @@ def test_exact_sums_equal_the_definition(make, seed):
 
 @pytest.mark.parametrize("make", [a_tree, a_forest, a_graph])
 def test_exact_samples_match_enumeration(make):
-    """2**17 samples: means and pair correlations within five standard errors; catches a coupling of
-    0.4 wrong by 4 percent.
+    """2**17 samples: means and pair correlations within five standard errors.
+
+    Catches a coupling of 0.4 wrong by 4 percent.
     """
     model = make(0)
     states, probability = reference.probabilities(model.couplings.toarray(), model.fields)
     samples = np.asarray(ik.exact(model).sample(n_samples=2**17, random_state=1)).astype(int)
-    means, pairs = probability @ states, states.T @ (probability[:, None] * states)
+    means = probability @ states
+    pairs = states.T @ (probability[:, None] * states)
     assert (np.abs(samples.mean(axis=0) - means) < 5 * np.sqrt((1 - means**2) / 2**17)).all()
     above = np.triu_indices(9, 1)
     error = np.sqrt((1 - pairs[above] ** 2) / 2**17)
@@ -83,9 +85,10 @@ def test_without_fields_correlations_on_a_large_tree_are_products_of_tanh():
     rng = np.random.default_rng(0)
     for _ in range(200):
         spin = int(rng.integers(10_000))
-        steps, product = int(rng.integers(1, 5)), 1.0
+        n_steps = int(rng.integers(1, 5))
+        product = 1.0
         other = spin
-        for _ in range(steps):
+        for _ in range(n_steps):
             if tree.parent[other] < 0:
                 break
             product *= np.tanh(tree.parent_couplings[other])

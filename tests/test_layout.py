@@ -1,6 +1,4 @@
-"""Mechanical promises about the code: import order, docstrings that tell the truth, options that
-are read, no drawers.
-"""
+"""Mechanical promises about the code: import order, true docstrings, options read, plain code."""
 
 import ast
 import importlib
@@ -32,6 +30,12 @@ RANKS = [
     {"experiments"},
     {"cli", "__main__"},
 ]
+# directories and files whose functions are held to be plain; the rest is to follow
+PLAIN = ("theory", "experiments", "worlds/graphs.py", "cli/theory.py", "drawing.py", "atomic.py")
+MOST_ARGUMENTS = 8
+MOST_PATHS = 15  # cyclomatic complexity
+MOST_LINES = 80
+MOST_TUPLES = 12  # assignments of a tuple to a tuple, per 1000 statements
 PUBLIC = [name for name in ik.__all__ if name not in ("exceptions", "theory")]
 PARTS = [f"theory.{name}" for name in ik.theory.__all__] + [
     f"dask.{name}" for name in isingkit.dask.__all__
@@ -92,6 +96,106 @@ def test_there_are_no_drawers():
     assert not [
         path for path in FILES if path.stem in {"utils", "core", "misc", "common", "helpers"}
     ]
+
+
+def is_plain(path):
+    name = path.relative_to(SOURCE).as_posix()
+    return any(name == part or name.startswith(f"{part}/") for part in PLAIN)
+
+
+PLAIN_FILES = [path for path in FILES if is_plain(path)]
+
+
+def functions(path):
+    """Functions of a file, nested ones and methods included, each with its place."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            yield f"{path.relative_to(SOURCE)}:{node.lineno} {node.name}", node
+
+
+def is_command(function):
+    """Whether click calls it, with an argument for each option."""
+    return any("click" in ast.unparse(decorator) for decorator in function.decorator_list)
+
+
+def n_arguments(function):
+    arguments = [one.arg for one in function.args.args + function.args.kwonlyargs]
+    return len([name for name in arguments if name not in ("self", "cls")])
+
+
+def n_paths(function):
+    """McCabe's number: one, and one for each place where the way parts."""
+    forks = (ast.If, ast.For, ast.While, ast.ExceptHandler, ast.IfExp, ast.comprehension)
+    count = 1
+    for node in ast.walk(function):
+        count += isinstance(node, forks)
+        count += len(node.values) - 1 if isinstance(node, ast.BoolOp) else 0
+    return count
+
+
+def n_lines(function):
+    """From the first statement after the docstring to the last."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
+
+
+def is_tuple_to_tuple(statement):
+    return (
+        isinstance(statement, ast.Assign)
+        and isinstance(statement.targets[0], ast.Tuple)
+        and isinstance(statement.value, ast.Tuple)
+    )
+
+
+def test_every_plain_place_is_there():
+    assert all((SOURCE / part).exists() for part in PLAIN)
+
+
+def test_functions_take_few_arguments():
+    """Constructors apart, whose arguments are what they store. Seen to fail with a ninth."""
+    for path in PLAIN_FILES:
+        for place, function in functions(path):
+            if function.name != "__init__" and not is_command(function):
+                assert n_arguments(function) <= MOST_ARGUMENTS, place
+
+
+def test_functions_do_one_thing():
+    """Few ways through each, and short enough to be seen at once. Seen to fail with a sixteenth."""
+    for path in PLAIN_FILES:
+        for place, function in functions(path):
+            assert n_paths(function) <= MOST_PATHS, place
+            assert n_lines(function) <= MOST_LINES, place
+
+
+def test_a_statement_says_one_thing():
+    """`a, b = x, y` is two statements, but for the few whose parts belong together.
+
+    Seen to fail with 16 in 1000.
+    """
+    statements = []
+    for path in PLAIN_FILES:
+        nodes = ast.walk(ast.parse(path.read_text()))
+        statements += [node for node in nodes if isinstance(node, ast.stmt)]
+    tuples = [statement for statement in statements if is_tuple_to_tuple(statement)]
+    assert 1000 * len(tuples) <= MOST_TUPLES * len(statements)
+
+
+def test_what_is_measured_of_functions_is_what_they_have():
+    source = (
+        "def f(self, a, b, *, c):\n"
+        "    'Docstring.'\n"
+        "    if a and b or c:\n"
+        "        return [x if x else a for x in b]\n"
+        "    for x in a:\n"
+        "        while x:\n"
+        "            x, y = y, x\n"
+    )
+    (function,) = ast.parse(source).body
+    assert n_arguments(function) == 3
+    assert n_paths(function) == 8  # 1, if, and, or, if else, for, for, while
+    assert n_lines(function) == 5
+    assert not is_command(function)
+    assert [is_tuple_to_tuple(node) for node in ast.walk(function)].count(True) == 1
 
 
 def documented(docstring):

@@ -33,7 +33,7 @@ def peak(estimator):
 
 
 @pytest.mark.skipif(
-    not Path("/proc/self/status").exists(), reason="peak memory is read as Linux tells it"
+    not Path("/proc/self/status").exists(), reason="peak memory is read from Linux's /proc"
 )
 def test_fitting_five_thousand_spins_stays_under_eight_square_matrices():
     assert peak("ik.RidgeIsing()") < 8
@@ -52,15 +52,14 @@ print(packed.n_samples, peak() - before - packed.words.nbytes)
 
 
 @pytest.mark.skipif(
-    not Path("/proc/self/status").exists(), reason="peak memory is read as Linux tells it"
+    not Path("/proc/self/status").exists(), reason="peak memory is read from Linux's /proc"
 )
 def test_reading_a_large_text_takes_a_few_chunks_beyond_its_bits(tmp_path):
-    """60 MB of text: the bits and at most 20 MB, where all bytes at once would be 60 MB and numbers
-    240 MB.
-    """
+    """60 MB of text: the bits and at most 20 MB; all bytes would be 60 MB and numbers 240 MB."""
     values = np.random.default_rng(0).integers(0, 2, (300_000, 100), dtype=np.uint8)
     text = np.full((300_000, 200), ord(","), dtype=np.uint8)
-    text[:, ::2], text[:, -1] = values + ord("0"), ord("\n")
+    text[:, ::2] = values + ord("0")
+    text[:, -1] = ord("\n")
     text[:20].tofile(tmp_path / "small.csv")
     text.tofile(tmp_path / "large.csv")
     for name in ("small.csv", "large.csv"):  # first to compile, which takes memory too

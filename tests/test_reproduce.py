@@ -1,6 +1,4 @@
-"""The paper's figures in their quick version: they agree with theory, and nothing finished is
-lost.
-"""
+"""The paper's figures in their quick version: they agree with theory, and nothing done is lost."""
 
 import json
 import os
@@ -104,9 +102,8 @@ def test_two_stages_recover_more_as_networks_grow_and_as_predicted(folder):
             assert off(chosen(largest, stage="two"), "recall") < 0.05
         else:  # a third as many candidates as samples: no prediction
             assert not [row for row in chosen(largest, stage="two") if "predicted_recall" in row]
-    steps = np.diff([row["threshold"] for row in chosen(largest, stage="two")]).round(
-        6
-    )  # fine around the best, coarse elsewhere
+    thresholds = [row["threshold"] for row in chosen(largest, stage="two")]
+    steps = np.diff(thresholds).round(6)  # fine around the best, coarse elsewhere
     assert (steps.min(), steps.max()) == (0.0001, 0.001)
     averaged = chosen(runner.read("fig8", folder), n_spins=400, stage="two", kind="averaged")
     assert best(averaged) > best(chosen(largest, stage="two"))
@@ -163,21 +160,9 @@ def test_any_executor_with_submit_will_do(tmp_path):
 
 
 def test_a_killed_run_goes_on_where_it_was(folder, tmp_path):
-    """SIGKILL to the run and its workers, five times; the finished table is that of a run in peace,
-    byte for byte.
-    """
-    command = [
-        sys.executable,
-        "-m",
-        "isingkit",
-        "reproduce",
-        "fig7",
-        "--quick",
-        "--workers",
-        "2",
-        "-o",
-        str(tmp_path),
-    ]
+    """SIGKILL to the run and its workers, five times: the table has the bytes of a run in peace."""
+    command = [sys.executable, "-m", "isingkit", "reproduce", "fig7", "--quick"]
+    command += ["--workers", "2", "-o", str(tmp_path)]
     found = []
     for wait in (0.3, 1.5, 2.5, 3.5, 4.5):
         process = subprocess.Popen(

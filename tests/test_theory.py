@@ -1,6 +1,4 @@
-"""The theory against itself by other routes: quadrature, explicit trees, enumeration, numerical
-gradients.
-"""
+"""The theory against itself by other routes: quadrature, trees, enumeration, gradients."""
 
 import numpy as np
 import pytest
@@ -133,9 +131,8 @@ def test_equations_of_state_hold_everywhere():
                 printed = (
                     -4 * alpha * slope * p.unexplained / ((1 + 2 * g1) ** 2 + 4 * alpha * slope)
                 )
-                np.testing.assert_allclose(
-                    p.Q, printed, rtol=2e-6
-                )  # the printed difference cancels at small ridge
+                # the printed difference cancels at small ridge
+                np.testing.assert_allclose(p.Q, printed, rtol=2e-6)
                 assert np.all(
                     (p.Q > 0) & (p.R > 0) & np.isfinite(p.rss) & (p.test_error >= p.unexplained)
                 )
@@ -160,9 +157,9 @@ def test_generations_solve_the_explicit_tree(degree, ridge, depth, rng):
         )
     assert p.unexplained == pytest.approx(unexplained, rel=1e-11)
     assert p.rss - p.R == pytest.approx(np.sum((couplings[0, 1:] - means) ** 2), rel=1e-11)
-    of_model = theory.of_model(
-        ik.IsingModel(couplings), 0, 1.5, ridge, depth, spectrum=theory.RegularSpectrum(degree, 0.4)
-    )  # the ball's linear system, the graph's own spectrum
+    # the ball's linear system, the graph's own spectrum
+    spectrum = theory.RegularSpectrum(degree, 0.4)
+    of_model = theory.of_model(ik.IsingModel(couplings), 0, 1.5, ridge, depth, spectrum=spectrum)
     for name in ("kappa", "Q", "R", "rss", "bias", "unexplained", "free_energy"):
         assert getattr(of_model, name) == pytest.approx(getattr(p, name), rel=1e-11), name
     np.testing.assert_allclose(of_model.means, p.means, rtol=1e-11)
@@ -237,9 +234,8 @@ def test_theorem_two_bounds_the_decay_on_any_tree(data):
     means, _ = reference.mean_estimates(reference.tree_correlations(parents, coupling * signs), k)
     bound = theory.decay_bound(coupling, k)
     for i in range(1, n_spins):
-        if (
-            parents[i] > 0 and abs(means[parents[i] - 1]) > 1e-7 * np.abs(means).max()
-        ):  # what rounding has left of it
+        smallest = 1e-7 * np.abs(means).max()  # of which rounding leaves enough digits
+        if parents[i] > 0 and abs(means[parents[i] - 1]) > smallest:
             ratio = means[i - 1] / means[parents[i] - 1] * signs[i]
             assert 0 < ratio <= bound * (1 + 1e-5)
             if i not in parents:
@@ -309,31 +305,28 @@ def test_free_energy_is_stationary_at_the_solution(rng):
 
         def f(kappa, q, means, spectrum=spectrum, alpha=alpha, ridge=ridge):
             return theory.free_energy(
-                spectrum, samples_per_spin=alpha, ridge=ridge, kappa=kappa, Q=q, squares=means @ means,
-                overlap=b @ means, power=means @ rest @ means,
-            )  # fmt: skip
+                spectrum,
+                samples_per_spin=alpha,
+                ridge=ridge,
+                kappa=kappa,
+                Q=q,
+                squares=means @ means,
+                overlap=b @ means,
+                power=means @ rest @ means,
+            )
 
         means, _ = reference.mean_estimates(correlations, p.effective_ridge)
         assert f(p.kappa, p.Q, means) == pytest.approx(p.free_energy, rel=1e-12)
-        step = 1e-5
-        assert (
-            abs(f(p.kappa + step, p.Q, means) - f(p.kappa - step, p.Q, means)) / (2 * step) < 1e-7
-        )
-        assert (
-            abs(f(p.kappa, p.Q + step, means) - f(p.kappa, p.Q - step, means)) / (2 * step) < 1e-7
-        )
-        for _ in range(5):
-            way = rng.normal(size=len(means))
-            assert (
-                abs(f(p.kappa, p.Q, means + step * way) - f(p.kappa, p.Q, means - step * way))
-                / (2 * step)
-                < 1e-7
-            )
-        assert (
-            abs(f(1.1 * p.kappa + step, p.Q, means) - f(1.1 * p.kappa - step, p.Q, means))
-            / (2 * step)
-            > 1e-4
-        )  # it can fail
+
+        def slope(function, step=1e-5):
+            return abs(function(step) - function(-step)) / (2 * step)
+
+        assert slope(lambda step, p=p, m=means: f(p.kappa + step, p.Q, m)) < 1e-7
+        assert slope(lambda step, p=p, m=means: f(p.kappa, p.Q + step, m)) < 1e-7
+        for way in rng.normal(size=(5, len(means))):
+            assert slope(lambda step, p=p, m=means, w=way: f(p.kappa, p.Q, m + step * w)) < 1e-7
+        # it can fail
+        assert slope(lambda step, p=p, m=means: f(1.1 * p.kappa + step, p.Q, m)) > 1e-4
 
 
 def test_cavity_messages_are_exact_on_trees_and_on_regular_graphs(rng):
@@ -463,14 +456,21 @@ def test_the_theory_says_where_it_does_not_hold():
     ferromagnet = ik.IsingModel(
         abs(ik.random_regular(n_spins=4000, degree=4, coupling=0.4, random_state=0).couplings)
     )
-    with pytest.raises(
-        ex.OrderedPhaseError
-    ):  # its Bethe matrix has but one bad eigenvalue, which messages do not see
+    # its Bethe matrix has but one bad eigenvalue, which messages do not see
+    with pytest.raises(ex.OrderedPhaseError):
         theory.of_model(ferromagnet, 0, 2, 1)
     for bad in (
-        {"degree": 2.5}, {"degree": 0}, {"coupling": np.nan}, {"coupling": "x"}, {"samples_per_spin": 0}, {"samples_per_spin": "a"},
-        {"ridge": -1}, {"depth": 0}, {"depth": np.inf}, {"samples_per_spin": [1, 2], "ridge": [1, 2, 3]},
-    ):  # fmt: skip
+        {"degree": 2.5},
+        {"degree": 0},
+        {"coupling": np.nan},
+        {"coupling": "x"},
+        {"samples_per_spin": 0},
+        {"samples_per_spin": "a"},
+        {"ridge": -1},
+        {"depth": 0},
+        {"depth": np.inf},
+        {"samples_per_spin": [1, 2], "ridge": [1, 2, 3]},
+    ):
         with pytest.raises(ex.SettingError):
             theory.random_regular(**({"degree": 3, "coupling": 0.4, "samples_per_spin": 2} | bad))
     model = ik.random_regular(n_spins=20, degree=3, coupling=0.4, random_state=0)
@@ -482,9 +482,13 @@ def test_the_theory_says_where_it_does_not_hold():
         with pytest.raises(ex.SettingError):
             theory.samples_needed(**({"n_spins": 100, "degree": 3, "coupling": 0.4} | bad))
     for bad in (
-        {"degree": 100}, {"coupling": 0.0}, {"ridge": -1}, {"ridge": "a"}, {"prune": -1},
+        {"degree": 100},
+        {"coupling": 0.0},
+        {"ridge": -1},
+        {"ridge": "a"},
+        {"prune": -1},
         {"n_samples": 50, "ridge": 1, "prune": 0.01},
-    ):  # fmt: skip
+    ):
         with pytest.raises(ex.SettingError):
             theory.recovery(
                 **(
@@ -547,9 +551,8 @@ def test_recovery_behaves_as_precision_and_recall_do():
         assert many.probability([low, high]).min() >= 0.9 - 1e-12
         assert many.probability([low - 1e-4, high + 1e-4]).max() < 0.9
         assert few.interval(0.999999) is None
-    plenty = theory.recovery(
-        400, 3, 0.4, 20_000, ridge=1.0, prune=0.03
-    )  # nearly any threshold will do
+    # nearly any threshold will do
+    plenty = theory.recovery(400, 3, 0.4, 20_000, ridge=1.0, prune=0.03)
     low, high = plenty.interval(0.9)
     assert high > 0.25
     assert plenty.probability(high + 1e-4) < 0.9

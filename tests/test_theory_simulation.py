@@ -12,9 +12,7 @@ pytestmark = pytest.mark.statistics
 
 
 def measured(model, estimates, spins, depths):
-    """RSS, bias and Q by depth [eq:Q-def] for some centre spins, Q with the correlations of the
-    system without the centre.
-    """
+    """RSS, bias and Q by depth [eq:Q-def] of some spins, Q in the system without the spin."""
     truth = model.couplings.toarray()
     distance = shortest_path((truth != 0).astype(float), unweighted=True)
     rows = []
@@ -32,16 +30,11 @@ def measured(model, estimates, spins, depths):
 
 
 def within(name, found, expected, allowance):
-    """Mean over worlds within three standard errors plus an allowance, relative, for finite
-    size.
-    """
-    mean, error = found.mean(), found.std(ddof=1) / np.sqrt(len(found))
-    assert abs(mean - expected) < 3 * error + allowance * abs(expected), (
-        name,
-        mean,
-        error,
-        expected,
-    )
+    """Mean over worlds within three standard errors plus a relative allowance for finite size."""
+    mean = found.mean()
+    error = found.std(ddof=1) / np.sqrt(len(found))
+    close = abs(mean - expected) < 3 * error + allowance * abs(expected)
+    assert close, (name, mean, error, expected)
 
 
 @pytest.mark.parametrize(("alpha", "ridge"), [(2.0, 0.0), (0.8, 0.1), (0.8, 1.0), (3.0, 10.0)])
@@ -50,7 +43,7 @@ def test_random_regular_worlds_have_the_predicted_error(n_spins, alpha, ridge):
     """[eq:RSS-def-1] [eq:Q-def] [eq:bias-def]: 20 worlds, 40 centres each, 3 standard errors of a
     percent or less.
 
-    The allowance for finite size shrinks like 1 / N: 1 / N, and for Q the share of spins that are
+    The allowance for finite size shrinks like 1 / N: 1 / N, and for Q the fraction of spins
     within its depth. Seen to catch a ridge of 0.105 for 0.100.
     """
     worlds = []
@@ -87,7 +80,8 @@ def test_erdos_renyi_worlds_have_the_predicted_error(alpha, ridge):
     """[eq:RSS-def-1] 400 spins of mean degree 4, each world against its own Bethe matrix: 3
     standard errors plus 2 percent.
     """
-    found, expected = [], []
+    found = []
+    expected = []
     for seed in range(12):
         model = ik.erdos_renyi(n_spins=400, mean_degree=4, coupling=0.4, random_state=seed)
         samples = ik.sample(model, int(alpha * 400), random_state=100 + seed)
@@ -105,13 +99,10 @@ def test_erdos_renyi_worlds_have_the_predicted_error(alpha, ridge):
         ]
         found.append(np.nanmean(measured(model, estimates, spins, (1, 2)), axis=0))
         expected.append(np.nanmean([[a.rss, a.bias, b.Q, c.Q] for a, b, c in p], axis=0))
-    found, expected = np.array(found), np.array(expected)
-    later = (
-        0.0,
-        0.0,
-        0.15 if ridge == 1 else 0.02,
-        0.02,
-    )  # means of generation 2 and on, of which Q at depth 1 knows nothing
+    found = np.array(found)
+    expected = np.array(expected)
+    # means of generation 2 and on, of which Q at depth 1 knows nothing
+    later = (0.0, 0.0, 0.15 if ridge == 1 else 0.02, 0.02)
     for column, name in enumerate(("rss", "bias", "Q1", "Q2")):
         within(name, found[:, column] / expected[:, column], 1.0, 0.02 + later[column])
 
@@ -152,7 +143,10 @@ def test_predicted_precision_and_recall_are_the_measured_ones(kind):
     thresholds = np.linspace(0.01, 0.33, 33)
     ridge, prune, n_samples = SETTINGS[kind]
     regular = kind.startswith("regular")
-    first, second, truths, models = [], [], [], []
+    first = []
+    second = []
+    truths = []
+    models = []
     for seed in range(24 if regular else 5):
         if regular:
             model = ik.random_regular(n_spins=800, degree=3, coupling=0.4, random_state=seed)

@@ -28,9 +28,7 @@ def frequencies(draw, times):
 
 
 def test_random_regular_graphs_are_about_equally_likely():
-    """70 graphs of 6 spins with two neighbours each: none is drawn twice as often as chance says,
-    or half as often.
-    """
+    """70 graphs of 6 spins with two neighbours each: none is drawn twice or half as often."""
     counts = frequencies(lambda rng: graphs._paired_stubs(6, 2, rng), 7000)
     assert len(counts) == 70
     assert counts.min() > 50
@@ -70,20 +68,14 @@ def test_every_pair_of_an_erdos_renyi_graph_is_as_likely():
     """All 45 pairs of 10 spins, 1000 graphs: a chi-square test at five standard errors."""
     total = np.zeros((10, 10))
     for seed in range(1000):
-        total += (
-            ik.erdos_renyi(
-                n_spins=10, mean_degree=3, coupling=0.1, random_state=seed
-            ).couplings.toarray()
-            != 0
-        )
+        model = ik.erdos_renyi(n_spins=10, mean_degree=3, coupling=0.1, random_state=seed)
+        total += model.couplings.toarray() != 0
     counts = total[np.triu_indices(10, 1)]
     assert ((counts - 300) ** 2 / (300 * 0.7)).sum() < 45 + 5 * np.sqrt(90)
 
 
 def test_ranks_are_those_of_pairs():
-    """All pairs of small graphs in order, and the last ones of ten million spins, where square
-    roots are rounded.
-    """
+    """All pairs of small graphs in order, and of ten million spins, where square roots round."""
     expected = [(i, j) for j in range(40) for i in range(j)]
     assert list(map(tuple, graphs._unranked(np.arange(780)).tolist())) == expected
     n_spins = 10_000_000
@@ -171,10 +163,13 @@ def test_erdos_renyi_graphs_have_their_mean_degree():
     assert np.mean(degrees) == pytest.approx(4 * 99 / 100, rel=0.007)
 
 
-@pytest.mark.parametrize("make", [
-    lambda seed: ik.random_regular(n_spins=50, degree=3, coupling=0.4, random_state=seed),
-    lambda seed: ik.erdos_renyi(n_spins=50, mean_degree=3, coupling=0.4, random_state=seed),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda seed: ik.random_regular(n_spins=50, degree=3, coupling=0.4, random_state=seed),
+        lambda seed: ik.erdos_renyi(n_spins=50, mean_degree=3, coupling=0.4, random_state=seed),
+    ],
+)
 def test_the_same_seed_gives_the_same_world(make):
     assert (make(3).couplings != make(3).couplings).nnz == 0
     assert (make(3).couplings != make(4).couplings).nnz > 0
@@ -216,12 +211,15 @@ def test_impossible_worlds_are_refused(make, says):
 
 
 def deviations(model, samples):
-    """Of means, pair correlations, energy and a chi-square test of the states the largest deviation
-    from enumeration, in standard errors."""
+    """Largest deviations from enumeration, in standard errors.
+
+    Of means, of pair correlations, of the energy, and of a chi-square test of the states.
+    """
     samples = np.asarray(samples).astype(int)
     n_samples, n_spins = samples.shape
     states, probability = reference.probabilities(model.couplings.toarray(), model.fields)
-    means, pairs = probability @ states, states.T @ (probability[:, None] * states)
+    means = probability @ states
+    pairs = states.T @ (probability[:, None] * states)
     of_means = np.abs(samples.mean(axis=0) - means) / np.sqrt((1 - means**2) / n_samples)
     above = np.triu_indices(n_spins, 1)
     of_pairs = np.abs(samples.T @ samples / n_samples - pairs)[above] / np.sqrt(
@@ -249,7 +247,8 @@ def small_world(kind, rng, factor=1.0):
     couplings *= np.triu(rng.choice([-1, 1], (9, 9)), 1)
     fields = np.zeros(9)
     if kind == "unequal":
-        couplings, fields = couplings * rng.uniform(0.5, 1.5, (9, 9)), rng.normal(0, 0.3, 9)
+        couplings *= rng.uniform(0.5, 1.5, (9, 9))
+        fields = rng.normal(0, 0.3, 9)
     couplings = 0.3 * factor * (couplings + couplings.T)
     return ik.IsingModel(couplings, fields * factor)
 
@@ -307,9 +306,8 @@ def test_chains_are_independent_of_each_other():
     """
     for field in (0.0, 1e-9):
         model = ik.IsingModel(0.1 * (np.eye(200, k=1) + np.eye(200, k=-1)), np.full(200, field))
-        samples = np.asarray(ik.sample(model, n_samples=2048, warm_up=20, random_state=0)).astype(
-            int
-        )
+        drawn = ik.sample(model, n_samples=2048, warm_up=20, random_state=0)
+        samples = np.asarray(drawn).astype(int)
         for distance in (1, 2, 63, 64, 65, 512):
             assert abs((samples[distance:] * samples[:-distance]).mean()) < 5 / np.sqrt(200 * 1536)
 

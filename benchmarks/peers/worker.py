@@ -41,7 +41,8 @@ class Worker:
         patience.cancel()
         if not line:
             self.listener.join()
-            how = f"exit code {self.process.wait()}; negative: stopped, e.g. after {self.most_seconds:g} s"
+            limit = f"negative: stopped, e.g. after {self.most_seconds:g} s"
+            how = f"exit code {self.process.wait()}; {limit}"
             raise ChildProcessError(f"no answer ({how}): {' '.join(self.errors[-1:])}")
         answer: dict[str, Any] = json.loads(line)
         return answer

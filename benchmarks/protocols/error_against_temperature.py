@@ -46,20 +46,31 @@ WORLDS = ("random regular", "Erdos-Renyi", "2D lattice", "SK")
 BETAS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0)
 SIDES = {12: (3, 4), 16: (4, 4), 18: (3, 6), 20: (4, 5), 24: (4, 6)}  # lattices with as many spins
 LOOKS = {
-    "linear": ("C0", "-", "o"), "ridge": ("C0", "--", "s"), "lasso": ("C0", ":", "v"),
-    "naive mean field": ("C2", "-", "o"), "TAP": ("C2", "--", "s"), "Bethe": ("C2", "-.", "^"), "Sessak-Monasson": ("C2", ":", "v"),
-    "pseudolikelihood": ("C3", "-", "o"), "l1 pseudolikelihood": ("C3", "--", "s"), "eLasso": ("C3", "-.", "^"),
-    "screening": ("C4", "-", "o"), "log screening": ("C4", "--", "s"), "probability flow": ("C4", "-.", "^"),
-    "maximum likelihood": ("k", "-", "o"), "boltzmann": ("k", "--", "s"), "abess": ("C1", "-", "D"), "auto": ("C6", "-", "*"),
-}  # fmt: skip
+    "linear": ("C0", "-", "o"),
+    "ridge": ("C0", "--", "s"),
+    "lasso": ("C0", ":", "v"),
+    "naive mean field": ("C2", "-", "o"),
+    "TAP": ("C2", "--", "s"),
+    "Bethe": ("C2", "-.", "^"),
+    "Sessak-Monasson": ("C2", ":", "v"),
+    "pseudolikelihood": ("C3", "-", "o"),
+    "l1 pseudolikelihood": ("C3", "--", "s"),
+    "eLasso": ("C3", "-.", "^"),
+    "screening": ("C4", "-", "o"),
+    "log screening": ("C4", "--", "s"),
+    "probability flow": ("C4", "-.", "^"),
+    "maximum likelihood": ("k", "-", "o"),
+    "boltzmann": ("k", "--", "s"),
+    "abess": ("C1", "-", "D"),
+    "auto": ("C6", "-", "*"),
+}
 
 
 def couplings_at_one(kind: str, n_spins: int, seed: int) -> NDArray[np.float64]:
     """J0, the couplings at beta = 1."""
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", IsingkitWarning
-        )  # low temperatures are fine: sampling is exact
+        # low temperatures are fine: sampling is exact
+        warnings.simplefilter("ignore", IsingkitWarning)
         if kind == "random regular":
             model = random_regular(n_spins=n_spins, degree=3, coupling=1.0, random_state=seed)
         elif kind == "Erdos-Renyi":
@@ -68,9 +79,8 @@ def couplings_at_one(kind: str, n_spins: int, seed: int) -> NDArray[np.float64]:
             graph = networkx.grid_2d_graph(*SIDES[n_spins], periodic=True)
             model = from_graph(graph, coupling=1.0, random_state=seed)
         else:
-            upper = np.triu(
-                np.random.default_rng(seed).normal(scale=n_spins**-0.5, size=(n_spins, n_spins)), 1
-            )
+            rng = np.random.default_rng(seed)
+            upper = np.triu(rng.normal(scale=n_spins**-0.5, size=(n_spins, n_spins)), 1)
             model = IsingModel(upper + upper.T)
     return np.asarray(model.couplings.toarray())
 
@@ -292,9 +302,7 @@ def main() -> None:
     pool = Parallel(n_jobs=options.jobs, return_as="generator_unordered")
     work = pool(delayed(measure)(options, *point) for point in points)
     measured = [row for rows in tqdm(work, total=len(points), unit="data set") for row in rows]
-    measured.sort(
-        key=lambda row: row["repeat"]
-    )  # so that sums do not depend on which process was quicker
+    measured.sort(key=lambda row: row["repeat"])  # sums must not depend on who was quicker
     write_table(options.output / f"{NAME}.csv", averages(options, measured))
     table = read(NAME, options.output)
     write_picture(options.output / f"{NAME}.png", plot(table))

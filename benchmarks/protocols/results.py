@@ -34,9 +34,8 @@ def write_picture(path: Path, picture: Figure) -> None:
 
 def write_settings(path: Path, settings: Row, seconds: float) -> None:
     """How a table came about: settings, versions, date, and how long it took."""
-    facts = {
-        name: value for name, value in settings.items() if name != "output"
-    }  # a place on one machine
+    facts = dict(settings)
+    facts.pop("output")  # a place on one machine
     facts |= {
         "seconds": round(seconds),
         "isingkit": isingkit.__version__,

@@ -89,8 +89,18 @@ def row(
     section: str, setting: str, seed: int, method: str, found: Any, truth: ik.IsingModel
 ) -> Row:
     s = ik.score(found, truth)
-    return {"section": section, "setting": setting, "seed": seed, "method": method, "exact": int(s.exact), "precision": s.precision,
-            "recall": s.recall, "f1": s.f1, "invented": s.false_positives, "missed": s.false_negatives}  # fmt: skip
+    return {
+        "section": section,
+        "setting": setting,
+        "seed": seed,
+        "method": method,
+        "exact": int(s.exact),
+        "precision": s.precision,
+        "recall": s.recall,
+        "f1": s.f1,
+        "invented": s.false_positives,
+        "missed": s.false_negatives,
+    }
 
 
 def auto(**settings: Any) -> ik.AutoIsing:
@@ -186,8 +196,16 @@ def null(n_samples: int, seed: int) -> list[Row]:
     rng = np.random.default_rng(seed)
     values = np.where(rng.random((n_samples, 100)) < rng.uniform(0.05, 0.95, 100), 1, -1)
     n_edges = len(auto(control="fwer").fit(values).edges_)
-    return [{"section": "calibration", "setting": f"independent, N=100, M={n_samples}", "seed": seed, "method": "auto, fwer 0.05",
-             "exact": int(n_edges == 0), "invented": n_edges}]  # fmt: skip
+    return [
+        {
+            "section": "calibration",
+            "setting": f"independent, N=100, M={n_samples}",
+            "seed": seed,
+            "method": "auto, fwer 0.05",
+            "exact": int(n_edges == 0),
+            "invented": n_edges,
+        }
+    ]
 
 
 def planted(kind: str, ratio: float, seed: int) -> list[Row]:
@@ -344,8 +362,14 @@ def means(table: list[Row]) -> list[Row]:
 
 def report(rows: list[Row]) -> str:
     """For people: every setting; of the twenty penalties only the best."""
-    columns = {"precision": "precision", "recall": "recall", "f1": "F1", "coverage": "coverage", "coverage_known": "graph known",
-               "clean": "none false"}  # fmt: skip
+    columns = {
+        "precision": "precision",
+        "recall": "recall",
+        "f1": "F1",
+        "coverage": "coverage",
+        "coverage_known": "graph known",
+        "clean": "none false",
+    }
     shown, best = [["section", "setting", "method", "worlds", "exact", *columns.values()]], {}
     for one in rows:
         if "penalty" in one["method"]:

@@ -47,9 +47,19 @@ RULES = ("own", "oracle")
 WORLDS = ("regular", "lattice")
 CONFIDENCE = 0.95  # of the bands: two-sided, Clopper and Pearson's
 METHODS = (
-    "auto", "linear", "two-stage", "lasso", "Bethe", "pseudolikelihood", "l1 pseudolikelihood", "eLasso", "screening",
-    "log screening", "maximum likelihood", "abess",
-)  # fmt: skip
+    "auto",
+    "linear",
+    "two-stage",
+    "lasso",
+    "Bethe",
+    "pseudolikelihood",
+    "l1 pseudolikelihood",
+    "eLasso",
+    "screening",
+    "log screening",
+    "maximum likelihood",
+    "abess",
+)
 
 
 # Worlds and data
@@ -59,9 +69,8 @@ def world(options: argparse.Namespace, kind: str) -> IsingModel:
     """A world whose couplings have one strength and both signs."""
     shared = {"coupling": options.coupling, "random_state": seed_of(options.seed, kind)}
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", IsingkitWarning
-        )  # low temperatures are fine: sampling is exact
+        # low temperatures are fine: sampling is exact
+        warnings.simplefilter("ignore", IsingkitWarning)
         if kind == "regular":
             return random_regular(n_spins=options.n_spins, degree=options.degree, **shared)
         return square_lattice(side=options.side, **shared)
@@ -154,9 +163,13 @@ def shares(options: argparse.Namespace, measured: list[Row]) -> list[Row]:
         n_right = sum(row["missed"] + row["invented"] == 0 for row in done)
         band = binomtest(n_right, options.trials).proportion_ci(CONFIDENCE, method="exact")
         row = dict(zip(("world", "method", "rule", "n"), key, strict=True)) | {
-            "trials": options.trials, "successes": n_right, "refused": options.trials - len(done),
-            "share": n_right / options.trials, "low": float(band.low), "high": float(band.high),
-        }  # fmt: skip
+            "trials": options.trials,
+            "successes": n_right,
+            "refused": options.trials - len(done),
+            "share": n_right / options.trials,
+            "low": float(band.low),
+            "high": float(band.high),
+        }
         for what in ("missed", "invented"):
             row[what] = float(np.mean([one[what] for one in done])) if done else None
         table.append(row | {"seed": options.seed, "version": __version__})

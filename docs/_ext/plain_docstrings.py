@@ -1,5 +1,4 @@
-r"""Docstrings are written for the terminal; this makes reStructuredText of them without a change of
-what they say.
+r"""Docstrings are written for the terminal; this makes reStructuredText of them.
 
 `[eq:label]` links to the index of equations, bars are bars, Greek letters written as \lambda become
 letters, and documented arguments get the types of their annotations, where docstrings leave them.
@@ -12,9 +11,25 @@ import typing
 from typing import Any
 
 LETTERS = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "theta": "θ", "kappa": "κ", "lambda": "λ", "sigma": "σ", "tau": "τ",
-    "phi": "φ", "chi": "χ", "psi": "ψ", "tanh": "tanh", "sinh": "sinh", "atanh": "atanh", "log": "log", "sum": "Σ", "sqrt": "√",
-}  # fmt: skip
+    "alpha": "α",
+    "beta": "β",
+    "gamma": "γ",
+    "delta": "δ",
+    "theta": "θ",
+    "kappa": "κ",
+    "lambda": "λ",
+    "sigma": "σ",
+    "tau": "τ",
+    "phi": "φ",
+    "chi": "χ",
+    "psi": "ψ",
+    "tanh": "tanh",
+    "sinh": "sinh",
+    "atanh": "atanh",
+    "log": "log",
+    "sum": "Σ",
+    "sqrt": "√",
+}
 ACCENTS = {"hat": "\u0302", "bar": "\u0304", "tilde": "\u0303"}
 
 

@@ -30,12 +30,10 @@ def linear_means(couplings: ArrayLike) -> FloatArray:
     """
     couplings = numbers("couplings", couplings)
     if not np.all(np.abs(couplings) <= STRONGEST):
-        raise SettingError(
-            setting="couplings",
-            value=couplings,
-            expected=f"finite numbers, at most {STRONGEST:g} in size",
-        )
-    return np.sinh(2 * couplings) / 2 / (1 + np.sum(np.sinh(couplings) ** 2))
+        expected = f"finite numbers, at most {STRONGEST:g} in size"
+        raise SettingError(setting="couplings", value=couplings, expected=expected)
+    diagonal = 1 + np.sum(np.sinh(couplings) ** 2)  # H_ii
+    return np.sinh(2 * couplings) / 2 / diagonal
 
 
 def couplings_from_linear(means: ArrayLike) -> FloatArray:
@@ -61,20 +59,22 @@ def couplings_from_linear(means: ArrayLike) -> FloatArray:
     means = numbers("means", means)
     if not np.isfinite(means).all():
         raise SettingError(setting="means", value=means, expected="finite numbers")
-    whole = 1.0
+    diagonal = 1.0  # H
     for _ in range(MOST_STEPS):
-        roots = np.sqrt(1 + 4 * (means * whole) ** 2)
-        excess = 1 + np.sum(roots - 1) / 2 - whole
-        slope = 1 - np.sum(2 * means**2 * whole / roots)
-        if excess <= 4e-16 * whole:
-            return np.arcsinh(2 * means * whole) / 2
+        roots = np.sqrt(1 + 4 * (means * diagonal) ** 2)
+        excess = 1 + np.sum(roots - 1) / 2 - diagonal
+        slope = 1 - np.sum(2 * means**2 * diagonal / roots)
+        if excess <= 4e-16 * diagonal:
+            return np.arcsinh(2 * means * diagonal) / 2
         if slope <= 0:
-            break
-        whole += excess / slope
-    else:
-        raise NotConvergedError(what="the inverse of Theorem 1", residual=float(excess))
-    raise SettingError(
-        setting="means",
-        value=float(np.sum(np.abs(means))),
-        expected="least-squares estimates of one spin of a paramagnetic tree (shown: the sum of their absolute values)",
+            raise _no_paramagnetic_tree(means)
+        diagonal += excess / slope
+    raise NotConvergedError(what="the inverse of Theorem 1", residual=float(excess))
+
+
+def _no_paramagnetic_tree(means: FloatArray) -> SettingError:
+    expected = (
+        "least-squares estimates of one spin of a paramagnetic tree "
+        "(shown: the sum of their absolute values)"
     )
+    return SettingError(setting="means", value=float(np.sum(np.abs(means))), expected=expected)
