@@ -52,7 +52,7 @@ def descend(hessian, x, gradient, penalties, n, tolerance, most_sweeps):
             return
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def lasso_paths(
     start, stop, covariance, keep, penalties, tolerance, most_sweeps, estimates, residuals
 ):

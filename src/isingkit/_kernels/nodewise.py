@@ -476,10 +476,10 @@ def _largest(x, size):
 @njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
 def _are_below(variances, largest, size):
     """Whether all couplings have variances that a loss with a minimum can have."""
+    n_below = 0
     for a in range(1, size):
-        if not 0 < variances[a] < largest:
-            return False
-    return True
+        n_below += 0 < variances[a] < largest
+    return n_below == size - 1
 
 
 @njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)

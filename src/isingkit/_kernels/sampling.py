@@ -18,7 +18,7 @@ LARGEST_DEGREE = 63
 UNCHECKED = 4  # digits compared between two looks at whether all chains are decided
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
 def _random_spin(stream, stride, n_spins):
     """A random spin, by the first of a block's generators (xoshiro256++); the high half of a
     product, for n_spins < 2**32.
@@ -187,7 +187,7 @@ _draw_up_to_3, _draw_up_to_7, _draw_up_to_15, _draw_up_to_63 = (
 )
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def heat_bath_bit_sweeps(
     start, stop, graph, chances, chance_of_degree, above_3, above_7, above_15, random_order,
     streams, states, n_sweeps,
@@ -233,7 +233,7 @@ def heat_bath_bit_sweeps(
         _copy(stream, streams[block])
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def metropolis_bit_sweeps(
     start, stop, graph, chances, chance_of_degree, above_3, above_7, above_15, random_order,
     streams, states, n_sweeps,
@@ -504,7 +504,7 @@ def _general_update(heat_bath):
 _draw, _flip = _general_update(heat_bath=True), _general_update(heat_bath=False)
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def heat_bath_sweeps(start, stop, graph, fields, random_order, streams, states, n_sweeps):
     """Sweeps of 64 chains a block, for blocks start to stop; any couplings and fields.
 
@@ -527,7 +527,7 @@ def heat_bath_sweeps(start, stop, graph, fields, random_order, streams, states, 
         _copy(own_stream, streams[block])
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def metropolis_sweeps(start, stop, graph, fields, random_order, streams, states, n_sweeps):
     """The same by Metropolis' rule, but for isolated spins, which in a weak field would flip
     nearly every time.
@@ -551,7 +551,7 @@ def metropolis_sweeps(start, stop, graph, fields, random_order, streams, states,
         _copy(own_stream, streams[block])
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
 def _in_single_precision(graph, fields):
     """-2 * couplings, and for each spin how far they can be trusted: not at all where all of them
     together are strong.
@@ -568,7 +568,7 @@ def _in_single_precision(graph, fields):
     return single, slack
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
 def _copy(source, target):
     for k in range(len(target)):
         target[k] = source[k]

@@ -293,15 +293,28 @@ class _Cells:
         """The next bytes of the text."""
         text = self.rest + fresh
         separator, state = ord(self.layout.separator), self.state
-        threshold = np.nan if self.asked.binarize is None else float(self.asked.binarize)
+        threshold = None if self.asked.binarize is None else float(self.asked.binarize)
+        weights = None if self.asked.weights is None else self.weights
         state[kernels.POSITION] = 0
         view = np.frombuffer(text, dtype=np.uint8)
         while True:
-            tokens = self.tokens
+            tokens = (self.tokens.slots, self.tokens.entries, self.tokens.arena)
+            # None for what this text does not have, so that it is not compiled
+            crowded = True if (self.kinds == kernels.CROWDED).any() else None
             status = kernels.read_cells(
-                view, separator, state, self.kinds, self.places, self.known, tokens.slots, tokens.entries, tokens.arena, threshold,
-                self.answer, self.codes, self.weights,
-            )  # fmt: skip
+                view,
+                separator,
+                state,
+                self.kinds,
+                self.places,
+                self.known,
+                tokens,
+                threshold,
+                crowded,
+                self.answer,
+                self.codes,
+                weights,
+            )
             if status == kernels.MORE:
                 break
             if status == kernels.ASK:
