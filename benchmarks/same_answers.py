@@ -72,7 +72,10 @@ def answers(table: Any, settings: dict[str, Any]) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit = ik.AutoIsing(**own).fit(table, sample_weight=weights)
-    found: dict[str, Any] = {"couplings": fit.model_.couplings.toarray(), "fields": fit.model_.fields}
+    found: dict[str, Any] = {
+        "couplings": fit.model_.couplings.toarray(),
+        "fields": fit.model_.fields,
+    }
     for name, edges in (("edges", fit.edges_), ("rejected", fit.rejected_)):
         order = np.lexsort((edges["target"], edges["source"]))
         found |= {f"{name}: {column}": edges[column][order] for column in edges.dtype.names}

@@ -5,6 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from isingkit import memory
+from isingkit.exceptions import NotEnoughMemoryError
+
 PEAK = """
 def peak():  # not getrusage: a new process inherits there what its parent had
     return 1024 * int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
@@ -69,3 +72,61 @@ def test_reading_a_large_text_takes_a_few_chunks_beyond_its_bits(tmp_path):
         ).stdout.split()
     assert int(n_samples) == 300_000
     assert int(taken) < 20e6
+
+
+@pytest.mark.parametrize(
+    ("line", "folder", "limit_name", "used_name", "cached_name"),
+    [
+        ("0::/box", "box", "memory.max", "memory.current", "inactive_file"),
+        ("0::/", "", "memory.max", "memory.current", "inactive_file"),
+        ("0::/not/visible/here", "", "memory.max", "memory.current", "inactive_file"),
+        (
+            "4:memory:/box",
+            "memory/box",
+            "memory.limit_in_bytes",
+            "memory.usage_in_bytes",
+            "total_inactive_file",
+        ),
+    ],
+)
+def test_a_container_has_what_its_limit_leaves_and_files_it_could_drop(
+    line, folder, limit_name, used_name, cached_name, tmp_path, monkeypatch
+):
+    group = tmp_path / folder
+    group.mkdir(parents=True, exist_ok=True)
+    (group / limit_name).write_text("50000000\n")
+    (group / used_name).write_text("30000000\n")
+    (group / "memory.stat").write_text(f"anon 10\n{cached_name} 5000000\n")
+    _pretend(monkeypatch, tmp_path, line)
+    assert memory.memory_there() == 25_000_000
+    with pytest.raises(NotEnoughMemoryError):
+        memory.require_memory(26e6, n_spins=10, n_samples=10)
+
+
+@pytest.mark.parametrize(
+    ("line", "folder", "name", "limit"),
+    [
+        ("0::/", "", "memory.max", "max\n"),
+        ("4:memory:/", "memory", "memory.limit_in_bytes", f"{2**63 - 4096}\n"),
+    ],
+)
+def test_a_container_without_limit_has_what_the_machine_has(
+    line, folder, name, limit, tmp_path, monkeypatch
+):
+    folder = tmp_path / folder
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(limit)
+    _pretend(monkeypatch, tmp_path, line)
+    assert memory.memory_there() == 10**12
+
+
+def _pretend(monkeypatch, groups, line):
+    """A machine with a terabyte free, and one line of /proc/self/cgroup."""
+    read = Path.read_text
+
+    def read_text(path, *args, **kwargs):
+        return f"{line}\n" if str(path) == "/proc/self/cgroup" else read(path, *args, **kwargs)
+
+    monkeypatch.setattr(memory, "_GROUPS", groups)
+    monkeypatch.setattr(memory, "_left_on_machine", lambda: 10**12)
+    monkeypatch.setattr(Path, "read_text", read_text)

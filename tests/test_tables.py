@@ -251,7 +251,7 @@ def test_the_kernel_rounds_numbers_as_python_does(rng):
     ]
     n_sure = 0
     for text in [*halfway, *exact, *digits, *plain]:
-        sure, found = kernels._number(np.frombuffer(text.encode(), dtype=np.uint8), 0, len(text))
+        sure, found = kernels.number_in(np.frombuffer(text.encode(), dtype=np.uint8), 0, len(text))
         n_sure += sure
         assert not sure or (
             found == float(text) and np.signbit(found) == np.signbit(float(text))
@@ -273,9 +273,9 @@ def test_the_kernel_rounds_numbers_as_python_does(rng):
         "1e5.0",
         "12345678901234567890",
     ):
-        assert not kernels._number(np.frombuffer(text.encode(), dtype=np.uint8), 0, len(text))[0], (
-            text
-        )
+        assert not kernels.number_in(np.frombuffer(text.encode(), dtype=np.uint8), 0, len(text))[
+            0
+        ], text
 
 
 def test_ten_thousand_tokens_are_told_apart(tmp_path, rng, monkeypatch):

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
-from scipy.stats import norm
 from sklearn.base import clone
 
 import isingkit as ik

@@ -8,19 +8,14 @@ with "reassoc" where they sum.
 import numpy as np
 from numba import njit
 
-_ROUND = (
-    1.5 * 2.0**52
-)  # added to a number and taken off again, it rounds; in between, the last bits hold the whole number
-_LOG2_HIGH, _LOG2_LOW = (
-    0.693147180369123816490,
-    1.90821492927058770002e-10,
-)  # the first has zeros at its end
+# added to a number and taken off again, it rounds; in between, the last bits hold the whole number
+_ROUND = 1.5 * 2.0**52
+_LOG2_HIGH = 0.693147180369123816490  # has zeros at its end
+_LOG2_LOW = 1.90821492927058770002e-10
 _MOST = 708.0  # exponents beyond count as this
-_FRACTION, _OF_ONE, _OF_2_TO_52 = (
-    (1 << 52) - 1,
-    1023 << 52,
-    1075 << 52,
-)  # bits of a float's fraction, and of the numbers 1 and 2^52
+_FRACTION = (1 << 52) - 1  # bits of a float's fraction
+_OF_ONE = 1023 << 52  # and of the numbers 1 and 2^52
+_OF_2_TO_52 = 1075 << 52
 
 
 @njit(cache=True, nogil=True, inline="always", error_model="numpy", fastmath={"contract"})

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def tree_edges(sequence, n_nodes):
     """Edges (n_nodes - 1, 2) of the labelled tree with this Pruefer sequence, in linear time.
 

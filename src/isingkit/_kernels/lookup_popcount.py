@@ -86,7 +86,7 @@ def strips(n_blocks: int, n_words: int) -> NDArray[np.uint8]:
     return room[start : start + np.prod(shape)].reshape(shape)
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def split(start, stop, words, first_word, last_word, n_steps, nibbles, spin_sums):
     """nibbles[b, k, j] = k-th group of 4 samples, from first_word to last_word, of spin j of block
     b, for blocks start to stop.
@@ -205,7 +205,7 @@ def _count_tile(parts):
 count_1, count_2, count_3, count_4 = (_count_tile(parts) for parts in range(1, PARTS + 1))
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def subtract_differences(start, stop, nibbles, n_steps, tables, n_samples, sums):
     """sums[i, j] -= 2 * (samples in which spins i and j differ), for i in strips start to stop
     (STRIP spins each) and j >= i.

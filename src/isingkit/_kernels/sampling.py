@@ -18,7 +18,7 @@ LARGEST_DEGREE = 63
 UNCHECKED = 4  # digits compared between two looks at whether all chains are decided
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
 def _random_spin(stream, stride, n_spins):
     """A random spin, by the first of a block's generators (xoshiro256++); the high half of a
     product, for n_spins < 2**32.
@@ -187,78 +187,86 @@ _draw_up_to_3, _draw_up_to_7, _draw_up_to_15, _draw_up_to_63 = (
 )
 
 
-@njit(cache=True, nogil=True, fastmath=False)
-def bit_sweeps(
-    start,
-    stop,
-    indptr,
-    indices,
-    signs,
-    chances,
-    chance_of_degree,
-    heat_bath,
-    random_order,
-    streams,
-    states,
-    n_sweeps,
-):
-    """Sweeps of 512 chains a block, for blocks start to stop; all couplings have one strength and
-    there is no field.
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+def heat_bath_bit_sweeps(
+    start, stop, graph, chances, chance_of_degree, above_3, above_7, above_15, random_order,
+    streams, states, n_sweeps,
+):  # fmt: skip
+    """Heat-bath sweeps of 512 chains a block, for blocks start to stop; all couplings have one
+    strength and there is no field.
 
-    indptr, indices: int64, CSR of J     signs: int64, 0 or -1 an entry
-    chances: (n, 64) int64, binary digits, 0 or -1, of the chances of all counts; those of degree d
-    start at chance_of_degree[d]
-    streams: (n_blocks, 4, WORDS) uint64
-    states: (n_blocks, n_spins, WORDS) uint64; both are left where the next call goes on
+    graph: indptr, indices, signs: int64, CSR of J, with 0 or -1 an entry for its sign
+    chances: (n * 64,) int64, binary digits, 0 or -1, of the chances of all counts; those of degree
+    d start at row chance_of_degree[d]
+    above_3, above_7, above_15: None where no spin has so many neighbours. What None excludes is
+    not compiled, and the code for many neighbours takes seconds to. (It is not a function of its
+    own: a call would count references to its arrays, which takes half as long as the update.)
+    streams: (n_blocks, 4 * WORDS) uint64
+    states: (n_blocks, n_spins * WORDS) uint64; both are left where the next call goes on
     """
+    indptr, others, signs = graph
     n_spins = len(indptr) - 1
-    flat_chances = chances.ravel()
+    stream = np.empty(4 * WORDS, np.uint64)  # of its own: threads must not share cache lines
     for block in range(start, stop):
-        state, stream = (
-            states[block].ravel(),
-            streams[block].copy().ravel(),
-        )  # a copy: threads must not share its cache lines
+        state = states[block]
+        _copy(streams[block], stream)
         for _ in range(n_sweeps):
             for step in range(n_spins):
                 i = _random_spin(stream, WORDS, n_spins) if random_order else step
                 a, b = indptr[i], indptr[i + 1]
-                degree, chance = b - a, chance_of_degree[b - a]
-                if heat_bath:
-                    if degree <= 3:
-                        _draw_up_to_3(
-                            state, i, indices, signs, a, b, flat_chances, chance, 0, 0, stream
-                        )
-                    elif degree <= 7:
-                        _draw_up_to_7(
-                            state, i, indices, signs, a, b, flat_chances, chance, 0, 0, stream
-                        )
-                    elif degree <= 15:
-                        _draw_up_to_15(
-                            state, i, indices, signs, a, b, flat_chances, chance, 0, 0, stream
-                        )
-                    else:
-                        _draw_up_to_63(
-                            state, i, indices, signs, a, b, flat_chances, chance, 0, 0, stream
-                        )
+                degree = b - a
+                row = chance_of_degree[degree]
+                if degree <= 3:
+                    _draw_up_to_3(state, i, others, signs, a, b, chances, row, 0, 0, stream)
+                elif above_3 is None:
+                    continue
+                elif degree <= 7:
+                    _draw_up_to_7(state, i, others, signs, a, b, chances, row, 0, 0, stream)
+                elif above_7 is None:
+                    continue
+                elif degree <= 15:
+                    _draw_up_to_15(state, i, others, signs, a, b, chances, row, 0, 0, stream)
+                elif above_15 is None:
+                    continue
                 else:
-                    first = (degree + 1) // 2  # a flip that costs nothing is left to chance, too
-                    if degree <= 3:
-                        _flip_up_to_3(
-                            state, i, indices, signs, a, b, flat_chances, chance, first, -1, stream
-                        )
-                    elif degree <= 7:
-                        _flip_up_to_7(
-                            state, i, indices, signs, a, b, flat_chances, chance, first, -1, stream
-                        )
-                    elif degree <= 15:
-                        _flip_up_to_15(
-                            state, i, indices, signs, a, b, flat_chances, chance, first, -1, stream
-                        )
-                    else:
-                        _flip_up_to_63(
-                            state, i, indices, signs, a, b, flat_chances, chance, first, -1, stream
-                        )
-        streams[block] = stream.reshape(streams[block].shape)
+                    _draw_up_to_63(state, i, others, signs, a, b, chances, row, 0, 0, stream)
+        _copy(stream, streams[block])
+
+
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+def metropolis_bit_sweeps(
+    start, stop, graph, chances, chance_of_degree, above_3, above_7, above_15, random_order,
+    streams, states, n_sweeps,
+):  # fmt: skip
+    """The same by Metropolis' rule."""
+    indptr, others, signs = graph
+    n_spins = len(indptr) - 1
+    stream = np.empty(4 * WORDS, np.uint64)  # of its own: threads must not share cache lines
+    for block in range(start, stop):
+        state = states[block]
+        _copy(streams[block], stream)
+        for _ in range(n_sweeps):
+            for step in range(n_spins):
+                i = _random_spin(stream, WORDS, n_spins) if random_order else step
+                a, b = indptr[i], indptr[i + 1]
+                degree = b - a
+                row = chance_of_degree[degree]
+                first = (degree + 1) // 2  # a flip that costs nothing is left to chance, too
+                if degree <= 3:
+                    _flip_up_to_3(state, i, others, signs, a, b, chances, row, first, -1, stream)
+                elif above_3 is None:
+                    continue
+                elif degree <= 7:
+                    _flip_up_to_7(state, i, others, signs, a, b, chances, row, first, -1, stream)
+                elif above_7 is None:
+                    continue
+                elif degree <= 15:
+                    _flip_up_to_15(state, i, others, signs, a, b, chances, row, first, -1, stream)
+                elif above_15 is None:
+                    continue
+                else:
+                    _flip_up_to_63(state, i, others, signs, a, b, chances, row, first, -1, stream)
+        _copy(stream, streams[block])
 
 
 # Chains as numbers
@@ -271,6 +279,7 @@ SLACK = 1e-4
 # sums of |field| and |couplings| done in double throughout; e**(2 * 40) still fits into single
 # precision
 STRONG = 40.0
+EVERYTHING = 1e30  # the slack that trusts nothing
 
 
 class _Real:
@@ -318,18 +327,20 @@ _SINGLE = _Real(ir.FloatType(), 32, 23, 6)  # to 5 digits
 _DOUBLE = _Real(ir.DoubleType(), 64, 52, 12, limit=700.0)  # to 14 digits
 
 
-def _general_update(heat_bath, slack):
-    """An intrinsic that updates one spin of a block of 64 chains; with a huge slack all of them in
-    double precision.
-    """
+def _general_update(heat_bath):
+    """An intrinsic that updates one spin of a block of 64 chains."""
 
     @intrinsic
-    def update(typing, state, spin, neighbours, couplings, start, stop, field, streams, single):
+    def update(
+        typing, state, spin, neighbours, couplings, start, stop, field, streams, single, slack
+    ):
         """state[spin] of a block of 64 chains after one update.
 
         state: flat (n_spins, LANES) int8     neighbours[start:stop], couplings[start:stop]
         streams: flat (4, GENERATORS)
         single: -2 * couplings in single precision
+        slack: relative; what is closer to being undecided in single precision is done in double,
+        with a huge slack everything
         A uniform number of 16 bits and a chance in single precision decide nearly every lane; the
         few that are too close to call get more random bits and double precision, so that the
         chances are right to 14 digits. Which lanes these are depends on the processor, what becomes
@@ -340,8 +351,13 @@ def _general_update(heat_bath, slack):
         def generate(context, builder, signature, args):
             v = Vectors(context, builder, signature, args, GROUP // 2)
             states, others, strengths, generators, rounded = (v.data(k) for k in (0, 2, 3, 7, 8))
-            spin, start, stop, field = (args[k] for k in (1, 4, 5, 6))
+            spin, start, stop, field, slack = (args[k] for k in (1, 4, 5, 6, 9))
             whole_group = Vectors(context, builder, signature, args, GROUP)
+            one = ir.Constant(ir.DoubleType(), 1.0)
+            surely_factor, maybe_factor = (
+                whole_group.broadcast(builder.fptrunc(edge, _SINGLE.kind), _SINGLE.numbers)
+                for edge in (builder.fadd(one, slack), builder.fsub(one, slack))
+            )
 
             def odds(real, lane, old):
                 """exp(-2 h), or exp(-2 h s) for Metropolis."""
@@ -378,11 +394,8 @@ def _general_update(heat_bath, slack):
                 )
                 return builder.select(costs_nothing, real.constant(0.5), chance)
 
-            def is_below(real, uniform, chance, slack):
-                """uniform < 1 / (1 + chance) for heat bath, uniform < chance for Metropolis, with
-                room to spare for slack > 0.
-                """
-                uniform = builder.fmul(uniform, real.constant(1.0 + slack))
+            def is_below(real, uniform, chance):
+                """uniform < 1 / (1 + chance) for heat bath, uniform < chance for Metropolis."""
                 if heat_bath:
                     odds_of_both = builder.fadd(chance, real.constant(1.0))
                     return builder.fcmp_ordered(
@@ -441,8 +454,8 @@ def _general_update(heat_bath, slack):
                 )
                 upper = builder.fadd(lower, _SINGLE.constant(2.0**-16))
                 chance = odds(_SINGLE, lane, old)
-                surely = is_below(_SINGLE, upper, chance, slack)
-                maybe = is_below(_SINGLE, lower, chance, -slack)
+                surely = is_below(_SINGLE, builder.fmul(upper, surely_factor), chance)
+                maybe = is_below(_SINGLE, builder.fmul(lower, maybe_factor), chance)
                 builder.store(outcome(surely, old), target, align=1)
                 open_ = builder.bitcast(builder.xor(surely, maybe), ir.IntType(GROUP))
                 with builder.if_then(
@@ -462,7 +475,7 @@ def _general_update(heat_bath, slack):
                     )
                     uniform = builder.fadd(builder.sitofp(coarse, _DOUBLE.numbers), fine)
                     uniform = builder.fmul(uniform, _DOUBLE.constant(2.0**-16))
-                    decided = is_below(_DOUBLE, uniform, odds(_DOUBLE, lane, old), 0.0)
+                    decided = is_below(_DOUBLE, uniform, odds(_DOUBLE, lane, old))
                     still_open = builder.bitcast(open_, bits)
                     builder.store(
                         outcome(builder.select(still_open, decided, surely), old), target, align=1
@@ -480,60 +493,82 @@ def _general_update(heat_bath, slack):
                     decide(builder.add(first, v.size(group * GROUP)), first, group, coarse)
             return context.get_dummy_value()
 
-        return types.void(
-            state, spin, neighbours, couplings, start, stop, field, streams, single
-        ), generate
+        signature = types.void(
+            state, spin, neighbours, couplings, start, stop, field, streams, single, slack
+        )
+        return signature, generate
 
     return update
 
 
-_general_draw, _general_flip = _general_update(True, SLACK), _general_update(False, SLACK)
-_strong_draw, _strong_flip = _general_update(True, 1e30), _general_update(False, 1e30)
+_draw, _flip = _general_update(heat_bath=True), _general_update(heat_bath=False)
 
 
-@njit(cache=True, nogil=True, fastmath=False)
-def general_sweeps(
-    start,
-    stop,
-    indptr,
-    indices,
-    couplings,
-    fields,
-    heat_bath,
-    random_order,
-    streams,
-    states,
-    n_sweeps,
-):
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+def heat_bath_sweeps(start, stop, graph, fields, random_order, streams, states, n_sweeps):
     """Sweeps of 64 chains a block, for blocks start to stop; any couplings and fields.
 
-    indptr, indices: int64, couplings: float64, CSR of J     fields: (n_spins,)
-    streams: (n_blocks, 4, GENERATORS) uint64
-    states: (n_blocks, n_spins, LANES) int8; both are left where the next call goes on
+    graph: indptr, indices: int64, couplings: float64, CSR of J     fields: (n_spins,)
+    streams: (n_blocks, 4 * GENERATORS) uint64
+    states: (n_blocks, n_spins * LANES) int8; both are left where the next call goes on
     """
+    indptr, indices, couplings = graph
     n_spins = len(fields)
-    single = (-2 * couplings).astype(np.float32)
-    strong = np.empty(n_spins, np.bool_)
-    for i in range(n_spins):
-        strong[i] = abs(fields[i]) + np.abs(couplings[indptr[i] : indptr[i + 1]]).sum() > STRONG
+    single, slack = _in_single_precision(graph, fields)
+    own_stream = np.empty(4 * GENERATORS, np.uint64)  # threads must not share its cache lines
     for block in range(start, stop):
-        state, stream = (
-            states[block].ravel(),
-            streams[block].copy().ravel(),
-        )  # a copy: threads must not share its cache lines
+        state = states[block]
+        _copy(streams[block], own_stream)
         for _ in range(n_sweeps):
             for step in range(n_spins):
-                i = _random_spin(stream, GENERATORS, n_spins) if random_order else step
+                i = _random_spin(own_stream, GENERATORS, n_spins) if random_order else step
                 a, b = indptr[i], indptr[i + 1]
-                draw = (
-                    heat_bath or a == b
-                )  # isolated spins in a weak field would flip nearly every time
-                if draw and strong[i]:
-                    _strong_draw(state, i, indices, couplings, a, b, fields[i], stream, single)
-                elif draw:
-                    _general_draw(state, i, indices, couplings, a, b, fields[i], stream, single)
-                elif strong[i]:
-                    _strong_flip(state, i, indices, couplings, a, b, fields[i], stream, single)
+                _draw(state, i, indices, couplings, a, b, fields[i], own_stream, single, slack[i])
+        _copy(own_stream, streams[block])
+
+
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+def metropolis_sweeps(start, stop, graph, fields, random_order, streams, states, n_sweeps):
+    """The same by Metropolis' rule, but for isolated spins, which in a weak field would flip
+    nearly every time.
+    """
+    indptr, indices, couplings = graph
+    n_spins = len(fields)
+    single, slack = _in_single_precision(graph, fields)
+    own_stream = np.empty(4 * GENERATORS, np.uint64)
+    for block in range(start, stop):
+        state = states[block]
+        _copy(streams[block], own_stream)
+        for _ in range(n_sweeps):
+            for step in range(n_spins):
+                i = _random_spin(own_stream, GENERATORS, n_spins) if random_order else step
+                a, b = indptr[i], indptr[i + 1]
+                field = fields[i]
+                if a == b:
+                    _draw(state, i, indices, couplings, a, b, field, own_stream, single, slack[i])
                 else:
-                    _general_flip(state, i, indices, couplings, a, b, fields[i], stream, single)
-        streams[block] = stream.reshape(streams[block].shape)
+                    _flip(state, i, indices, couplings, a, b, field, own_stream, single, slack[i])
+        _copy(own_stream, streams[block])
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+def _in_single_precision(graph, fields):
+    """-2 * couplings, and for each spin how far they can be trusted: not at all where all of them
+    together are strong.
+    """
+    indptr, _, couplings = graph
+    single = np.empty(len(couplings), np.float32)
+    slack = np.empty(len(fields), np.float64)
+    for i in range(len(fields)):
+        strength = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            single[k] = -2 * couplings[k]
+            strength += abs(couplings[k])
+        slack[i] = EVERYTHING if abs(fields[i]) + strength > STRONG else SLACK
+    return single, slack
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+def _copy(source, target):
+    for k in range(len(target)):
+        target[k] = source[k]

@@ -6,7 +6,7 @@ from numba import njit
 MINUS, ZERO, PLUS, OTHER = 1, 2, 4, 8
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def values_seen(start, stop, values):
     """For each column which of -1, 0, +1 and other values occur in rows start to stop, as bits
     MINUS, ZERO, PLUS, OTHER.

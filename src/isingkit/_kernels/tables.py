@@ -18,10 +18,10 @@ _QUOTE, _RETURN, _NEWLINE = 34, 13, 10
 _POWERS = 10.0 ** np.arange(23)  # those of ten that double precision holds exactly
 
 
-@njit(cache=True, nogil=True, fastmath=False, error_model="numpy")
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False, error_model="numpy")
 def read_cells(
-    text, separator, state, kinds, places, known, slots, entries, arena, threshold, answer, codes, weights
-):  # fmt: skip
+    text, separator, state, kinds, places, known, tokens, threshold, crowded, answer, codes, weights
+):
     """Codes of cells from state on, until the text ends (MORE), a cell must be explained (ASK),
     codes are FULL or a row is UNEVEN.
 
@@ -30,13 +30,17 @@ def read_cells(
     the last was a carriage return; all moved on
     kinds, places: (n_columns,) int64, what a column is and its column in codes
     known: (n_columns, 256) int8, cells of one byte
-    slots, entries, arena: tokens of more bytes, see `insert`
+    tokens: slots, entries, arena: those of more bytes, see `insert`
+    threshold: of NUMBER columns; None where there are none
+    crowded: None where no column is CROWDED
     answer: (2,) float64, whether the cell at hand was explained, and how
-    codes: (n_rows, n_spins) int8, -1, +1 or MISSING     weights: (n_rows,) float64
-    both overwritten
+    codes: (n_rows, n_spins) int8, -1, +1 or MISSING
+    weights: (n_rows,) float64; None where there is no WEIGHT column
+    codes and weights are overwritten; what None excludes is not compiled
     A reader may go on with other text in the middle of a row: a cell that does not end is left to
     start the next.
     """
+    slots, entries, arena = tokens
     n_columns, n_rows, stop = len(kinds), len(codes), len(text)
     position, row, column, end = state[POSITION], state[ROW], state[COLUMN], state[END]
     status = MORE
@@ -57,29 +61,30 @@ def read_cells(
             continue
         kind = kinds[column] if column < n_columns else SKIPPED
         if kind == WEIGHT:
-            sure, number = _number(text, position, end)
-            if answer[0]:
-                sure, number, answer[0] = True, answer[1], 0
-            if not sure:
-                status = ASK
-                break
-            weights[row] = number
+            if weights is not None:
+                sure, number = number_in(text, position, end)
+                if answer[0]:
+                    sure, number, answer[0] = True, answer[1], 0
+                if not sure:
+                    status = ASK
+                    break
+                weights[row] = number
         elif kind != SKIPPED:
             code = np.int64(UNKNOWN if end > position else MISSING)
             if end == position + 1:
                 code = np.int64(known[column, text[position]])
-            if code == UNKNOWN and kind == NUMBER:
-                sure, number = _number(text, position, end)
-                if sure:
-                    code = np.int64(1 if number > threshold else -1)
+            if threshold is not None:
+                if code == UNKNOWN and kind == NUMBER:
+                    sure, number = number_in(text, position, end)
+                    if sure:
+                        code = np.int64(1 if number > threshold else -1)
             if code == UNKNOWN and end > position + 1:
                 code = _found(text, position, end, column, slots, entries, arena)
-            if (
-                code == UNKNOWN and kind == CROWDED
-            ):  # nothing will come of this column but the count of what is missing
-                code = np.int64(
-                    MISSING if _is_gap(text, position, end, slots, entries, arena) else 1
-                )
+            if crowded is not None:
+                # nothing will come of this column but the count of what is missing
+                if code == UNKNOWN and kind == CROWDED:
+                    gap = _is_gap(text, position, end, slots, entries, arena)
+                    code = np.int64(MISSING if gap else 1)
             if code == UNKNOWN and answer[0]:
                 code, answer[0] = np.int64(answer[1]), 0
             if code == UNKNOWN:
@@ -122,7 +127,14 @@ def _quick_cells(text, position, separator, column, known, places, row, codes):
     return n_cells
 
 
-@njit(cache=True, nogil=True, fastmath=False, error_model="numpy")
+@njit(
+    cache=True,
+    nogil=True,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    fastmath=False,
+    error_model="numpy",
+)
 def _line_ends(text, start, end):
     n_ends = 0
     for k in range(start, end):
@@ -155,7 +167,7 @@ def _cell_end(text, start, separator):
     return -1
 
 
-@njit(cache=True, nogil=True, fastmath=False, error_model="numpy")
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False, error_model="numpy")
 def insert(slots, entries, arena, entry):
     """Puts an entry into the hash table: slots[k] - 1 is an entry, 0 is none.
 
@@ -169,7 +181,14 @@ def insert(slots, entries, arena, entry):
     slots[slot] = entry + 1
 
 
-@njit(cache=True, nogil=True, fastmath=False, error_model="numpy")
+@njit(
+    cache=True,
+    nogil=True,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    fastmath=False,
+    error_model="numpy",
+)
 def _is_gap(text, start, end, slots, entries, arena):
     """Whether a cell holds a word for a missing value, in whatever case, between blanks or
     quotes.
@@ -216,8 +235,8 @@ def _hash(text, start, end, column):
     return np.int64(mixed >> np.uint64(32))
 
 
-@njit(cache=True, nogil=True, fastmath=False, error_model="numpy")
-def _number(text, start, end):
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False, error_model="numpy")
+def number_in(text, start, end):
     """Whether a cell is a decimal number that is rounded for sure here as Python rounds it, and the
     number.
     """
@@ -264,7 +283,14 @@ def _number(text, start, end):
     return sure, -size if negative else size
 
 
-@njit(cache=True, nogil=True, fastmath=False, error_model="numpy")
+@njit(
+    cache=True,
+    nogil=True,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    fastmath=False,
+    error_model="numpy",
+)
 def _scaled(mantissa, exponent):
     """mantissa 10^exponent to the nearest double, and whether that is sure.
 
@@ -289,7 +315,14 @@ def _scaled(mantissa, exponent):
     return high + low * (1 + 1e-12) == high + low * (1 - 1e-12), high + low
 
 
-@njit(cache=True, nogil=True, fastmath=False, error_model="numpy")
+@njit(
+    cache=True,
+    nogil=True,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    fastmath=False,
+    error_model="numpy",
+)
 def _product(a, b):
     """a b as a double and its error (Dekker)."""
     product = a * b

@@ -10,7 +10,7 @@ from isingkit._kernels.lookup_popcount import COLUMNS, SLAB, STEPS, STRIP, TRIPL
 from isingkit._kernels.weighted_sums import room_for
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def correlated_by_lookup(
     start, stop, nibbles, n_steps, tables, n_samples, spin_sums, scales, level
 ):
@@ -67,7 +67,7 @@ def correlated_by_lookup(
     return found[:n_found]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def correlated_by_popcount(start, stop, words, n_samples, spin_sums, scales, level):
     """The same by XOR and popcount, for processors with a vector popcount.
 
@@ -94,7 +94,7 @@ def correlated_by_popcount(start, stop, words, n_samples, spin_sums, scales, lev
     return found[:n_found]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
 def _passing(
     counts, first_row, first_column, width, n_samples, spin_sums, scales, level, found, n_found
 ):

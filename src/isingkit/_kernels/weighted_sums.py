@@ -23,7 +23,7 @@ STEPS = 64  # nibbles of a block of spins that stay in the first cache while all
 SLAB = 512  # nibbles before a 16-bit sum could overflow: 512 * 127 < 2**16; a multiple of STEPS
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def tables_of(start, stop, rows, tables, units, offsets, errors):
     """Tables of sums of four numbers each, in whole units: row r has the sum of its looked-up
     bytes, times unit, minus offset.
@@ -112,7 +112,7 @@ def _add_looked_up(typing, tables, nibbles, table, column, n_pairs, sums, at):
     return types.void(tables, nibbles, table, column, n_pairs, sums, at), generate
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def large_sums_by_lookup(
     start, stop, tables, units, offsets, errors, nibbles, after, row_factors, column_factors, level
 ):
@@ -173,7 +173,7 @@ def large_sums_by_lookup(
     return found[:n_found]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def large_products(start, stop, sums, errors, after, row_factors, column_factors, level):
     """The same from sums that a product of matrices has: (n_rows, n_columns) float32."""
     found, width = np.empty((1024, 2), np.int64), sums.shape[1]
@@ -184,7 +184,7 @@ def large_products(start, stop, sums, errors, after, row_factors, column_factors
     return found[:n_found]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
 def _passing(
     sums, first_row, first_column, errors, after, row_factors, column_factors, level, found, n_found
 ):
@@ -212,7 +212,7 @@ def _passing(
     return found, n_found
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def room_for(found, n_found, n_more):
     """`found` itself, or a larger copy."""
     if n_found + n_more <= len(found):
@@ -222,7 +222,14 @@ def room_for(found, n_found, n_more):
     return larger
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@njit(
+    cache=True,
+    nogil=True,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    error_model="numpy",
+    fastmath={"contract", "reassoc"},
+)
 def _signed_sum(row, words):
     """sum_m row[m] s_m, and nothing past the last sample."""
     total, n_samples = 0.0, len(row)
@@ -235,7 +242,7 @@ def _signed_sum(row, words):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def sums_of_pairs(start, stop, rows, words, pairs, sums):
     """sums[p] = sum_m rows[r, m] s_jm, (r, j) = pairs[p], in double precision, for pairs start to
     stop.

@@ -16,7 +16,6 @@ from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.bits import bits_of, goes_by_bits
 from isingkit.estimators.closed_forms import bethe_form, linear_form, tree_couplings
 from isingkit.estimators.diagnostics import Evidence, diagnose
-from isingkit.estimators.edge_table import edge_table, surest_first
 from isingkit.estimators.edge_tests import EdgeTester, critical_z, screening_z
 from isingkit.estimators.elimination import eliminate
 from isingkit.estimators.fitted_graph import (
@@ -34,6 +33,7 @@ from isingkit.estimators.score_cache import ScoreCache, dense_scores, sparse_sco
 from isingkit.estimators.screen import candidates, screen
 from isingkit.estimators.selection import Selection, select_edges
 from isingkit.estimators.stability import Stability, stability_of
+from isingkit.estimators.tested_edges import surest_first, tested_edges
 from isingkit.estimators.tiled_screen import screen_by_tiles
 from isingkit.exceptions import SettingError, require_number
 from isingkit.gram import gram
@@ -111,7 +111,7 @@ class AutoIsing(IsingEstimator):
     elimination_
         What elimination left (`survivors`), and in which order each spin dropped its candidates.
     n_rounds_
-        Rounds of refit and judge.
+        Rounds of refit and test.
     estimates_
         (n_spins, n_spins) array, or CSR of large networks; row i is the directed refit of J_i.
     intercepts_
@@ -394,13 +394,15 @@ class AutoIsing(IsingEstimator):
         edges = surest_first(tests, inside=True)
         others = surest_first(tests, inside=False)
         place = np.searchsorted(fitted.graph.keys, keys_of(tests.pairs[edges], fitted.n_spins))
-        self.edges_ = edge_table(names, tests, edges, couplings[place], errors[place])
+        self.edges_ = tested_edges(names, tests, edges, couplings[place], errors[place])
         margins = found.margins(self.level, self.control)[place]
         self.intervals_ = intervals_of_found(couplings[place], errors[place], margins)
         scale = np.sqrt(fitted.information)[tests.pairs[others]]
         to_first_order = 2 / scale.sum(axis=1)
         z_scores = tests.z_scores[others]
-        self.rejected_ = edge_table(names, tests, others, z_scores * to_first_order, to_first_order)
+        self.rejected_ = tested_edges(
+            names, tests, others, z_scores * to_first_order, to_first_order
+        )
         self._weights = [tests.weights[edges], tests.weights[others]]
 
 

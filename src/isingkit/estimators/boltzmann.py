@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import FloatArray
 from isingkit.exceptions import NotConvergedWarning, warn
 from isingkit.gram import gram
@@ -143,25 +142,11 @@ def _moments(
 ) -> Moments:
     """Moments of the chains after they have run on with these couplings."""
     graph = IsingModel(guess.couplings, guess.fields).couplings
-    fixed = (
-        graph.indptr.astype(np.int64),
-        graph.indices.astype(np.int64),
-        graph.data,
-        guess.fields,
-        True,
-    )
+    structure = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data)
+    chains = replace(chains, fixed=(structure, guess.fields))
     model, looks = IsingModel(np.zeros_like(guess.couplings)), []
     for _ in range(n_looks):
-        parallel_map(
-            chains.kernel,
-            len(chains.streams),
-            *fixed,
-            False,
-            chains.streams,
-            chains.states,
-            _SWEEPS,
-            n_jobs=n_jobs,
-        )
+        chains.sweep(_SWEEPS, n_jobs=n_jobs)
         looks.append(gram(chains.packed(model, chains.n_chains), n_jobs=n_jobs))
     total = n_looks * chains.n_chains
     means = (

@@ -85,5 +85,5 @@ class InteractionScreeningIsing(NodewiseEstimator):
         require_instance("log", self.log, bool, "True or False")
 
     @property
-    def _loss(self) -> int:
+    def _loss(self) -> int | None:
         return kernels.LOG_SCREENING if self.log else kernels.SCREENING

@@ -20,7 +20,7 @@ class _Problem:
 
     spins: FloatArray  # (n_spins, n_rows)
     weights: FloatArray
-    loss: int
+    loss: int | None
     fit_fields: bool
 
     def unfolded(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -70,7 +70,7 @@ class _Problem:
 
 
 def joint_estimates(
-    rows: Rows, loss: int, l1: float, l2: float, fit_fields: bool
+    rows: Rows, loss: int | None, l1: float, l2: float, fit_fields: bool
 ) -> tuple[FloatArray, FloatArray, float]:
     """Symmetric couplings, fields, and how far they are from optimal.
 

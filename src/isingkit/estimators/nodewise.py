@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isingkit._kernels import nodewise as kernels
-from isingkit._kernels.threads import one_blas_thread, parallel_map
+from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import FloatArray
 from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.normal import (
@@ -91,7 +91,7 @@ def distinct_rows(packed: PackedSpins, weights: FloatArray | None) -> Rows:
 
 
 def node_paths(
-    rows: Rows, loss: int, penalties: FloatArray, *, l2: float, fit_fields: bool, n_jobs: int | None,
+    rows: Rows, loss: int | None, penalties: FloatArray, *, l2: float, fit_fields: bool, n_jobs: int | None,
     scales: FloatArray | None = None, least_gain: float = 0.0, cost: float = 0.0,
 ) -> tuple[PenaltyPath, FloatArray]:  # fmt: skip
     """Estimates of every spin for each of its penalties, (n_spins, n) and falling, and how far they
@@ -107,31 +107,19 @@ def node_paths(
     intercepts, losses, residuals = np.zeros(shape), np.full(shape, np.inf), np.zeros(shape)
     estimates = np.zeros((n_penalties, n_spins, n_spins))
     scales = np.ones(n_spins) if scales is None else scales
-    fixed = (
-        rows.spins,
-        rows.weights,
-        rows.changes,
-        loss,
-        penalties,
-        scales,
-        float(l2),
-        fit_fields,
-        TOLERANCE,
-        _STEPS,
-        least_gain,
-        cost,
+    settings = kernels.Settings(
+        loss=loss,
+        l2=float(l2),
+        fit_fields=fit_fields,
+        tolerance=TOLERANCE,
+        most_steps=_STEPS,
+        least_gain=float(least_gain),
+        cost=float(cost),
+        largest_variance=_largest_variance(rows),
     )
-    with one_blas_thread():
-        parallel_map(
-            kernels.node_paths,
-            n_spins,
-            *fixed,
-            intercepts,
-            estimates,
-            losses,
-            residuals,
-            n_jobs=n_jobs,
-        )
+    results = kernels.Results(intercepts, estimates, losses, residuals)
+    samples = _samples(rows, fit_fields, scales)
+    parallel_map(kernels.node_paths, n_spins, samples, penalties, settings, results, n_jobs=n_jobs)
     constant = ~rows.changes
     if fit_fields:
         intercepts[:, constant] = constant_fields(rows.means[constant], rows.n_samples)
@@ -140,6 +128,20 @@ def node_paths(
             loss, rows.spins[i], np.full(len(rows.weights), intercepts[0, i]), rows.weights
         )
     return PenaltyPath(penalties, estimates, intercepts, losses), residuals
+
+
+def _samples(rows: Rows, fit_fields: bool, scales: FloatArray) -> kernels.Samples:
+    """What the kernel looks at. Fields start where they would be without couplings."""
+    first_fields = np.zeros(rows.n_spins)
+    if fit_fields:
+        first_fields[rows.changes] = np.arctanh(rows.means[rows.changes])
+    return kernels.Samples(rows.spins, rows.weights, rows.changes, scales, first_fields)
+
+
+def _largest_variance(rows: Rows) -> float:
+    """Of a coupling whose loss has a minimum."""
+    lightest = max(float(rows.weights.min()), 0.01 / len(rows.weights))  # may be next to nothing
+    return kernels.LARGEST_VARIANCE / lightest
 
 
 def refuse_separation(rows: Rows, estimates: FloatArray, residuals: FloatArray) -> None:
@@ -192,7 +194,7 @@ class NodewiseEstimator(IsingEstimator):
 
     @property
     @abstractmethod
-    def _loss(self) -> int:
+    def _loss(self) -> int | None:
         """Which loss the kernels minimise."""
 
     def _learn(self, packed: PackedSpins, weights: FloatArray | None, warned: bool) -> Self:

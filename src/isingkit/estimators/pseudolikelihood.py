@@ -88,7 +88,7 @@ class PseudolikelihoodIsing(NodewiseEstimator):
                          missing=missing, n_jobs=n_jobs)  # fmt: skip
 
     @property
-    def _loss(self) -> int:
+    def _loss(self) -> int | None:
         return kernels.LOGISTIC
 
     def path(

@@ -10,8 +10,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from isingkit._kernels.threads import n_threads
-from isingkit.estimators.bits import bits_of
 from isingkit.estimators import sizes
+from isingkit.estimators.bits import bits_of
 from isingkit.estimators.tiles import CorrelationScreen, DualScreen
 from isingkit.estimators.two_stage import TwoStageIsing
 from isingkit.metrics import score

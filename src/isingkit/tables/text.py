@@ -338,8 +338,11 @@ class _Cells:
 
     def _read_cells(self, view: NDArray[np.uint8]) -> int:
         """Let the kernel go on until it is through, has a question or no more room."""
-        threshold = np.nan if self.options.binarize is None else float(self.options.binarize)
-        tokens = self.tokens
+        # None for what this text does not have, so that it is not compiled
+        binarize = self.options.binarize
+        threshold = None if binarize is None else float(binarize)
+        weights = None if self.options.weights is None else self.weights
+        crowded = True if (self.kinds == kernels.CROWDED).any() else None
         status: int = kernels.read_cells(
             view,
             ord(self.layout.separator),
@@ -347,13 +350,12 @@ class _Cells:
             self.kinds,
             self.places,
             self.known,
-            tokens.slots,
-            tokens.entries,
-            tokens.arena,
+            (self.tokens.slots, self.tokens.entries, self.tokens.arena),
             threshold,
+            crowded,
             self.answer,
             self.codes,
-            self.weights,
+            weights,
         )
         return status
 

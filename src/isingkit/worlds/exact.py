@@ -84,9 +84,9 @@ class Tree:
         couplings = self.parent_couplings[self.order][has_parent]
         streams = rng.integers(2**64, size=(n_blocks, 4, sampling.GENERATORS), dtype=np.uint64)
         states = np.ones((n_blocks, n_spins, sampling.LANES), dtype=np.int8)
-        fixed = (indptr, indices, couplings, self.cavity[self.order], True)
-        parallel_map(sampling.general_sweeps, n_blocks, *fixed, False, streams, states, 1)
-        chains = Chains(sampling.general_sweeps, fixed, streams, states)
+        fixed = ((indptr, indices, couplings), self.cavity[self.order])
+        chains = Chains(sampling.heat_bath_sweeps, fixed, streams, states)
+        chains.sweep(1)
         return PackedSpins(chains.words()[place], chains.n_chains, self.model.names)[:n_samples]
 
     def pair_mean(self, i: int, j: int) -> float:

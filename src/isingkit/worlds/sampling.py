@@ -97,9 +97,8 @@ def sample(
     n_chains = n_samples if n_chains is None else min(n_chains, n_samples)
     warm_up = default_warm_up(model) if warm_up is None else warm_up
     rng = generator(random_state)
-    chains = (_bit_chains if _has_one_strength(model) else number_chains)(
-        model, n_chains, update == "heat-bath", rng
-    )
+    make_chains = _bit_chains if _has_one_strength(model) else number_chains
+    chains = make_chains(model, n_chains, update == "heat-bath", rng)
     n_snapshots = -(-n_samples // n_chains)
     watch = EquilibrationMonitor(model) if check and warm_up > 0 else None
     with tqdm(
@@ -108,8 +107,7 @@ def sample(
 
         def run(n_sweeps: int) -> None:
             for step in _steps(n_sweeps, model.n_spins * chains.n_chains):
-                arguments = (*chains.fixed, order == "random", chains.streams, chains.states, step)
-                parallel_map(chains.kernel, len(chains.streams), *arguments, n_jobs=n_jobs)
+                chains.sweep(step, random_order=order == "random", n_jobs=n_jobs)
                 bar.update(step)
 
         if watch is None:
@@ -157,6 +155,16 @@ class Chains:
         lanes = self.states.shape[2]
         return len(self.states) * (lanes if self.states.dtype == np.int8 else 64 * lanes)
 
+    def sweep(
+        self, n_sweeps: int, *, random_order: bool = False, n_jobs: int | None = None
+    ) -> None:
+        """Move every chain on."""
+        n_blocks = len(self.states)
+        streams = self.streams.reshape(n_blocks, -1)  # views: the kernels write into both
+        states = self.states.reshape(n_blocks, -1)
+        arguments = (*self.fixed, random_order, streams, states, n_sweeps)
+        parallel_map(self.kernel, n_blocks, *arguments, n_jobs=n_jobs)
+
     def watched(self) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
         """Some chains that started at random and as many that started aligned, -1/+1, (n_chains,
         n_spins) each.
@@ -202,18 +210,15 @@ def _bit_chains(
     n_blocks = -(-n_samples // kernels.CHAINS)
     chances, chance_of_degree = _chances(strength, np.diff(graph.indptr), heat_bath)
     signs = np.where(graph.data < 0, -1, 0).astype(np.int64)
-    fixed = (
-        graph.indptr.astype(np.int64),
-        graph.indices.astype(np.int64),
-        signs,
-        chances,
-        chance_of_degree,
-        heat_bath,
-    )
+    structure = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), signs)
+    largest = int(np.diff(graph.indptr).max(initial=0))
+    wide = (True if largest > limit else None for limit in (3, 7, 15))  # None is not compiled
+    fixed = (structure, chances.ravel(), chance_of_degree, *wide)
     streams = rng.integers(2**64, size=(n_blocks, 4, kernels.WORDS), dtype=np.uint64)
     states = rng.integers(2**64, size=(n_blocks, model.n_spins, kernels.WORDS), dtype=np.uint64)
     states[:, :, kernels.WORDS // 2 :] = 2**64 - 1  # the other half starts aligned
-    return Chains(kernels.bit_sweeps, fixed, streams, states)
+    kernel = kernels.heat_bath_bit_sweeps if heat_bath else kernels.metropolis_bit_sweeps
+    return Chains(kernel, fixed, streams, states)
 
 
 def number_chains(
@@ -221,17 +226,12 @@ def number_chains(
 ) -> Chains:
     graph = model.couplings
     n_blocks = -(-n_samples // kernels.LANES)
-    fixed = (
-        graph.indptr.astype(np.int64),
-        graph.indices.astype(np.int64),
-        graph.data,
-        model.fields,
-        heat_bath,
-    )
+    structure = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data)
     streams = rng.integers(2**64, size=(n_blocks, 4, kernels.GENERATORS), dtype=np.uint64)
     states = 2 * rng.integers(2, size=(n_blocks, model.n_spins, kernels.LANES), dtype=np.int8) - 1
     states[:, :, kernels.LANES // 2 :] = 1  # the other half starts aligned
-    return Chains(kernels.general_sweeps, fixed, streams, states)
+    kernel = kernels.heat_bath_sweeps if heat_bath else kernels.metropolis_sweeps
+    return Chains(kernel, (structure, model.fields), streams, states)
 
 
 def _chances(

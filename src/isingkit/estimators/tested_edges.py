@@ -1,11 +1,11 @@
-"""The table of edges: one row a pair, from its tests."""
+"""Tables of tested edges: one row a pair."""
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isingkit.arrays import FloatArray, IntArray
+from isingkit.edge_table import edge_array
 from isingkit.estimators.edge_tests import EdgeTests
 from isingkit.estimators.selection import DIGITS
 
@@ -17,17 +17,17 @@ def surest_first(tests: EdgeTests, *, inside: bool) -> IntArray:
     return chosen[np.argsort(-sizes, kind="stable")]
 
 
-def edge_table(
+def tested_edges(
     names: tuple[str, ...],
     tests: EdgeTests,
     chosen: IntArray,
     couplings: FloatArray,
     errors: FloatArray,
-) -> NDArray[Any]:
+) -> Any:
     """Structured array: source, target, coupling, std_error, z, p_value, q_value."""
     labels = np.array(names, dtype=np.str_)
     source, target = tests.pairs[chosen].T
-    columns = {
+    values = {
         "source": labels[source],
         "target": labels[target],
         "coupling": couplings,
@@ -36,8 +36,7 @@ def edge_table(
         "p_value": tests.p_values[chosen],
         "q_value": tests.q_values[chosen],
     }
-    kinds: list[tuple[str, Any]] = [(name, values.dtype) for name, values in columns.items()]
-    table = np.empty(len(chosen), dtype=kinds)
-    for name, values in columns.items():
-        table[name] = values
+    table = edge_array(len(chosen), labels, tuple(values))
+    for name, column in values.items():
+        table[name] = column
     return table
