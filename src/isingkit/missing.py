@@ -10,9 +10,18 @@ from enum import StrEnum
 class MissingPolicy(StrEnum):
     """A member equals its name in the public API: `MissingPolicy.DROP == "drop"`."""
 
-    ERROR = "error"  # refuse them
-    DROP = "drop"  # keep complete rows
-    PAIRWISE = "pairwise"  # keep all rows and mark them; a pair is seen where both are present
+    ERROR = "error"
+    DROP = "drop"
+    PAIRWISE = "pairwise"
+
+    @property
+    def explanation(self) -> str:
+        """What it does about missing values, for help."""
+        return {
+            MissingPolicy.ERROR: "refuses them",
+            MissingPolicy.DROP: "keeps complete rows",
+            MissingPolicy.PAIRWISE: "keeps all rows, each pair being seen where both are present",
+        }[self]
 
     @property
     def remedy(self) -> str:

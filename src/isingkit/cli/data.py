@@ -25,7 +25,7 @@ binarize_option = click.option(
 
 def data_argument(command: Callable[..., Any]) -> Callable[..., Any]:
     """A command with the argument DATA, which its help explains at the end."""
-    command.__doc__ = f"""{command.__doc__}
+    command.__doc__ = f"""{command.__doc__ or ""}
 
     DATA is a {NAMES} file, one row a sample and one column a spin; - reads CSV from standard input.
     """
@@ -37,12 +37,13 @@ def missing_option(
     policies: Sequence[MissingPolicy] = EVERY_POLICY,
 ) -> Callable[[Any], Any]:
     """The option that says what to do about missing values."""
+    explained = "; ".join(f"{policy} {policy.explanation}" for policy in policies)
     return click.option(
         "--missing",
         type=click.Choice([policy.value for policy in policies]),
         default=MissingPolicy.ERROR.value,
         show_default=True,
-        help="About missing values.",
+        help=f"About missing values: {explained}.",
     )
 
 
