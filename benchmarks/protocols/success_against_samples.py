@@ -224,7 +224,7 @@ def search_first(options: argparse.Namespace, kind: str, method: str) -> list[Ro
 
 
 def plot(table: list[Row], found: list[Row]) -> Figure:
-    """One panel for each method: success rates against n with bands; a mark at the first 45 of 45."""
+    """One panel for each method: success rates against n; a mark at the first 45 of 45."""
     methods, kinds = (list(dict.fromkeys(row[key] for row in table)) for key in ("method", "world"))
     n_columns = min(4, len(methods))
     n_rows = -(-len(methods) // n_columns)
