@@ -1,6 +1,4 @@
-"""Solve with coniii's Enumerate, once for each line of moments read. Runs in an environment of its
-own, with coniii in it.
-"""
+"""Solve with coniii's Enumerate, once for each line of moments read; where coniii is installed."""
 
 import contextlib
 import importlib.util

@@ -159,37 +159,21 @@ def averages(options: argparse.Namespace, measured: list[Row]) -> list[Row]:
 
 
 def plot(table: list[Row]) -> Figure:
-    """A panel for each world: Delta against beta. Hollow where some fits failed, nothing where all
-    did.
+    """A panel for each world: Delta against beta.
+
+    Hollow where some fits failed, nothing where all did.
     """
-    kinds, methods = (list(dict.fromkeys(row[key] for row in table)) for key in ("world", "method"))
+    kinds = list(dict.fromkeys(row["world"] for row in table))
+    methods = list(dict.fromkeys(row["method"] for row in table))
+    betas = sorted({row["beta"] for row in table})
     figure = Figure(figsize=(12, 9), layout="constrained")
     axes = figure.subplots(2, 2, sharex=True, sharey=True).ravel()
     for axis, kind in zip(axes, kinds, strict=False):
         for method in methods:
-            curve = [row for row in chosen(table, world=kind, method=method) if "delta" in row]
-            colour, line, marker = LOOKS[method]
-            beta, delta, error = (
-                [row.get(key, np.nan) for row in curve]
-                for key in ("beta", "delta", "standard_error")
-            )
-            axis.errorbar(beta, delta, error, color=colour, ls=line, lw=1, elinewidth=0.8)
-            for some_failed in (False, True):
-                shown = [row for row in curve if (row["failed"] > 0) == some_failed]
-                style = {
-                    "ls": "",
-                    "marker": marker,
-                    "ms": 4,
-                    "color": colour,
-                    "mfc": "white" if some_failed else colour,
-                }
-                axis.plot([row["beta"] for row in shown], [row["delta"] for row in shown], **style)
+            _draw_curve(axis, chosen(table, world=kind, method=method), method)
         axis.axhline(1, color="0.6", lw=0.8, zorder=0)
         axis.set(title=kind, xscale="log", yscale="log", ylim=(0.02, 5))
-        axis.set_xticks(
-            sorted({row["beta"] for row in table}),
-            [f"{b:g}" for b in sorted({row["beta"] for row in table})],
-        )
+        axis.set_xticks(betas, [f"{beta:g}" for beta in betas])
         axis.minorticks_off()
         axis.grid(lw=0.3)
     for axis in axes[len(kinds) :]:
@@ -197,31 +181,35 @@ def plot(table: list[Row]) -> Figure:
     figure.supxlabel("inverse temperature beta")
     figure.supylabel("reconstruction error Delta (1: no couplings at all)")
     looks = [dict(zip(("color", "ls", "marker"), LOOKS[method], strict=True)) for method in methods]
-    figure.legend(
-        [Line2D([], [], lw=1, ms=4, **look) for look in looks],
-        methods,
-        loc="outside right upper",
-        frameon=False,
-    )
+    lines = [Line2D([], [], lw=1, ms=4, **look) for look in looks]
+    figure.legend(lines, methods, loc="outside right upper", frameon=False)
     return figure
 
 
+def _draw_curve(axis: Any, rows: list[Row], method: str) -> None:
+    curve = [row for row in rows if "delta" in row]
+    colour, line, marker = LOOKS[method]
+    beta = [row["beta"] for row in curve]
+    delta = [row["delta"] for row in curve]
+    error = [row.get("standard_error", np.nan) for row in curve]
+    axis.errorbar(beta, delta, error, color=colour, ls=line, lw=1, elinewidth=0.8)
+    for some_failed in (False, True):
+        shown = [row for row in curve if (row["failed"] > 0) == some_failed]
+        x = [row["beta"] for row in shown]
+        y = [row["delta"] for row in shown]
+        inside = "white" if some_failed else colour
+        axis.plot(x, y, ls="", marker=marker, ms=4, color=colour, mfc=inside)
+
+
 def report(table: list[Row], kind: str) -> str:
-    """Delta of every method and temperature of one kind of worlds; in brackets how many fits
-    failed.
-    """
-    methods, betas = (
-        list(dict.fromkeys(row[key] for row in chosen(table, world=kind)))
-        for key in ("method", "beta")
-    )
+    """Delta of every method and temperature of one kind of worlds, and how many fits failed."""
+    here = chosen(table, world=kind)
+    methods = list(dict.fromkeys(row["method"] for row in here))
+    betas = list(dict.fromkeys(row["beta"] for row in here))
     rows = [[kind, *(f"beta {beta:g}" for beta in betas)]]
     for method in methods:
-        rows.append(
-            [
-                method,
-                *(_cell(chosen(table, world=kind, method=method, beta=beta)[0]) for beta in betas),
-            ]
-        )
+        cells = [chosen(here, method=method, beta=beta)[0] for beta in betas]
+        rows.append([method, *map(_cell, cells)])
     return markdown(rows)
 
 

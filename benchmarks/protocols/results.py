@@ -1,6 +1,4 @@
-"""What a protocol leaves behind: a table (CSV), a picture (PNG) and the settings (JSON), each whole
-or not at all.
-"""
+"""What a protocol leaves behind: a table (CSV), a picture (PNG) and the settings (JSON)."""
 
 import csv
 import datetime

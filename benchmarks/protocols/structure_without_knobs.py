@@ -1,23 +1,22 @@
-"""AutoIsing, which has no knobs, on planted worlds: beside methods whose knobs an oracle sets, and
-against its own promises.
+"""AutoIsing, which has no knobs, on planted worlds: beside methods whose knobs an oracle sets.
 
 Sections, each of independent trials with fixed seeds:
 
 - `hard`: exact graphs where samples are few: Erdos-Renyi N=1600, M=1440, and random regular N=800
-("fwer", 0.05);
+  ("fwer", 0.05);
 - `few`: random regular N=200, M=150 ("fdr", 0.1) beside abess's IsingModel and eLasso;
 - `field`: small worlds with one weak coupling a among others b, success (the exact graph) against
-n, beside l1 pseudolikelihood
-  whose threshold a / 2 an oracle sets, at one penalty and at the best of twenty;
+  n, beside l1 pseudolikelihood whose threshold a / 2 an oracle sets, at one penalty and at the best
+  of twenty;
 - `lattices`: glasses at low temperature, where no threshold on linear estimates works;
 - `calibration`: edges between independent spins, false discoveries in planted worlds, coverage of
-95 percent intervals: of the
-  edges found, and of all edges where the graph is known, which tells the refit's errors from what
-  choosing edges does to them;
+  95 percent intervals: of the edges found, and of all edges where the graph is known, which
+  separates the refit's errors from what choosing edges does to them;
 - `unequal`: couplings of all strengths and random fields, beside eLasso.
 """
 
 import argparse
+import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -43,7 +42,14 @@ CELLS = {  # of the section `field`: kind of graph, a, b, n
     "regular, a = 0.3, b = 0.6": ("regular", 0.3, 0.6, 1900),
     "lattice, a = 0.3, b = 0.4": ("lattice", 0.3, 0.4, 2100),
 }
-SHARES_OF_N = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
+HARD = (  # kind of graph, spins, samples, worlds
+    ("Erdos-Renyi", 1600, 1440, 20),
+    ("regular", 800, 960, 50),
+    ("regular", 800, 640, 20),
+    ("regular", 800, 320, 20),
+)
+LATTICES = ((4, 0.8, 20_000), (8, 0.9, 4096))  # side, coupling, samples
+FRACTIONS_OF_N = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
 Trial = tuple[Callable[..., list[Row]], tuple[Any, ...]]
 
 
@@ -145,9 +151,10 @@ def few(seed: int) -> list[Row]:
     ]
 
 
-def field(cell: str, share: float, seed: int) -> list[Row]:
+def field(cell: str, fraction: float, seed: int) -> list[Row]:
     kind, weak, strong, full = CELLS[cell]
-    truth, n = small(kind, weak, strong, seed), round(share * full)
+    truth = small(kind, weak, strong, seed)
+    n = round(fraction * full)
     samples = ik.exact(truth).sample(n_samples=n, random_state=1000 + seed)
     setting, level = f"{cell}, n={n}", np.sqrt(np.log(16**2 / 0.05) / n)
     rows = [
@@ -270,55 +277,35 @@ def strengths(n_samples: int, seed: int) -> list[Row]:
     ]
 
 
-def trials(section: str, share: float) -> Iterator[Trial]:
-    """All trials of a section; `share` of each number of worlds."""
+def trials(section: str, fraction: float) -> Iterator[Trial]:
+    """All trials of a section; `fraction` of each number of worlds."""
 
     def worlds(number: int) -> range:
-        return range(max(2, round(number * share)))
+        return range(max(2, round(number * fraction)))
 
     if section == "hard":
-        settings = [
-            ("Erdos-Renyi", 1600, 1440, 20),
-            ("regular", 800, 960, 50),
-            ("regular", 800, 640, 20),
-            ("regular", 800, 320, 20),
-        ]
-        yield from (
-            (hard, (*setting[:3], seed)) for setting in settings for seed in worlds(setting[3])
-        )
+        for kind, n_spins, n_samples, number in HARD:
+            yield from ((hard, (kind, n_spins, n_samples, seed)) for seed in worlds(number))
     elif section == "few":
         yield from ((few, (seed,)) for seed in worlds(20))
     elif section == "field":
-        number = {n: 300 if n == 1.0 else 60 for n in SHARES_OF_N}
-        yield from (
-            (field, (cell, n, seed))
-            for cell in CELLS
-            for n in SHARES_OF_N
-            for seed in worlds(number[n])
-        )
+        for cell, n in itertools.product(CELLS, FRACTIONS_OF_N):
+            number = 300 if n == 1.0 else 60
+            yield from ((field, (cell, n, seed)) for seed in worlds(number))
     elif section == "lattices":
-        yield from (
-            (lattices, (*setting, seed))
-            for setting in [(4, 0.8, 20_000), (8, 0.9, 4096)]
-            for seed in worlds(10)
-        )
+        for setting, seed in itertools.product(LATTICES, worlds(10)):
+            yield lattices, (*setting, seed)
     elif section == "calibration":
-        yield from ((null, (n, seed)) for n in (60, 200, 2000) for seed in worlds(200))
         kinds = ("regular", "Erdos-Renyi")
-        yield from (
-            (planted, (kind, m, seed))
-            for kind in kinds
-            for m in (0.5, 0.75, 1, 2, 5)
-            for seed in worlds(200)
-        )
-        yield from (
-            (clean, (kind, m, seed))
-            for kind in kinds
-            for m in (0.75, 1.25, 2, 5)
-            for seed in worlds(100)
-        )
+        each = itertools.product((60, 200, 2000), worlds(200))
+        yield from ((null, arguments) for arguments in each)
+        each = itertools.product(kinds, (0.5, 0.75, 1, 2, 5), worlds(200))
+        yield from ((planted, arguments) for arguments in each)
+        each = itertools.product(kinds, (0.75, 1.25, 2, 5), worlds(100))
+        yield from ((clean, arguments) for arguments in each)
     else:
-        yield from ((strengths, (n, seed)) for n in (200, 500, 2000) for seed in worlds(10))
+        each = itertools.product((200, 500, 2000), worlds(10))
+        yield from ((strengths, arguments) for arguments in each)
 
 
 def run(trial: Trial) -> list[Row]:
@@ -331,9 +318,7 @@ def run(trial: Trial) -> list[Row]:
 
 
 def means(table: list[Row]) -> list[Row]:
-    """One row for each setting and method: means over trials, with the band of the share of exact
-    graphs.
-    """
+    """One row for each setting and method: means over trials, and the band of exact graphs."""
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for one in table:
         groups.setdefault((one["section"], one["setting"], one["method"]), []).append(one)
@@ -401,8 +386,8 @@ def picture(rows: list[Row]) -> Figure:
     figure = Figure(figsize=(12, 3.8), layout="constrained")
     for axes, cell in zip(figure.subplots(1, len(CELLS), sharey=True), CELLS, strict=True):
         curves: dict[str, NDArray[np.float64]] = {}
-        for share in SHARES_OF_N:
-            n = round(share * CELLS[cell][3])
+        for fraction in FRACTIONS_OF_N:
+            n = round(fraction * CELLS[cell][3])
             here = [one for one in rows if one["setting"] == f"{cell}, n={n}"]
             best = max(
                 (one for one in here if "penalty" in one["method"]), key=lambda one: one["exact"]
@@ -421,11 +406,11 @@ def picture(rows: list[Row]) -> Figure:
                 curve[:, 0], curve[:, 1], errors, marker=marker, capsize=2, label=method, alpha=0.8
             )
         axes.set(title=cell, xlabel="samples", xscale="log", ylim=(-0.02, 1.02))
-        shown = [round(share * CELLS[cell][3]) for share in SHARES_OF_N[::2]]
+        shown = [round(fraction * CELLS[cell][3]) for fraction in FRACTIONS_OF_N[::2]]
         axes.set_xticks(shown, [str(n) for n in shown])
         axes.minorticks_off()
         axes.axvline(CELLS[cell][3], color="grey", linewidth=0.7, linestyle=":")
-    figure.axes[0].set_ylabel("share of exact graphs")
+    figure.axes[0].set_ylabel("fraction of exact graphs")
     figure.axes[0].legend(fontsize=8)
     return figure
 

@@ -3,16 +3,15 @@
 The protocol of Lokhov, Vuffray, Misra and Chertkov, "Optimal structure and parameter learning of
 Ising models", Science Advances 4 (2018): at each number n of samples on a geometric grid, 45
 independent data sets of one world. A trial succeeds where the graph is exactly right. All 45 right
-means a chance of success above 0.95 with 90 percent confidence, for 0.95^45 = 0.0995.
+means a probability of success above 0.95 with 90 percent confidence, for 0.95^45 = 0.0995.
 
 Two rules make a graph of a method's estimates:
 
 - "own": the method's own knobs, which know n and the number of spins and nothing of the truth
-(`known_methods`);
+  (`known_methods`);
 - "oracle": |estimate| > K / 2, half the true strength of couplings, as in that paper. Nobody who
-has only data can do this.
-  Estimates are taken with the method's own penalties, before its own threshold; what penalties set
-  to zero stays zero.
+  has only data can do this. Estimates are taken with the method's own penalties, before its own
+  threshold; what penalties set to zero stays zero.
 
 Data sets are nested (the first n rows of one long data set), drawn exactly, and the same for all
 methods.
@@ -144,9 +143,10 @@ def measure_trial(options: argparse.Namespace, kind: str, method: str, trial: in
     return rows
 
 
-def shares(options: argparse.Namespace, measured: list[Row]) -> list[Row]:
-    """One row for each world, method, rule and n: share of trials that succeed, its band, and the
-    mistakes of an average trial.
+def success_rates(options: argparse.Namespace, measured: list[Row]) -> list[Row]:
+    """One row for each world, method, rule and n.
+
+    The fraction of trials that succeed, its band, and the mistakes of an average trial.
     """
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in measured:
@@ -224,9 +224,7 @@ def search_first(options: argparse.Namespace, kind: str, method: str) -> list[Ro
 
 
 def plot(table: list[Row], found: list[Row]) -> Figure:
-    """One panel for each method: shares against n with their bands; a mark where 45 of 45 is first
-    met.
-    """
+    """One panel for each method: success rates against n; a mark at the first 45 of 45."""
     methods, kinds = (list(dict.fromkeys(row[key] for row in table)) for key in ("method", "world"))
     n_columns = min(4, len(methods))
     n_rows = -(-len(methods) // n_columns)
@@ -235,14 +233,14 @@ def plot(table: list[Row], found: list[Row]) -> Figure:
     for axis, method in zip(axes, methods, strict=False):
         for place, (kind, rule) in enumerate((kind, rule) for kind in kinds for rule in RULES):
             curve = chosen(table, world=kind, method=method, rule=rule)
-            n, share, low, high = (
+            n, rate, low, high = (
                 [row[key] for row in curve] for key in ("n", "share", "low", "high")
             )
             style = {"color": f"C{kinds.index(kind)}", "ls": "-" if rule == "own" else "--"}
             axis.fill_between(
                 n, low, high, color=style["color"], alpha=0.12 if rule == "own" else 0.06, lw=0
             )
-            axis.plot(n, share, lw=1.3, label=f"{kind}, {rule} threshold", **style)
+            axis.plot(n, rate, lw=1.3, label=f"{kind}, {rule} threshold", **style)
             first = chosen(found, world=kind, method=method, rule=rule)[0].get("first")
             if first is not None:
                 filled = style["color"] if rule == "own" else "none"
@@ -261,7 +259,7 @@ def plot(table: list[Row], found: list[Row]) -> Figure:
     for axis in axes[len(methods) :]:
         axis.set_visible(False)
     figure.supxlabel("samples n")
-    figure.supylabel("share of trials without an error")
+    figure.supylabel("fraction of trials without an error")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
     return figure
@@ -336,7 +334,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--answer-only",
         action="store_true",
-        help="leave an n at its first failure: no shares, no bands, no picture",
+        help="leave an n at its first failure: no success rates, no bands, no picture",
     )
     parser.add_argument(
         "--quick", action="store_true", help="four quick methods, 15 trials, a coarse grid"
@@ -393,7 +391,7 @@ def main() -> None:
         order = [(kind, method) for kind in options.world for method in options.methods]
         found = sorted(measured, key=lambda row: order.index((row["world"], row["method"])))
     else:
-        write_table(options.output / f"{NAME}.csv", shares(options, measured))
+        write_table(options.output / f"{NAME}.csv", success_rates(options, measured))
         table = read(NAME, options.output)
         found = answers(table)
         write_picture(options.output / f"{NAME}.png", plot(table, found))
