@@ -80,6 +80,7 @@ def command(
     DATA is a CSV, TSV (also .gz), Parquet, NPY, NPZ or .spins file, one row a sample and one column
     a spin; - reads CSV from standard input.
     """
+    from isingkit._kernels.compilation import noticed_compilation
     from isingkit.fit_check import fit_check
     from isingkit.fit_folder import fit_of, require_free, write_fit
     from isingkit.report.contents import contents_of, with_groups
@@ -97,7 +98,11 @@ def command(
     left_out = [name for name in (*listed(drop), id_column) if name]
     if scheduler or workers:
         _require_cluster_use(chosen)
-    with learning_on(scheduler, workers), warnings.catch_warnings(record=True) as caught:
+    with (
+        noticed_compilation(),
+        learning_on(scheduler, workers),
+        warnings.catch_warnings(record=True) as caught,
+    ):
         warnings.simplefilter("always")
         reading = _read(
             chosen,
