@@ -38,18 +38,21 @@ def main() -> None:
             all_hold &= c.holds
             rows.append(
                 f"| {name} | {c.what} | {c.peer} | {c.ours_seconds:.4g} | {c.peer_seconds:.4g} "
-                f"| {c.ratio:.3g} ({c.spread[0]:.3g} to {c.spread[1]:.3g}) | {c.promise} | {'yes' if c.holds else 'NO'} | {today} |"
+                f"| {c.ratio:.3g} ({c.spread[0]:.3g} to {c.spread[1]:.3g}) | {c.promise} "
+                f"| {'yes' if c.holds else 'NO'} | {today} |"
             )
     kernel = (
-        "byte look-up (nibbles.py)" if lookup_popcount.is_fastest() else "vector popcount (gram.py)"
+        "byte look-up (lookup_popcount.py)"
+        if lookup_popcount.is_fastest()
+        else "vector popcount (gram.py)"
     )
     versions = {"isingkit": isingkit, "numpy": numpy, "scipy": scipy, "numba": numba}
     text = "\n".join(
         [
             "# Benchmarks",
             "",
-            "Written by `make bench`. Ratios are medians (quartiles) over rounds in which ours and the peer take turns;",
-            "seconds depend on the machine and its neighbours and mean little.",
+            "Written by `make bench`. Ratios are medians (quartiles) over rounds in which ours and",
+            "the peer take turns; seconds depend on the machine and its neighbours and mean little.",
             "",
             "| benchmark | what | peer | ours, s | peer, s | ratio | promise | holds | measured |",
             "|---|---|---|---|---|---|---|---|---|",

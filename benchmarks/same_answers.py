@@ -1,9 +1,10 @@
-"""Whether a change of the code changed answers: fits stored by one version, compared with those of another.
+"""Whether a change of the code changed answers: fits of one version, compared with another's.
 
-    git worktree add ../before HEAD~1 && PYTHONPATH=../before/src python benchmarks/same_answers.py store before.pickle
+    git worktree add ../before HEAD~1
+    PYTHONPATH=../before/src python benchmarks/same_answers.py store before.pickle
     python benchmarks/same_answers.py compare before.pickle
 
-The file holds the data as well, so that a change of the sampler does not count as one of the estimators.
+The file holds the data as well, so that a change of the sampler is not taken for one of estimators.
 """
 
 import pickle

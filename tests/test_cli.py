@@ -1,4 +1,5 @@
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,7 +12,9 @@ import pytest
 import isingkit as ik
 from isingkit import __version__
 from isingkit import exceptions as ex
-from isingkit.cli import main
+from isingkit._kernels.compilation import NOTICE
+from isingkit.cli import main, warm_up
+from isingkit.cli.method import METHODS
 from isingkit.fit_folder import write_fit
 from isingkit.report.contents import contents_in
 
@@ -439,6 +442,33 @@ def test_tab_completes_commands_options_and_methods(capsys, monkeypatch):
         assert code == 0
         assert "_ISINGKIT_COMPLETE" in out
     assert run(capsys, "completion", "dos")[0] == 2
+
+
+def test_warming_up_takes_every_road_and_says_what_it_compiled(capsys, monkeypatch):
+    """But the last with few columns, for its own kernels take half a minute."""
+    monkeypatch.setattr(warm_up, "_MANY", 60)
+    code, out, err = run(capsys, "warm-up", "--json")
+    rows = {row["what"]: row for row in json.loads(out)["compiled"]}
+    assert code == 0
+    assert {f"method {name}" for name in METHODS} < set(rows)
+    assert {"reading tables", "sampling", "report", "many columns"} < set(rows)
+    assert "compiling: sampling" in err
+    assert run(capsys, "warm-up")[1].endswith("\nall of it was compiled before\n")
+
+
+def test_the_first_fit_of_an_installation_says_once_that_it_compiles(survey, tmp_path):
+    """On stderr; the second has nothing to compile."""
+    arguments = ["fit", survey, "--drop", "person,seen", "--method", "linear", "--force", "--json"]
+    command = [sys.executable, "-m", "isingkit", *map(str, arguments)]
+    settings = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "compiled")}
+    first, second = (
+        subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, text=True)
+        for _ in range(2)
+    )
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert first.stderr.count(NOTICE) == 1
+    assert NOTICE not in second.stderr
+    assert NOTICE not in first.stdout
 
 
 def test_samples_and_reports_are_printed_where_a_dash_says_so(capsys, tmp_path):

@@ -283,7 +283,7 @@ def test_every_public_name_and_command_is_in_the_reference():
         assert set(re.findall(r"^   (\w+)$", text, re.M)) == public
     on_clusters = (DOCS / "reference" / "dask.md").read_text()
     assert set(re.findall(r"^   (\w+)$", on_clusters, re.M)) == set(isingkit.dask.__all__)
-    assert re.findall(r"command-help\} (\w+)", commands) == ["isingkit", *COMMANDS]
+    assert re.findall(r"command-help\} ([\w-]+)", commands) == ["isingkit", *COMMANDS]
 
 
 def test_links_of_the_readme_lead_somewhere():

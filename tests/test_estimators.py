@@ -18,9 +18,15 @@ from isingkit.estimators.mean_field import METHODS
 
 ESTIMATORS = [ik.LinearIsing(), ik.RidgeIsing(), ik.TwoStageIsing()]
 OF_SAMPLES = [
-    ik.PseudolikelihoodIsing(), ik.PseudolikelihoodIsing(l1=0.02), ik.PseudolikelihoodIsing(l2=0.01, joint=True), ik.ELassoIsing(),
-    ik.InteractionScreeningIsing(), ik.InteractionScreeningIsing(l1=0.02, log=True), ik.AutoIsing(), ik.AutoIsing(refit="bethe"),
-]  # fmt: skip
+    ik.PseudolikelihoodIsing(),
+    ik.PseudolikelihoodIsing(l1=0.02),
+    ik.PseudolikelihoodIsing(l2=0.01, joint=True),
+    ik.ELassoIsing(),
+    ik.InteractionScreeningIsing(),
+    ik.InteractionScreeningIsing(l1=0.02, log=True),
+    ik.AutoIsing(),
+    ik.AutoIsing(refit="bethe"),
+]
 OF_MOMENTS = [
     ik.LassoIsing(),
     *(ik.MeanFieldIsing(method=method) for method in METHODS),
@@ -184,9 +190,15 @@ def test_names_travel_from_the_table_to_the_edges(spins):
 def test_score_is_the_mean_log_pseudolikelihood(spins):
     fit = ik.RidgeIsing().fit(spins)
     couplings, fields = fit.model_.couplings.toarray(), fit.model_.fields
-    expected = np.mean([
-        sum(np.log(1 / (1 + np.exp(-2 * s[i] * (couplings[i] @ s + fields[i])))) for i in range(12)) for s in spins[:50]
-    ])  # fmt: skip
+    expected = np.mean(
+        [
+            sum(
+                np.log(1 / (1 + np.exp(-2 * s[i] * (couplings[i] @ s + fields[i]))))
+                for i in range(12)
+            )
+            for s in spins[:50]
+        ]
+    )
     assert fit.score(spins[:50]) == pytest.approx(expected, rel=1e-12)
     assert fit.score(ik.pack(spins[:50])) == pytest.approx(expected, rel=1e-12)
 

@@ -51,10 +51,18 @@ def test_mean_field_equals_the_plain_reference(method, rng):
 @pytest.mark.parametrize(
     ("method", "with_fields", "order"),
     [
-        ("naive", True, 2), ("naive", False, 3), ("tap", True, 3), ("tap", False, 3), ("bethe", True, 3), ("bethe", False, 4),
-        ("sessak-monasson", True, 4), ("sessak-monasson", False, 5), ("independent-pair", True, 2), ("independent-pair", False, 2),
+        ("naive", True, 2),
+        ("naive", False, 3),
+        ("tap", True, 3),
+        ("tap", False, 3),
+        ("bethe", True, 3),
+        ("bethe", False, 4),
+        ("sessak-monasson", True, 4),
+        ("sessak-monasson", False, 5),
+        ("independent-pair", True, 2),
+        ("independent-pair", False, 2),
     ],
-)  # fmt: skip
+)
 def test_errors_of_mean_field_fall_by_their_order_when_couplings_are_halved(
     method, with_fields, order
 ):

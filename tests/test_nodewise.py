@@ -235,8 +235,13 @@ def test_separation_is_explained_and_a_penalty_mends_it(rng):
     """Nobody has symptom b without symptom a."""
     table = pd.DataFrame(rng.integers(0, 2, (200, 4)), columns=["a", "b", "c", "d"])
     table.loc[table["a"] == 0, "b"] = 0
-    for estimator in (ik.PseudolikelihoodIsing(), ik.PseudolikelihoodIsing(joint=True), ik.InteractionScreeningIsing(),
-                      ik.InteractionScreeningIsing(log=True), ik.MaximumLikelihoodIsing()):  # fmt: skip
+    for estimator in (
+        ik.PseudolikelihoodIsing(),
+        ik.PseudolikelihoodIsing(joint=True),
+        ik.InteractionScreeningIsing(),
+        ik.InteractionScreeningIsing(log=True),
+        ik.MaximumLikelihoodIsing(),
+    ):
         with pytest.raises(
             ex.SeparationError, match="'[ab]' and '[ab]' grows without bound"
         ) as caught:
@@ -312,8 +317,11 @@ def test_fields_take_up_what_a_threshold_drops(world):
 
 
 def test_whole_rows_are_needed(world):
-    for estimator in (ik.PseudolikelihoodIsing(missing="pairwise"), ik.ELassoIsing(missing="pairwise"),
-                      ik.MaximumLikelihoodIsing(missing="pairwise")):  # fmt: skip
+    for estimator in (
+        ik.PseudolikelihoodIsing(missing="pairwise"),
+        ik.ELassoIsing(missing="pairwise"),
+        ik.MaximumLikelihoodIsing(missing="pairwise"),
+    ):
         with pytest.raises(ex.SettingError, match="missing must be 'error' or 'drop'"):
             estimator.fit(world[0])
     table = world[0].copy()

@@ -394,7 +394,8 @@ KILLED = """
 import sys, numpy as np, isingkit as ik
 from isingkit.estimators import sizes
 sizes.MOST_DENSE, sizes.BAND = 10, 64
-fit = ik.TwoStageIsing(ridge=float(sys.argv[3]), prune=0.2, checkpoint=sys.argv[1]).fit(ik.PackedSpins.load(sys.argv[2]))
+estimator = ik.TwoStageIsing(ridge=float(sys.argv[3]), prune=0.2, checkpoint=sys.argv[1])
+fit = estimator.fit(ik.PackedSpins.load(sys.argv[2]))
 fit.model_.save(sys.argv[4])
 """
 

@@ -23,10 +23,13 @@ _MOST_UPDATES = 3 * 10**9  # of spins in all chains: seconds
 _MUCH_WEAKER = 0.8  # of the data's correlations
 _MUCH_OFF = 0.2  # in the means
 _WEAKER = (
-    " The model's correlations are weaker than the data's: small couplings that were set to zero or not found, shrunk couplings, "
-    "or a cause that is no column would do that."
+    " The model's correlations are weaker than the data's: small couplings that were set to zero "
+    "or not found, shrunk couplings, or a cause that is no column would do that."
 )
-_OFF = " The model as a whole is far from the data: take its edges as a ranking of pairs, and not the model for how data arise."
+_OFF = (
+    " The model as a whole is far from the data: take its edges as a ranking of pairs, and not the "
+    "model for how data arise."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,12 +63,16 @@ class FitCheck:
         data, model = self.data_correlations[both], self.model_correlations[both]
         overlap = float(np.minimum(self.data_shares, self.model_shares).sum())
         if not both.any():
-            return f"Samples of the model differ from the data by {off:.3f} in the means; no pair of spins changes in both."
+            return (
+                f"Samples of the model differ from the data by {off:.3f} in the means; no pair of "
+                "spins changes in both."
+            )
         wrong = float(np.sqrt(np.mean((data - model) ** 2)))
         is_weaker = off < _MUCH_OFF and _slope(data, model) < _MUCH_WEAKER
         return (
-            f"Samples of the model differ from the data by {off:.3f} in the means and by {wrong:.3f} in the correlations "
-            f"(root mean squares); the distributions of the sum of all spins overlap by {overlap:.0%}."
+            f"Samples of the model differ from the data by {off:.3f} in the means and by "
+            f"{wrong:.3f} in the correlations (root mean squares); the distributions of the sum of "
+            f"all spins overlap by {overlap:.0%}."
             + (_WEAKER if is_weaker else _OFF if off >= _MUCH_OFF else "")
         )
 
@@ -109,8 +116,18 @@ def fit_check(
     n_drawn = 0 if drawn is None else drawn.n_samples
     data_shares = _shares(packed, weights)
     return FitCheck(
-        model.names, of_data[0], of_model[0], pairs, of_data[1], of_model[1], sums, data_shares, model_shares, n_drawn, problem
-    )  # fmt: skip
+        model.names,
+        of_data[0],
+        of_model[0],
+        pairs,
+        of_data[1],
+        of_model[1],
+        sums,
+        data_shares,
+        model_shares,
+        n_drawn,
+        problem,
+    )
 
 
 def _matched(packed: PackedSpins, model: IsingModel) -> PackedSpins:
@@ -156,10 +173,11 @@ def _drawn(model: IsingModel, random_state: Seed) -> tuple[PackedSpins | None, s
     try:
         return sample(model, n_samples=n_drawn, warm_up=longest, random_state=rng), None
     except NotEquilibratedError as error:
-        return (
-            None,
-            f"after {error.warm_up} sweeps its chains still remember how they started, as they do where couplings are strong",
+        problem = (
+            f"after {error.warm_up} sweeps its chains still remember how they started, as they do "
+            "where couplings are strong"
         )
+        return None, problem
 
 
 def _some_pairs(model: IsingModel) -> NDArray[np.int64]:

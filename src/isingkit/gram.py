@@ -74,9 +74,14 @@ class Gram:
         if self.joint is not None or other.joint is not None:
             joint = _joint(self) + _joint(other)
         return Gram(
-            self.sums + other.sums, self.spin_sums + other.spin_sums, self.n_samples + other.n_samples,
-            self.n_rows + other.n_rows, self.names, joint, self.mapping or other.mapping,
-        )  # fmt: skip
+            self.sums + other.sums,
+            self.spin_sums + other.spin_sums,
+            self.n_samples + other.n_samples,
+            self.n_rows + other.n_rows,
+            self.names,
+            joint,
+            self.mapping or other.mapping,
+        )
 
 
 def _joint(stat: Gram) -> Joint:

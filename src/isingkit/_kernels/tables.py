@@ -73,14 +73,14 @@ def read_cells(
             code = np.int64(UNKNOWN if end > position else MISSING)
             if end == position + 1:
                 code = np.int64(known[column, text[position]])
-            if threshold is not None:
+            if threshold is not None:  # noqa: SIM102  # what is None is not compiled
                 if code == UNKNOWN and kind == NUMBER:
                     sure, number = number_in(text, position, end)
                     if sure:
                         code = np.int64(1 if number > threshold else -1)
             if code == UNKNOWN and end > position + 1:
                 code = _found(text, position, end, column, slots, entries, arena)
-            if crowded is not None:
+            if crowded is not None:  # noqa: SIM102
                 # nothing will come of this column but the count of what is missing
                 if code == UNKNOWN and kind == CROWDED:
                     gap = _is_gap(text, position, end, slots, entries, arena)

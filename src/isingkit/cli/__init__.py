@@ -25,6 +25,7 @@ COMMANDS = {
     "reproduce": "Measure, predict and draw the paper's figures.",
     "theory": "Predict errors and the samples needed, without data.",
     "bench": "Measure this machine with large networks.",
+    "warm-up": "Compile everything now, so that nobody waits for it later.",
     "completion": "Make Tab complete commands and options.",
 }
 
@@ -49,7 +50,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"isingkit.cli.{cmd_name}").command
+        module = import_module(f"isingkit.cli.{cmd_name.replace('-', '_')}")
+        command: click.Command = module.command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

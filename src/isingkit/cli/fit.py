@@ -144,6 +144,7 @@ def command(**arguments: Any) -> None:
     """Learn the network behind a file of data, and write it into a folder: report.html, edges.csv,
     model.npz, fit.json.
     """
+    from isingkit._kernels.compilation import noticed_compilation
     from isingkit.fit_folder import require_free
 
     options = FitOptions(**arguments)
@@ -154,6 +155,7 @@ def command(**arguments: Any) -> None:
     if options.scheduler or options.workers:
         require_cluster_use(chosen)
     with (
+        noticed_compilation(),
         learning_on(options.scheduler, options.workers),
         warnings.catch_warnings(record=True) as caught,
     ):

@@ -46,9 +46,16 @@ class Moments:
 
 
 def boltzmann(
-    target: Moments, l2: float, *, tolerance: float, n_chains: int, max_steps: int, random_state: Seed, n_jobs: int | None,
+    target: Moments,
+    l2: float,
+    *,
+    tolerance: float,
+    n_chains: int,
+    max_steps: int,
+    random_state: Seed,
+    n_jobs: int | None,
     progress: bool,
-) -> tuple[FloatArray, FloatArray, float, int]:  # fmt: skip
+) -> tuple[FloatArray, FloatArray, float, int]:
     """Couplings, fields, largest mismatch in standard errors of the data, and steps taken.
 
     A step moves couplings by the difference between what a mean-field inversion makes of the data's

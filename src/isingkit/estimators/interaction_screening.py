@@ -76,8 +76,17 @@ class InteractionScreeningIsing(NodewiseEstimator):
         missing: str = "error",
         n_jobs: int | None = None,
     ) -> None:
-        super().__init__(l1=l1, l2=l2, joint=joint, threshold=threshold, rule=rule, fit_fields=fit_fields, binarize=binarize,
-                         missing=missing, n_jobs=n_jobs)  # fmt: skip
+        super().__init__(
+            l1=l1,
+            l2=l2,
+            joint=joint,
+            threshold=threshold,
+            rule=rule,
+            fit_fields=fit_fields,
+            binarize=binarize,
+            missing=missing,
+            n_jobs=n_jobs,
+        )
         self.log = log
 
     def _check_settings(self) -> None:

@@ -173,16 +173,25 @@ class MaximumLikelihoodIsing(GramEstimator):
             pass
         elif self.method == "exact":
             if len(names) > MOST_SPINS:
-                expected = f"'boltzmann' for {len(names)} spins: 'exact' sums over all states of up to {MOST_SPINS}"
+                expected = (
+                    f"'boltzmann' for {len(names)} spins: 'exact' sums over all states of up to "
+                    f"{MOST_SPINS}"
+                )
                 raise SettingError(setting="method", value="exact", expected=expected)
             couplings, fields, self.mismatch_, self.n_steps_ = exact_likelihood(
                 target, self.l2, names
             )
         else:
             couplings, fields, self.mismatch_, self.n_steps_ = boltzmann(
-                target, self.l2, tolerance=self.tolerance, n_chains=self.n_chains, max_steps=self.max_steps,
-                random_state=self.random_state, n_jobs=self.n_jobs, progress=self.progress,
-            )  # fmt: skip
+                target,
+                self.l2,
+                tolerance=self.tolerance,
+                n_chains=self.n_chains,
+                max_steps=self.max_steps,
+                random_state=self.random_state,
+                n_jobs=self.n_jobs,
+                progress=self.progress,
+            )
         estimates, intercepts = np.zeros((stat.n_spins, stat.n_spins)), np.zeros(stat.n_spins)
         estimates[np.ix_(keep, keep)], intercepts[keep] = couplings, fields
         if self.fit_fields:

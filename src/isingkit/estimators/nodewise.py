@@ -91,9 +91,17 @@ def distinct_rows(packed: PackedSpins, weights: FloatArray | None) -> Rows:
 
 
 def node_paths(
-    rows: Rows, loss: int | None, penalties: FloatArray, *, l2: float, fit_fields: bool, n_jobs: int | None,
-    scales: FloatArray | None = None, least_gain: float = 0.0, cost: float = 0.0,
-) -> tuple[PenaltyPath, FloatArray]:  # fmt: skip
+    rows: Rows,
+    loss: int | None,
+    penalties: FloatArray,
+    *,
+    l2: float,
+    fit_fields: bool,
+    n_jobs: int | None,
+    scales: FloatArray | None = None,
+    least_gain: float = 0.0,
+    cost: float = 0.0,
+) -> tuple[PenaltyPath, FloatArray]:
     """Estimates of every spin for each of its penalties, (n_spins, n) and falling, and how far they
     are from optimal, (n, n_spins).
 
@@ -171,8 +179,19 @@ class NodewiseEstimator(IsingEstimator):
     its couplings.
     """
 
-    def __init__(self, *, l1: float, l2: float, joint: bool, threshold: float, rule: str, fit_fields: bool, binarize: float | None,
-                 missing: str, n_jobs: int | None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        *,
+        l1: float,
+        l2: float,
+        joint: bool,
+        threshold: float,
+        rule: str,
+        fit_fields: bool,
+        binarize: float | None,
+        missing: str,
+        n_jobs: int | None,
+    ) -> None:
         super().__init__(
             threshold=threshold,
             rule=rule,

@@ -84,8 +84,17 @@ class PseudolikelihoodIsing(NodewiseEstimator):
         missing: str = "error",
         n_jobs: int | None = None,
     ) -> None:
-        super().__init__(l1=l1, l2=l2, joint=joint, threshold=threshold, rule=rule, fit_fields=fit_fields, binarize=binarize,
-                         missing=missing, n_jobs=n_jobs)  # fmt: skip
+        super().__init__(
+            l1=l1,
+            l2=l2,
+            joint=joint,
+            threshold=threshold,
+            rule=rule,
+            fit_fields=fit_fields,
+            binarize=binarize,
+            missing=missing,
+            n_jobs=n_jobs,
+        )
 
     @property
     def _loss(self) -> int | None:
