@@ -52,7 +52,7 @@ def main() -> None:
             "# Benchmarks",
             "",
             "Written by `make bench`. Ratios are medians (quartiles) over rounds in which ours and",
-            "the peer take turns; seconds depend on the machine and its neighbours and mean little.",
+            "the peer take turns; seconds depend on the machine, and mean little.",
             "",
             "| benchmark | what | peer | ours, s | peer, s | ratio | promise | holds | measured |",
             "|---|---|---|---|---|---|---|---|---|",

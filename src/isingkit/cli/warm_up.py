@@ -14,6 +14,7 @@ import click
 from isingkit import __version__
 
 if TYPE_CHECKING:
+    from isingkit.methods import Method
     from isingkit.packing import PackedSpins
 
 _MANY = 5_100  # spins that are looked at tile by tile
@@ -59,13 +60,13 @@ def command(as_json: bool) -> None:
 
 def _roads() -> dict[str, Callable[[Path], None]]:
     """What people do with isingkit, each once on tiny data."""
-    from isingkit.cli.method import METHODS
+    from isingkit.methods import FIT_METHODS
 
     return {
         "reading tables": _read_tables,
         "sampling": _sample,
         "report": _report,
-        **{f"method {name}": _fit_by(name) for name in METHODS},
+        **{f"method {method.name}": _fit_by(method) for method in FIT_METHODS},
         "missing values": _fit_missing,
         "many columns": _fit_many,
     }
@@ -109,21 +110,21 @@ def _sample(folder: Path) -> None:
 
 def _report(folder: Path) -> None:
     """What `isingkit fit` does with a file."""
-    from isingkit.cli.method import Method
+    import isingkit as ik
     from isingkit.fit_check import fit_check
     from isingkit.fit_folder import fit_of
     from isingkit.report.contents import contents_of
     from isingkit.report.page import html_page
 
     packed = _samples(n_spins=20, n_samples=500)
-    estimator = Method("auto", {}, {}).estimator(20, 500).fit(packed)
+    estimator = ik.AutoIsing().fit(packed)
     fit = fit_of(estimator, packed, "auto", None, ())
     html_page(contents_of(fit, fit_check(fit.model, packed), "warm-up"))
 
 
-def _fit_by(name: str) -> Callable[[Path], None]:
+def _fit_by(method: "Method") -> Callable[[Path], None]:
     """Fits by one method, with and without weights."""
-    from isingkit.cli.method import Method
+    from isingkit.methods import suggested_settings
 
     def road(folder: Path) -> None:
         import numpy as np
@@ -132,7 +133,8 @@ def _fit_by(name: str) -> Callable[[Path], None]:
         weights = np.ones(400)
         weights[:10] = 2.0
         for sample_weight in (None, weights):
-            Method(name, {}, {}).estimator(8, 400).fit(packed, sample_weight=sample_weight)
+            estimator = method.build(suggested_settings(8, 400))
+            estimator.fit(packed, sample_weight=sample_weight)
 
     return road
 
