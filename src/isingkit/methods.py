@@ -88,11 +88,11 @@ def suggested_settings(n_spins: int, n_samples: int) -> Suggested:
     Penalties are in units of sqrt(log(N^2 / 0.05) / M). Of them the authors of interaction
     screening found best 0.2 for the pseudolikelihood, 0.4 and 0.8 for screening and its logarithm.
     """
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
     n_pairs = n_spins * (n_spins - 1) / 2
     return Suggested(
-        threshold=float(norm.isf(0.025 / n_pairs)) / math.sqrt(max(n_samples - n_spins, 1)),
+        threshold=-float(ndtri(0.025 / n_pairs)) / math.sqrt(max(n_samples - n_spins, 1)),
         penalty=math.sqrt(math.log(n_spins**2 / 0.05) / n_samples),
     )
 

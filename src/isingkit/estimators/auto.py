@@ -212,8 +212,9 @@ class AutoIsing(IsingEstimator):
             n_spins = int(moments.changes.sum())
             least = screening_z(n_spins, len(survivors), self.level, self.control)
             tester = EdgeTester(road.scores(least), moments.changes, self.progress)
-            settings: Any = {"fit_fields": self.fit_fields, "n_jobs": self.n_jobs}
-            fitted = fit_graph(road.samples, survivors, **settings)
+            fitted = fit_graph(
+                road.samples, survivors, fit_fields=self.fit_fields, n_jobs=self.n_jobs
+            )
             selection = select_edges(fitted, tester, self.candidates_, self.level, self.control)
         return _Found(moments, tester, selection)
 

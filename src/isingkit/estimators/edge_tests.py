@@ -11,7 +11,6 @@ from isingkit._kernels import edge_tests as kernels
 from isingkit._kernels.threads import one_blas_thread, parallel_map
 from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
 from isingkit.estimators import sizes
-from isingkit.estimators.degrees import degree_weights
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of, ranges
 from isingkit.estimators.score_cache import ScoreCache
@@ -65,6 +64,27 @@ def screening_z(n_spins: int, n_edges: int, level: float, control: str) -> float
     return min(max(SETTINGS.screening_z, by_noise), needed - SETTINGS.fdr_margin)
 
 
+def test_edges(
+    pairs: Pairs,
+    z_scores: FloatArray,
+    weights: FloatArray,
+    n_inside: int,
+    n_spins: int,
+    level: float,
+    control: str,
+) -> EdgeTests:
+    """p-values, q-values and what passes; the first `n_inside` pairs are those of the graph.
+
+    n_spins: those that change, whose pairs all count as tested
+    """
+    p_values = np.asarray(2 * ndtr(-np.abs(z_scores)))
+    expected = p_values / weights * max(n_spins * (n_spins - 1) / 2, 1)
+    q_values = _step_up(expected)
+    passes = q_values <= level if control == "fdr" else expected <= level
+    inside = np.arange(len(pairs)) < n_inside
+    return EdgeTests(pairs, inside, z_scores, p_values, weights, q_values, passes)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeTester:
     """Tests single couplings, in the graph without them."""
@@ -72,19 +92,6 @@ class EdgeTester:
     scores: ScoreCache  # approximate z-scores of pairs outside
     changes: BoolArray  # (n_spins,): spins that are not constant
     progress: bool = False
-
-    def test(
-        self, fitted: FittedGraph, pairs: Pairs, z_scores: FloatArray, level: float, control: str
-    ) -> EdgeTests:
-        """p-values, q-values and what passes; pairs of the graph come first."""
-        n_spins = int(self.changes.sum())
-        weights = degree_weights(pairs, fitted.graph.pairs, self.changes)
-        p_values = np.asarray(2 * ndtr(-np.abs(z_scores)))
-        expected = p_values / weights * max(n_spins * (n_spins - 1) / 2, 1)
-        q_values = _step_up(expected)
-        passes = q_values <= level if control == "fdr" else expected <= level
-        inside = np.arange(len(pairs)) < len(fitted.graph.pairs)
-        return EdgeTests(pairs, inside, z_scores, p_values, weights, q_values, passes)
 
     def z_scores(self, fitted: FittedGraph, pairs: Pairs, critical: FloatArray) -> FloatArray:
         """z-scores of single couplings; those below the critical ones may be approximate.

@@ -8,7 +8,14 @@ from tqdm import tqdm
 from isingkit._kernels.threads import one_blas_thread
 from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
 from isingkit.estimators import sizes
-from isingkit.estimators.edge_tests import SETTINGS, EdgeTester, EdgeTests, critical_z
+from isingkit.estimators.degrees import degree_weights
+from isingkit.estimators.edge_tests import (
+    SETTINGS,
+    EdgeTester,
+    EdgeTests,
+    critical_z,
+    test_edges,
+)
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of, pairs_of
 from isingkit.exceptions import NotConvergedWarning, warn
@@ -110,8 +117,7 @@ class _Search:
         """
         pairs = np.concatenate([self.fitted.graph.pairs, pairs_of(outside, self.fitted.n_spins)])
         keys = keys_of(pairs, self.fitted.n_spins).tolist()
-        unknown = np.zeros(len(pairs))
-        weights = self.tester.test(self.fitted, pairs, unknown, self.level, self.control).weights
+        weights = degree_weights(pairs, self.fitted.graph.pairs, self.tester.changes)
         n_spins = int(self.tester.changes.sum())
         critical = critical_z(n_spins, len(pairs), self.level, self.control, weights)
         before = np.array([self.known.get(key, _UNKNOWN) for key in keys]).reshape(-1, 2)
@@ -121,7 +127,8 @@ class _Search:
         for k, z_score in zip(new.tolist(), found.tolist(), strict=True):
             self.known[keys[k]] = (z_score, float(critical[k]))
         z_scores = np.array([self.known[key][0] for key in keys])
-        return self.tester.test(self.fitted, pairs, z_scores, self.level, self.control)
+        n_inside = len(self.fitted.graph.pairs)
+        return test_edges(pairs, z_scores, weights, n_inside, n_spins, self.level, self.control)
 
     def moves(self, tests: EdgeTests) -> tuple[BoolArray, BoolArray]:
         """Pairs that come in, the strongest of both spins, and that go, the weakest of either."""
