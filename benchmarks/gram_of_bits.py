@@ -22,6 +22,18 @@ def measure() -> list[Claim]:
     )
     peer = f"float32 X.T @ X, numpy {np.__version__}"
     return [
-        faster("gram of packed bits, N=1000, M=100,000", peer, taken["gram"], taken["product"], at_least=10),
-        faster("as_spins, pack and gram of int8, same", peer, taken["pack and gram"], taken["product"], at_least=5),
+        faster(
+            "gram of packed bits, N=1000, M=100,000",
+            peer,
+            taken["gram"],
+            taken["product"],
+            at_least=10,
+        ),
+        faster(
+            "as_spins, pack and gram of int8, same",
+            peer,
+            taken["pack and gram"],
+            taken["product"],
+            at_least=5,
+        ),
     ]

@@ -1,8 +1,8 @@
-"""Paths of penalised logistic regressions of all spins: against scikit-learn's, and eLasso against R's IsingFit.
+"""Paths of logistic regressions of all spins against scikit-learn's, eLasso against R's IsingFit.
 
-Of scikit-learn's solvers for absolute values, liblinear, which has no warm starts, is the fastest by far: saga, warm-started, takes
-five times as long to come as close. The tolerance is the loosest with which coefficients agree with ours to about 0.001. Threads
-serve it better than processes.
+Of scikit-learn's solvers for absolute values, liblinear, which has no warm starts, is the fastest
+by far: saga, warm-started, takes five times as long to come as close. The tolerance is the loosest
+with which coefficients agree with ours to about 0.001. Threads serve it better than processes.
 """
 
 import shutil
@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import sklearn
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 import isingkit as ik
+from isingkit.arrays import FloatArray
 from peers.worker import Worker
 from side_by_side import Claim, faster, seconds
 
-N_SPINS, N_SAMPLES, CORES = 100, 2000, 2
+N_SPINS = 100
+N_SAMPLES = 2000
+CORES = 2
 TIMED = (0, 25, 50, 75)  # spins of which scikit-learn's paths are timed
 HERE = Path(__file__).resolve().parent
-
-Numbers = NDArray[np.float64]
 
 
 def measure() -> list[Claim]:
@@ -45,36 +45,61 @@ def against_scikit_learn(samples: Any) -> Claim:
     path = ik.PseudolikelihoodIsing(n_jobs=CORES).path(samples)
     with Parallel(n_jobs=CORES, backend="threading") as parallel:
 
-        def a_few_spins() -> list[Numbers]:
-            return list(parallel(delayed(scikit_learn_path)(values, spin, path.penalties) for spin in TIMED))
+        def a_few_spins() -> list[FloatArray]:
+            return list(
+                parallel(delayed(scikit_learn_path)(values, spin, path.penalties) for spin in TIMED)
+            )
 
         for spin, theirs in zip(TIMED, a_few_spins(), strict=True):
-            np.testing.assert_allclose(np.delete(path.estimates[:, spin], spin, axis=1), theirs, atol=2e-3)
-        rivals = {"ours": lambda: ik.PseudolikelihoodIsing(n_jobs=CORES).path(samples), "scikit-learn": a_few_spins}
+            np.testing.assert_allclose(
+                np.delete(path.estimates[:, spin], spin, axis=1), theirs, atol=2e-3
+            )
+        rivals = {
+            "ours": lambda: ik.PseudolikelihoodIsing(n_jobs=CORES).path(samples),
+            "scikit-learn": a_few_spins,
+        }
         taken = seconds(rivals, rounds=11)
     every_spin = [N_SPINS / len(TIMED) * time for time in taken["scikit-learn"]]
-    peer = f"liblinear of scikit-learn {sklearn.__version__}, two threads ({len(TIMED)} spins timed, times N / {len(TIMED)})"
-    return faster("l1 pseudolikelihood, 100 penalties, N=100, M=2000, two threads", peer, taken["ours"], every_spin, at_least=20)
+    timed = f"{len(TIMED)} spins timed, times N / {len(TIMED)}"
+    peer = f"liblinear of scikit-learn {sklearn.__version__}, two threads ({timed})"
+    return faster(
+        "l1 pseudolikelihood, 100 penalties, N=100, M=2000, two threads",
+        peer,
+        taken["ours"],
+        every_spin,
+        at_least=20,
+    )
 
 
-def scikit_learn_path(values: Numbers, spin: int, penalties: Numbers) -> Numbers:
+def scikit_learn_path(values: FloatArray, spin: int, penalties: FloatArray) -> FloatArray:
     """(n_penalties, n_spins - 1) estimates of the couplings of one spin."""
     others = np.delete(values, spin, axis=1)
     # liblinear penalises the intercept, too, the less the larger its scaling
-    model = LogisticRegression(solver="liblinear", l1_ratio=1.0, tol=1e-3, intercept_scaling=10, max_iter=1000, random_state=0)
-    fits = (model.set_params(C=2 / (l1 * len(values))).fit(others, values[:, spin]) for l1 in penalties)
+    model = LogisticRegression(
+        solver="liblinear",
+        l1_ratio=1.0,
+        tol=1e-3,
+        intercept_scaling=10,
+        max_iter=1000,
+        random_state=0,
+    )
+    fits = (
+        model.set_params(C=2 / (l1 * len(values))).fit(others, values[:, spin]) for l1 in penalties
+    )
     return np.array([fit.coef_[0] / 2 for fit in fits])
 
 
 def against_isingfit(samples: Any) -> Claim:
-    """The same network from the same data, where R is installed. IsingFit uses one core, ours all."""
+    """The same network from the same data, where R is installed; on one core, ours on all."""
     rscript = shutil.which("Rscript")
     if rscript is None:
         raise FileNotFoundError("there is no Rscript here")
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "table.csv"
         np.savetxt(table, np.asarray(samples) > 0, fmt="%d", delimiter=",")
-        with Worker([rscript, "--vanilla", str(HERE / "peers" / "isingfit.R"), str(table)], most_seconds=120) as worker:
+        with Worker(
+            [rscript, "--vanilla", str(HERE / "peers" / "isingfit.R"), str(table)], most_seconds=120
+        ) as worker:
             fit = ik.ELassoIsing().fit(samples)
             theirs = []
 
@@ -84,6 +109,8 @@ def against_isingfit(samples: Any) -> Claim:
                 np.testing.assert_allclose([answer["edges"], answer["total"]], found, rtol=0.01)
                 theirs.append(answer["seconds"])
 
-            taken = seconds({"ours": lambda: ik.ELassoIsing().fit(samples), "IsingFit": isingfit}, rounds=5)
+            taken = seconds(
+                {"ours": lambda: ik.ELassoIsing().fit(samples), "IsingFit": isingfit}, rounds=5
+            )
             peer = f"{worker.greeting['peer']}, one core"
     return faster("ELassoIsing, same data, all cores", peer, taken["ours"], theirs[1:], at_least=5)

@@ -1,4 +1,6 @@
-"""Run every benchmark here, or those named as arguments, and write RESULTS.md; rows of the others stay as they are."""
+"""Run every benchmark here, or those named as arguments, and write RESULTS.md; rows of the others
+stay as they are.
+"""
 
 import datetime
 import os
@@ -13,10 +15,11 @@ import scipy
 from llvmlite import binding
 
 import isingkit
-from isingkit._kernels import nibbles
+from isingkit._kernels import lookup_popcount
 
 HERE = Path(__file__).parent
-BENCHMARKS = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in ("run", "side_by_side"))
+NOT_MEASURED = ("run", "side_by_side", "same_answers")
+BENCHMARKS = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in NOT_MEASURED)
 
 
 def main() -> None:
@@ -35,16 +38,21 @@ def main() -> None:
             all_hold &= c.holds
             rows.append(
                 f"| {name} | {c.what} | {c.peer} | {c.ours_seconds:.4g} | {c.peer_seconds:.4g} "
-                f"| {c.ratio:.3g} ({c.spread[0]:.3g} to {c.spread[1]:.3g}) | {c.promise} | {'yes' if c.holds else 'NO'} | {today} |"
+                f"| {c.ratio:.3g} ({c.spread[0]:.3g} to {c.spread[1]:.3g}) | {c.promise} "
+                f"| {'yes' if c.holds else 'NO'} | {today} |"
             )
-    kernel = "byte look-up (nibbles.py)" if nibbles.wins_here() else "vector popcount (gram.py)"
+    kernel = (
+        "byte look-up (lookup_popcount.py)"
+        if lookup_popcount.is_fastest()
+        else "vector popcount (gram.py)"
+    )
     versions = {"isingkit": isingkit, "numpy": numpy, "scipy": scipy, "numba": numba}
     text = "\n".join(
         [
             "# Benchmarks",
             "",
-            "Written by `make bench`. Ratios are medians (quartiles) over rounds in which ours and the peer take turns;",
-            "seconds depend on the machine and its neighbours and mean little.",
+            "Written by `make bench`. Ratios are medians (quartiles) over rounds in which ours and",
+            "the peer take turns; seconds depend on the machine, and mean little.",
             "",
             "| benchmark | what | peer | ours, s | peer, s | ratio | promise | holds | measured |",
             "|---|---|---|---|---|---|---|---|---|",
@@ -63,7 +71,9 @@ def main() -> None:
 
 def old_rows() -> list[str]:
     """Rows of the table that is there."""
-    return [line for line in (HERE / "RESULTS.md").read_text().splitlines() if line.startswith("| ")][1:]
+    return [
+        line for line in (HERE / "RESULTS.md").read_text().splitlines() if line.startswith("| ")
+    ][1:]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Sphinx: how the pages of docs/ become docs/_build/html. `make docs` runs it; nothing is fetched and no page loads anything."""
+"""Sphinx: how the pages of docs/ become docs/_build/html; `make docs` runs it."""
 
 import sys
 from pathlib import Path

@@ -1,6 +1,8 @@
-"""Write equations.md: which function holds which equation of the paper, and which tests hold the function to it.
+"""Write equations.md: which function holds which equation of the paper, and which tests hold the
+function to it.
 
-An equation is named in square brackets, by the paper's own label, in the docstring of the function and of the test.
+An equation is named in square brackets, by the paper's own label, in the docstring of the function
+and of the test.
 """
 
 import ast
@@ -30,14 +32,20 @@ def labelled(folder: Path) -> dict[str, list[str]]:
 
 def page() -> str:
     """The whole of equations.md."""
-    code, tests = labelled(ROOT / "src" / "isingkit"), labelled(ROOT / "tests")
+    code = labelled(ROOT / "src" / "isingkit")
+    tests = labelled(ROOT / "tests")
     lines = [
-        "# Equations", "",
-        "From label to function to test. Written by `python docs/equations.py` from the docstrings.", "",
-        "| label in the paper | function | tests |", "|---|---|---|",
-    ]  # fmt: skip
+        "# Equations",
+        "",
+        "From label to function to test. "
+        "Written by `python docs/equations.py` from the docstrings.",
+        "",
+        "| label in the paper | function | tests |",
+        "|---|---|---|",
+    ]
     for label in sorted(set(code) | set(tests), key=str.lower):
-        functions, checks = (", ".join(f"`{name}`" for name in names.get(label, [])) for names in (code, tests))
+        functions = ", ".join(f"`{name}`" for name in code.get(label, []))
+        checks = ", ".join(f"`{name}`" for name in tests.get(label, []))
         lines.append(f"| `{label}` | {functions} | {checks} |")
     return "\n".join([*lines, ""])
 

@@ -1,4 +1,4 @@
-"""Pictures of a report for these pages, light and dark: python docs/report_pictures.py, with playwright and chromium at hand."""
+"""Pictures of a report for these pages, light and dark; needs playwright and chromium."""
 
 import shutil
 import tempfile
@@ -16,7 +16,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as running:
         page_file = Path(folder) / "report.html"
         page_file.write_text(digits_report(), encoding="utf-8")
-        browser = running.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = running.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
         for scheme in ("light", "dark"):
             page = browser.new_page(viewport={"width": 1180, "height": 1240}, color_scheme=scheme)
             page.goto(page_file.as_uri())

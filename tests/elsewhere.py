@@ -1,4 +1,6 @@
-"""The tests that compute, run as on other processors. Each environment has kernels of its own to compile: a few minutes each."""
+"""The tests that compute, run as on other processors. Each environment has kernels of its own to
+compile: a few minutes each.
+"""
 
 import os
 import subprocess
@@ -12,7 +14,9 @@ COMPUTING = [*ESTIMATING, "packing", "nodewise", "likelihood", "auto", "exact", 
 
 
 def without_avx512():
-    """Features of this processor as numba wants them, with AVX-512 hidden: pairs are then counted by look-up, not by popcount."""
+    """Features of this processor as numba wants them, with AVX-512 hidden: pairs are then counted
+    by look-up, not by popcount.
+    """
     features = dict(sorted(binding.get_host_cpu_features().items()))
     shown = {name: has and not name.startswith("avx512") for name, has in features.items()}
     return ",".join(f"{'+' if has else '-'}{name}" for name, has in shown.items())
@@ -27,7 +31,21 @@ def run(told, parts):
 
 if __name__ == "__main__":
     codes = [
-        run({"NUMBA_CPU_NAME": "generic", "OPENBLAS_CORETYPE": "Nehalem", "OPENBLAS_NUM_THREADS": "1"}, COMPUTING),
-        run({"NUMBA_CPU_FEATURES": without_avx512(), "OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "4"}, ESTIMATING),
+        run(
+            {
+                "NUMBA_CPU_NAME": "generic",
+                "OPENBLAS_CORETYPE": "Nehalem",
+                "OPENBLAS_NUM_THREADS": "1",
+            },
+            COMPUTING,
+        ),
+        run(
+            {
+                "NUMBA_CPU_FEATURES": without_avx512(),
+                "OPENBLAS_CORETYPE": "Haswell",
+                "OPENBLAS_NUM_THREADS": "4",
+            },
+            ESTIMATING,
+        ),
     ]
     sys.exit(max(codes))

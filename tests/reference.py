@@ -10,13 +10,19 @@ from sklearn.linear_model import LinearRegression, Ridge
 def pair_sums(values):
     """Sums over samples of products of two columns, by the definition."""
     n_spins = values.shape[1]
-    return np.array([[int((values[:, i].astype(int) * values[:, j]).sum()) for j in range(n_spins)] for i in range(n_spins)])
+    return np.array(
+        [
+            [int((values[:, i].astype(int) * values[:, j]).sum()) for j in range(n_spins)]
+            for i in range(n_spins)
+        ]
+    )
 
 
 def regressions(values, penalty, fit_fields, weights=None):
-    """Rows of coefficients and intercepts of each column on all others, one scikit-learn regression each."""
+    """Coefficients and intercepts of each column on all others, by scikit-learn's regressions."""
     n_spins = values.shape[1]
-    rows, intercepts = np.zeros((n_spins, n_spins)), np.zeros(n_spins)
+    rows = np.zeros((n_spins, n_spins))
+    intercepts = np.zeros(n_spins)
     for i in range(n_spins):
         others = [j for j in range(n_spins) if j != i]
         if penalty:
@@ -24,19 +30,21 @@ def regressions(values, penalty, fit_fields, weights=None):
         else:
             model = LinearRegression(fit_intercept=fit_fields)
         model.fit(values[:, others], values[:, i], sample_weight=weights)
-        rows[i, others], intercepts[i] = model.coef_, model.intercept_
+        rows[i, others] = model.coef_
+        intercepts[i] = model.intercept_
     return rows, intercepts
 
 
 def two_stage(values, ridge, prune, fit_fields):
-    """The paper's two stages for each column: ridge on all others, prune, least squares on the rest."""
+    """The paper's two stages for each column: ridge on all others, least squares on what passes."""
     n_spins = values.shape[1]
     stage_one, _ = regressions(values, ridge * n_spins, fit_fields)
     stage_two = np.zeros_like(stage_one)
     for i in range(n_spins):
         kept = np.flatnonzero(np.abs(stage_one[i]) > prune)
         if len(kept):
-            stage_two[i, kept] = LinearRegression(fit_intercept=fit_fields).fit(values[:, kept], values[:, i]).coef_
+            model = LinearRegression(fit_intercept=fit_fields)
+            stage_two[i, kept] = model.fit(values[:, kept], values[:, i]).coef_
     return stage_one, stage_two
 
 
@@ -49,7 +57,7 @@ def probabilities(couplings, fields):
 
 
 def completed_inverse(matrix, unknown):
-    """Inverse of the completion of a matrix whose inverse is zero at the unknown pairs, by Newton steps on their entries."""
+    """Inverse of the completed matrix, which is zero at the unknown pairs, by Newton's steps."""
     matrix = matrix.copy()
     for _ in range(200):
         inverse = np.linalg.inv(matrix)
@@ -57,7 +65,10 @@ def completed_inverse(matrix, unknown):
         if np.abs(gradient).max() < 1e-15:
             break
         hessian = np.array(
-            [[inverse[i, k] * inverse[j, m] + inverse[i, m] * inverse[j, k] for k, m in unknown] for i, j in unknown]
+            [
+                [inverse[i, k] * inverse[j, m] + inverse[i, m] * inverse[j, k] for k, m in unknown]
+                for i, j in unknown
+            ]
         )
         step = np.linalg.solve(hessian, gradient)
         for (i, j), change in zip(unknown, step, strict=True):
@@ -67,8 +78,9 @@ def completed_inverse(matrix, unknown):
 
 
 def cayley_tree(degree, depth, coupling, rng):
-    """Couplings of a regular tree of some generations around spin 0, with random signs, and each spin's generation."""
-    parents, generations = [-1], [0]
+    """Couplings of a regular tree around spin 0, with random signs, and spins' generations."""
+    parents = [-1]
+    generations = [0]
     last = [0]
     for generation in range(1, depth + 1):
         fresh = []
@@ -78,7 +90,8 @@ def cayley_tree(degree, depth, coupling, rng):
                 parents.append(parent)
                 generations.append(generation)
         last = fresh
-    return tree_couplings(parents, coupling * rng.choice([-1, 1], len(parents))), np.array(generations)
+    strengths = coupling * rng.choice([-1, 1], len(parents))
+    return tree_couplings(parents, strengths), np.array(generations)
 
 
 def tree_couplings(parents, strengths):
@@ -94,19 +107,25 @@ def tree_correlations(parents, strengths):
     n = len(parents)
     correlations = np.eye(n)
     for i in range(1, n):
-        correlations[i, :i] = correlations[:i, i] = np.tanh(strengths[i]) * correlations[parents[i], :i]
+        through_parent = np.tanh(strengths[i]) * correlations[parents[i], :i]
+        correlations[i, :i] = through_parent
+        correlations[:i, i] = through_parent
     return correlations
 
 
 def mean_estimates(correlations, effective_ridge):
     """(C + k) J = b for spin 0 on all others, by the definition; J, and 1 - 2 b J + J C J."""
-    b, rest = correlations[1:, 0], correlations[1:, 1:]
+    b = correlations[1:, 0]
+    rest = correlations[1:, 1:]
     means = np.linalg.solve(rest + effective_ridge * np.eye(len(b)), b)
     return means, 1 - 2 * b @ means + means @ rest @ means
 
 
 def least_squares_scatter(couplings, i, j):
-    """M times the variance of J_ij and the covariance of J_ij and J_ji, by least squares on the true neighbours; enumerated."""
+    """M times the variance of J_ij, and covariance with J_ji, by least squares on true neighbours.
+
+    By enumeration.
+    """
     n = len(couplings)
     states = np.array(list(itertools.product([-1, 1], repeat=n)), dtype=float)
     weights = np.exp(np.einsum("ai,ij,aj->a", states, couplings, states) / 2)
@@ -119,35 +138,42 @@ def least_squares_scatter(couplings, i, j):
         residual = states[:, a] - states[:, near] @ means
         return residual * (np.linalg.inv(matrix) @ states[:, near].T)[list(near).index(b)]
 
-    first, second = influence(i, j), influence(j, i)
+    first = influence(i, j)
+    second = influence(j, i)
     return weights @ first**2, weights @ (first * second)
 
 
-def node_loss(kind, values, shares, i, field, row):
-    """Mean loss of spin i: of the pseudolikelihood, of interaction screening, or the logarithm of the latter."""
+def node_loss(kind, values, weights, i, field, row):
+    """Mean loss of spin i: pseudolikelihood, interaction screening, or the latter's logarithm."""
     margins = values[:, i] * (field + values @ row)
     if kind == "logistic":
-        return shares @ np.log1p(np.exp(-2 * margins))
-    mean = shares @ np.exp(-margins)
+        return weights @ np.log1p(np.exp(-2 * margins))
+    mean = weights @ np.exp(-margins)
     return np.log(mean) if kind == "log screening" else mean
 
 
-def penalised(kind, values, shares, l1, l2, joint):
-    """Fields and couplings, spin by spin or symmetric, by L-BFGS on couplings split into what is above and below zero."""
+def penalised(kind, values, weights, l1, l2, joint):
+    """Fields and couplings, spin by spin or symmetric, by L-BFGS on positive and negative parts."""
     n = values.shape[1]
     above = [(a, b) for a in range(n) for b in range(a + 1, n)]
 
     def solve(n_fields, n_couplings, loss):
+        def difference(x):
+            return x[n_fields : n_fields + n_couplings] - x[n_fields + n_couplings :]
+
         def objective(x):
-            up, down = x[n_fields : n_fields + n_couplings], x[n_fields + n_couplings :]
-            return loss(x[:n_fields], up - down) + l1 * (up + down).sum() + l2 * ((up - down) ** 2).sum()
+            couplings = difference(x)
+            sizes = x[n_fields : n_fields + n_couplings] + x[n_fields + n_couplings :]
+            return loss(x[:n_fields], couplings) + l1 * sizes.sum() + l2 * (couplings**2).sum()
 
         bounds = [(None, None)] * n_fields + [(0, None)] * (2 * n_couplings)
         settings = {"maxiter": 10_000, "maxfun": 10**6, "ftol": 1e-16, "gtol": 1e-10}
-        x = minimize(objective, np.zeros(len(bounds)), method="L-BFGS-B", bounds=bounds, options=settings).x
-        return x[:n_fields], x[n_fields : n_fields + n_couplings] - x[n_fields + n_couplings :]
+        start = np.zeros(len(bounds))
+        x = minimize(objective, start, method="L-BFGS-B", bounds=bounds, options=settings).x
+        return x[:n_fields], difference(x)
 
-    fields, couplings = np.zeros(n), np.zeros((n, n))
+    fields = np.zeros(n)
+    couplings = np.zeros((n, n))
     if joint:
 
         def matrix(x):
@@ -157,7 +183,9 @@ def penalised(kind, values, shares, l1, l2, joint):
             return full
 
         def total(h, x):
-            return sum(node_loss(kind, values, shares, i, h[i], matrix(x)[i]) for i in range(n)) / 2
+            return (
+                sum(node_loss(kind, values, weights, i, h[i], matrix(x)[i]) for i in range(n)) / 2
+            )
 
         fields, x = solve(n, len(above), total)
         return fields, matrix(x)
@@ -167,7 +195,7 @@ def penalised(kind, values, shares, l1, l2, joint):
         def one(h, x, i=i, others=others):
             row = np.zeros(n)
             row[others] = x
-            return node_loss(kind, values, shares, i, h[0], row)
+            return node_loss(kind, values, weights, i, h[0], row)
 
         h, couplings[i, others] = solve(1, n - 1, one)
         fields[i] = h[0]
@@ -183,8 +211,14 @@ def mean_field_couplings(method, means, covariance):
         for j in range(n):
             if i == j:
                 continue
-            mi, mj, q, c = (np.longdouble(x) for x in (means[i], means[j], inverse[i, j], covariance[i, j]))
-            cells = {(a, b): (1 + a * mi + b * mj + a * b * (c + mi * mj)) / 4 for a in (-1, 1) for b in (-1, 1)}
+            mi, mj, q, c = (
+                np.longdouble(x) for x in (means[i], means[j], inverse[i, j], covariance[i, j])
+            )
+            cells = {
+                (a, b): (1 + a * mi + b * mj + a * b * (c + mi * mj)) / 4
+                for a in (-1, 1)
+                for b in (-1, 1)
+            }
             pair = np.log(cells[1, 1] * cells[-1, -1] / (cells[1, -1] * cells[-1, 1])) / 4
             if method == "naive":
                 couplings[i, j] = -q
@@ -194,7 +228,9 @@ def mean_field_couplings(method, means, covariance):
             elif method == "bethe":
                 root = np.sqrt(1 + 4 * (1 - mi**2) * (1 - mj**2) * q**2)
                 couplings[i, j] = -np.arctanh(
-                    root / (2 * q) - mi * mj - np.sqrt((root - 2 * mi * mj * q) ** 2 - 4 * q**2) / (2 * q)
+                    root / (2 * q)
+                    - mi * mj
+                    - np.sqrt((root - 2 * mi * mj * q) ** 2 - 4 * q**2) / (2 * q)
                 )
             elif method == "sessak-monasson":
                 couplings[i, j] = pair - q - c / ((1 - mi**2) * (1 - mj**2) - c**2)
@@ -204,7 +240,7 @@ def mean_field_couplings(method, means, covariance):
 
 
 def likeliest(values, l2=0.0):
-    """Fields and couplings of the largest exact likelihood of a few spins, by a general minimiser."""
+    """Fields and couplings of the largest exact likelihood of a few spins, by BFGS."""
     n = values.shape[1]
     states = np.array(list(itertools.product((-1, 1), repeat=n)))
     above = np.triu_indices(n, 1)
@@ -213,20 +249,21 @@ def likeliest(values, l2=0.0):
 
     def loss(x):
         energy = statistics @ x
-        chances = np.exp(energy - energy.max())
-        log_z = energy.max() + np.log(chances.sum())
-        gradient = statistics.T @ (chances / chances.sum()) - wanted
+        weights = np.exp(energy - energy.max())
+        log_z = energy.max() + np.log(weights.sum())
+        gradient = statistics.T @ (weights / weights.sum()) - wanted
         gradient[n:] += 2 * l2 * x[n:]
         return log_z - x @ wanted + l2 * (x[n:] ** 2).sum(), gradient
 
-    x = minimize(loss, np.zeros(len(wanted)), jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 10_000}).x
+    settings = {"gtol": 1e-9, "maxiter": 10_000}
+    x = minimize(loss, np.zeros(len(wanted)), jac=True, method="BFGS", options=settings).x
     couplings = np.zeros((n, n))
     couplings[above] = x[n:]
     return x[:n], couplings + couplings.T
 
 
 def backward_elimination(values, i, near, cost):
-    """Neighbours of column i left when the weakest is dropped while the sample size times the rise of log RSS is below cost."""
+    """Neighbours of column i left; the weakest goes while n times the rise of log RSS < cost."""
     near = list(near)
 
     def rss(chosen):

@@ -1,7 +1,8 @@
-"""The same numbers on any processor: this process, however it was told to compute, against others told otherwise.
+"""The same numbers on any processor: this process, however it was told to compute, against others
+told otherwise.
 
-`make test-elsewhere` runs this file, and all others that compute, as on older processors; `python tests/test_any_processor.py FILE`
-is what the other processes do.
+`make test-elsewhere` runs this file, and all others that compute, as on older processors; `python
+tests/test_any_processor.py FILE` is what the other processes do.
 """
 
 import os
@@ -19,13 +20,26 @@ from threadpoolctl import threadpool_info
 
 import isingkit as ik
 from isingkit._kernels.threads import one_blas_thread
-from isingkit.estimators import bits
+from isingkit.estimators import sizes
 
-TOLD = ("OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_NUM_THREADS")
+TOLD = (
+    "OPENBLAS_NUM_THREADS",
+    "OPENBLAS_CORETYPE",
+    "NUMBA_CPU_NAME",
+    "NUMBA_CPU_FEATURES",
+    "NUMBA_NUM_THREADS",
+)
 OTHERS = {
     "as it is": {},
-    "older matrix products, one thread": {"OPENBLAS_CORETYPE": "Nehalem", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"},
-    "AVX2 matrix products, four threads": {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "4"},
+    "older matrix products, one thread": {
+        "OPENBLAS_CORETYPE": "Nehalem",
+        "OPENBLAS_NUM_THREADS": "1",
+        "NUMBA_NUM_THREADS": "1",
+    },
+    "AVX2 matrix products, four threads": {
+        "OPENBLAS_CORETYPE": "Haswell",
+        "OPENBLAS_NUM_THREADS": "4",
+    },
 }
 ESTIMATORS = {
     "linear, every estimate": ik.LinearIsing(threshold=0.0),
@@ -46,7 +60,9 @@ TO_ITS_TOLERANCE = {"jointly": 1e-8}  # iterative solvers that stop sooner than 
 
 
 def small_tables():
-    """Few rows make ties: estimates of the same size, at a threshold, and columns that are equal or opposite."""
+    """Few rows make ties: estimates of the same size, at a threshold, and columns that are equal or
+    opposite.
+    """
     rng = np.random.default_rng(5)
     for number in range(24):
         n_spins, n_samples = int(rng.integers(4, 14)), int(rng.choice([12, 20, 40, 100, 300]))
@@ -65,7 +81,9 @@ def small_tables():
 
 
 def chain():
-    """Six columns, each combination exactly as often as a chain of equal couplings has it: estimates of its other pairs are 0."""
+    """Six columns, each combination exactly as often as a chain of equal couplings has it:
+    estimates of its other pairs are 0.
+    """
     every = 2 * ((np.arange(64)[:, None] >> np.arange(6)) & 1) - 1
     return np.repeat(every, 3 ** (every[:, 1:] == every[:, :-1]).sum(axis=1), axis=0)
 
@@ -75,8 +93,19 @@ def tables():
     truth = ik.random_regular(n_spins=60, degree=3, coupling=0.4, random_state=1)
     yield "regular", ik.sample(truth, n_samples=200, random_state=2), list(ESTIMATORS)
     truth = ik.erdos_renyi(n_spins=300, mean_degree=4, coupling=0.4, fields=0.1, random_state=1)
-    several = ["ridge, every estimate", "two stages", "screened on correlations", "two stages, auto", "auto", "auto, fwer"]
-    yield "more than one BLAS thread may serve", ik.sample(truth, n_samples=280, random_state=2), several
+    several = [
+        "ridge, every estimate",
+        "two stages",
+        "screened on correlations",
+        "two stages, auto",
+        "auto",
+        "auto, fwer",
+    ]
+    yield (
+        "more than one BLAS thread may serve",
+        ik.sample(truth, n_samples=280, random_state=2),
+        several,
+    )
     yield "by tiles", ik.sample(truth, n_samples=281, random_state=3), several[1:]
 
 
@@ -85,7 +114,11 @@ def structure_and_values(fit):
     model = fit.model_.couplings.tocoo()
     order = np.lexsort((model.col, model.row))
     structure = [model.row[order], model.col[order]]
-    values = [model.data[order], fit.model_.fields, np.asarray(getattr(fit.estimates_, "data", fit.estimates_), dtype=float)]
+    values = [
+        model.data[order],
+        fit.model_.fields,
+        np.asarray(getattr(fit.estimates_, "data", fit.estimates_), dtype=float),
+    ]
     if isinstance(fit, ik.AutoIsing):
         structure += [fit.candidates_, fit.elimination_.survivors, fit.elimination_.order]
         structure += [fit.edges_["source"], fit.edges_["target"]]
@@ -96,18 +129,23 @@ def structure_and_values(fit):
 
 
 def results():
-    """By table and estimator: structure and values, or what kind of error there was; and what tables are made of."""
+    """By table and estimator: structure and values, or what kind of error there was; and what
+    tables are made of.
+    """
     found = {}
     for name, table, estimators in tables():
         stat = ik.gram(table)
         found[name, "counts"] = [ik.pack(table).words, stat.sums, stat.spin_sums], []
-        dense, bits.MOST_DENSE = bits.MOST_DENSE, 100 if name == "by tiles" else bits.MOST_DENSE
+        most_dense = sizes.MOST_DENSE
+        sizes.MOST_DENSE = 100 if name == "by tiles" else most_dense
         for estimator in estimators:
             try:
-                found[name, estimator] = structure_and_values(clone(ESTIMATORS[estimator]).fit(table))
+                found[name, estimator] = structure_and_values(
+                    clone(ESTIMATORS[estimator]).fit(table)
+                )
             except ik.exceptions.IsingkitError as error:
                 found[name, estimator] = [np.array(type(error).__name__)], []
-        bits.MOST_DENSE = dense
+        sizes.MOST_DENSE = most_dense
     return found
 
 
@@ -120,7 +158,9 @@ def here():
 
 @pytest.mark.parametrize("told", OTHERS.values(), ids=OTHERS)
 def test_counts_samples_and_structure_are_the_same_and_values_agree(told, here, tmp_path):
-    """To 1e-12 of the largest value, or of 1. Seen to fail where equal columns are told apart by rounding."""
+    """To 1e-12 of the largest value, or of 1. Seen to fail where equal columns are told apart by
+    rounding.
+    """
     environment = {name: value for name, value in os.environ.items() if name not in TOLD} | told
     file = tmp_path / "results.pickle"
     subprocess.run([sys.executable, __file__, file], env=environment, check=True, timeout=1200)
@@ -141,7 +181,9 @@ def test_an_estimate_at_the_threshold_is_no_edge_whatever_its_last_digits(rule):
     assert fit.model_.n_edges == 5
     largest = float(np.abs(fit.estimates_).max())  # that of both ends
     assert ik.LinearIsing(threshold=largest, rule=rule).fit(chain()).model_.n_edges == 0
-    pruned = ik.TwoStageIsing(ridge=np.inf, prune=0.25, threshold=0.0, rule=rule).fit(chain())  # correlations are 1/2, 1/4, ...
+    pruned = ik.TwoStageIsing(ridge=np.inf, prune=0.25, threshold=0.0, rule=rule).fit(
+        chain()
+    )  # correlations are 1/2, 1/4, ...
     assert pruned.support_sizes_.tolist() == [1, 2, 2, 2, 2, 1]
 
 
@@ -149,7 +191,9 @@ def test_blas_keeps_to_one_thread_in_whichever_thread_and_gets_all_back():
     """Seen to fail where the first thread to set a limit is the only one that may."""
 
     def in_use():
-        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+        return {
+            library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+        }
 
     def within(_):
         with one_blas_thread():

@@ -1,4 +1,5 @@
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,7 +12,9 @@ import pytest
 import isingkit as ik
 from isingkit import __version__
 from isingkit import exceptions as ex
-from isingkit.cli import main
+from isingkit._kernels.compilation import NOTICE
+from isingkit.cli import main, warm_up
+from isingkit.cli.method import METHODS
 from isingkit.fit_folder import write_fit
 from isingkit.report.contents import contents_in
 
@@ -31,7 +34,9 @@ def test_help_and_version_are_there(capsys):
     assert "--output" in run(capsys, "demo", "--help")[1]
 
 
-@pytest.mark.parametrize("arguments", [["nonsense"], ["--nonsense"], ["demo", "--nonsense"], ["demo", "--seed", "many"]])
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], ["--nonsense"], ["demo", "--nonsense"], ["demo", "--seed", "many"]]
+)
 def test_a_mistake_exits_2_with_one_line_that_says_what_to_do(capsys, arguments):
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (2, "")
@@ -59,7 +64,9 @@ def test_demo_finds_both_networks_and_draws_them(tmp_path):
     assert min(large["precision"], large["recall"]) > 0.97
     assert facts["digits"]["touching_share"] > 0.8 > 5 * facts["digits"]["touching_by_chance"]
     assert (tmp_path / "isingkit-demo" / "networks.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "isingkit-demo" / "digits-edges.csv").read_text().count("\n") == facts["digits"]["edges_found"] + 1
+    assert (tmp_path / "isingkit-demo" / "digits-edges.csv").read_text().count("\n") == facts[
+        "digits"
+    ]["edges_found"] + 1
     assert "drawing" in done.stderr
 
 
@@ -74,19 +81,45 @@ def test_demo_prints_a_table_for_people(capsys, tmp_path):
 def test_a_teacher_is_made_sampled_and_found_again(capsys, tmp_path):
     """The samples' file goes to an estimator without being unpacked."""
     teacher, samples = str(tmp_path / "teacher.npz"), str(tmp_path / "samples.spins")
-    arguments = ["--spins", "30", "--degree", "3", "--coupling", "0.4", "--seed", "3", "-o", teacher]
+    arguments = [
+        "--spins",
+        "30",
+        "--degree",
+        "3",
+        "--coupling",
+        "0.4",
+        "--seed",
+        "3",
+        "-o",
+        teacher,
+    ]
     code, out, _ = run(capsys, "teacher", "random-regular", *arguments, "--json")
     facts = json.loads(out)
     assert (code, facts["n_spins"], facts["n_edges"]) == (0, 30, 45)
     assert facts["phase"]["glass"] == pytest.approx(0.289, abs=0.001)
-    code, out, err = run(capsys, "sample", teacher, "--samples", "3000", "--seed", "4", "-o", samples, "--json")
+    code, out, err = run(
+        capsys, "sample", teacher, "--samples", "3000", "--seed", "4", "-o", samples, "--json"
+    )
     assert (code, json.loads(out)["n_samples"]) == (0, 3000)
     assert "sweep" in err
     truth, drawn = ik.IsingModel.load(teacher), ik.PackedSpins.map(samples)
     assert ik.score(ik.LinearIsing(threshold=0.15).fit(drawn).model_, truth).exact
     assert ik.sample(truth, n_samples=3000, random_state=4).words.tolist() == drawn.words.tolist()
-    for suffix, read in ((".npy", np.load), (".csv", lambda path: np.loadtxt(path, delimiter=",", skiprows=1))):
-        code, out, _ = run(capsys, "sample", teacher, "--samples", "3000", "--seed", "4", "-o", str(tmp_path / f"samples{suffix}"))
+    for suffix, read in (
+        (".npy", np.load),
+        (".csv", lambda path: np.loadtxt(path, delimiter=",", skiprows=1)),
+    ):
+        code, out, _ = run(
+            capsys,
+            "sample",
+            teacher,
+            "--samples",
+            "3000",
+            "--seed",
+            "4",
+            "-o",
+            str(tmp_path / f"samples{suffix}"),
+        )
         assert code == 0
         assert "3000 samples of 30 spins" in out
         np.testing.assert_array_equal(read(tmp_path / f"samples{suffix}"), np.asarray(drawn))
@@ -102,7 +135,9 @@ def test_a_teacher_is_made_sampled_and_found_again(capsys, tmp_path):
     ],
 )
 def test_every_kind_of_teacher_is_made(capsys, tmp_path, kind, options, n_edges):
-    code, out, _ = run(capsys, "teacher", kind, *options, "--coupling", "0.2", "-o", str(tmp_path / "teacher.npz"))
+    code, out, _ = run(
+        capsys, "teacher", kind, *options, "--coupling", "0.2", "-o", str(tmp_path / "teacher.npz")
+    )
     assert code == 0
     assert f"{n_edges} edges" in out
     assert ik.IsingModel.load(tmp_path / "teacher.npz").n_edges == n_edges
@@ -112,17 +147,56 @@ def test_every_kind_of_teacher_is_made(capsys, tmp_path, kind, options, n_edges)
     ("arguments", "says"),
     [
         (["teacher", "random-tree", "--coupling", "1", "-o", "x.npz"], "random-tree needs --spins"),
-        (["teacher", "random-tree", "--spins", "5", "--degree", "3", "--coupling", "1", "-o", "x.npz"], "takes no --degree"),
-        (["teacher", "random-tree", "--spins", "5", "--open", "--coupling", "1", "-o", "x.npz"], "takes no --open"),
-        (["teacher", "random-regular", "--spins", "5", "--degree", "3", "--coupling", "1", "-o", "x.npz"], "n_spins * degree even"),
-        (["teacher", "random-tree", "--spins", "5", "--coupling", "1", "-o", "nowhere/x.npz"], "no such folder: nowhere"),
+        (
+            [
+                "teacher",
+                "random-tree",
+                "--spins",
+                "5",
+                "--degree",
+                "3",
+                "--coupling",
+                "1",
+                "-o",
+                "x.npz",
+            ],
+            "takes no --degree",
+        ),
+        (
+            ["teacher", "random-tree", "--spins", "5", "--open", "--coupling", "1", "-o", "x.npz"],
+            "takes no --open",
+        ),
+        (
+            [
+                "teacher",
+                "random-regular",
+                "--spins",
+                "5",
+                "--degree",
+                "3",
+                "--coupling",
+                "1",
+                "-o",
+                "x.npz",
+            ],
+            "n_spins * degree even",
+        ),
+        (
+            ["teacher", "random-tree", "--spins", "5", "--coupling", "1", "-o", "nowhere/x.npz"],
+            "no such folder: nowhere",
+        ),
         (["sample", "nothing.npz", "--samples", "5", "-o", "x.spins"], "does not exist"),
         (["sample", __file__, "--samples", "5", "-o", "x.spins"], "is not an isingkit model"),
         (["sample", __file__, "--samples", "5", "-o", "x.txt"], ".spins, .npy or .csv"),
-        (["sample", __file__, "--samples", "5", "-o", "nowhere/x.spins"], "no such folder: nowhere"),
+        (
+            ["sample", __file__, "--samples", "5", "-o", "nowhere/x.spins"],
+            "no such folder: nowhere",
+        ),
     ],
 )
-def test_mistakes_with_teachers_and_samples_say_what_to_do(capsys, monkeypatch, tmp_path, arguments, says):
+def test_mistakes_with_teachers_and_samples_say_what_to_do(
+    capsys, monkeypatch, tmp_path, arguments, says
+):
     monkeypatch.chdir(tmp_path)
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (2, "")
@@ -132,7 +206,9 @@ def test_mistakes_with_teachers_and_samples_say_what_to_do(capsys, monkeypatch, 
 
 def test_interrupted_sampling_leaves_no_file(tmp_path):
     """Ctrl-C in the middle of a long run: exit code 130 and an empty folder but for the teacher."""
-    ik.random_regular(n_spins=2000, degree=3, coupling=0.4, random_state=0).save(tmp_path / "teacher.npz")
+    ik.random_regular(n_spins=2000, degree=3, coupling=0.4, random_state=0).save(
+        tmp_path / "teacher.npz"
+    )
     command = [
         sys.executable,
         "-m",
@@ -159,7 +235,9 @@ def test_interrupted_sampling_leaves_no_file(tmp_path):
 
 def test_theory_prints_the_prediction_and_what_a_network_needs(capsys):
     graph = ["theory", "--degree", "3", "--coupling", "0.4"]
-    code, out, _ = run(capsys, *graph, "--samples-per-spin", "10", "--ridge", "10", "--depth", "2", "--json")
+    code, out, _ = run(
+        capsys, *graph, "--samples-per-spin", "10", "--ridge", "10", "--depth", "2", "--json"
+    )
     assert code == 0
     facts = json.loads(out)
     assert facts["rows"][0]["kappa"] == pytest.approx(19.132136, abs=1e-6)
@@ -173,19 +251,28 @@ def test_theory_prints_the_prediction_and_what_a_network_needs(capsys):
     _, out, _ = run(capsys, *graph, "--ridge", "inf")
     assert "sum of squared errors" in out
     assert "sample correlations" in out
-    facts = json.loads(run(capsys, *graph, "--ridge", "inf", "--json")[1], parse_constant=pytest.fail)
+    facts = json.loads(
+        run(capsys, *graph, "--ridge", "inf", "--json")[1], parse_constant=pytest.fail
+    )
     assert facts["rows"][0]["effective_ridge"] is None
 
 
 def test_theory_sweeps_a_parameter_and_draws_it(capsys, tmp_path):
     model = ik.random_tree(n_spins=50, coupling=0.4, random_state=0)
     model.save(tmp_path / "tree.npz")
-    for teacher in (["--degree", "3", "--coupling", "0.4"], ["--model", str(tmp_path / "tree.npz"), "--spin", "3"],
-                    ["--mean-degree", "2", "--coupling", "0.3"]):  # fmt: skip
+    for teacher in (
+        ["--degree", "3", "--coupling", "0.4"],
+        ["--model", str(tmp_path / "tree.npz"), "--spin", "3"],
+        ["--mean-degree", "2", "--coupling", "0.3"],
+    ):
         picture = tmp_path / f"{teacher[0]}.svg"
-        code, out, err = run(capsys, "theory", *teacher, "--sweep", "ridge=0.1:10:3", "--plot", str(picture))
+        code, out, err = run(
+            capsys, "theory", *teacher, "--sweep", "ridge=0.1:10:3", "--plot", str(picture)
+        )
         assert (code, err) == (0, "")
-        assert len(out.splitlines()) == 6  # what was asked, a header, three rows, where it was drawn
+        assert (
+            len(out.splitlines()) == 6
+        )  # what was asked, a header, three rows, where it was drawn
         assert "generation 1" in picture.read_text() or "<svg" in picture.read_text()
     _, out, _ = run(capsys, "theory", "--degree", "3", "--sweep", "coupling=0.1:0.3:3", "--json")
     assert [row["coupling"] for row in json.loads(out)["rows"]] == pytest.approx([0.1, 0.2, 0.3])
@@ -221,7 +308,10 @@ def survey(tmp_path, spins):
     """A table of names, yes/no answers and how often each row was seen."""
     path = tmp_path / "survey.csv"
     rows = ["person,seen," + ",".join(f"q{k}" for k in range(12))]
-    rows += [f"p{n},1," + ",".join("yes" if value > 0 else "no" for value in row) for n, row in enumerate(spins)]
+    rows += [
+        f"p{n},1," + ",".join("yes" if value > 0 else "no" for value in row)
+        for n, row in enumerate(spins)
+    ]
     path.write_text("\n".join(rows) + "\n")
     return path
 
@@ -233,9 +323,15 @@ def test_fit_writes_a_folder_that_says_all(capsys, survey, spins, monkeypatch):
     folder = survey.parent / "survey-fit"
     facts = json.loads((folder / "fit.json").read_text())
     assert set(facts) == {
-        "n_spins", "n_samples", "n_edges", "method", "settings", "seed", "version", "date", "mapping", "warnings", "fingerprint",
+        "n_spins", "n_samples", "n_edges", "method", "settings", "seed", "version", "date",
+        "mapping", "warnings", "fingerprint",
     }  # fmt: skip
-    assert (facts["n_spins"], facts["n_samples"], facts["method"], facts["version"]) == (12, 300, "auto", __version__)
+    assert (facts["n_spins"], facts["n_samples"], facts["method"], facts["version"]) == (
+        12,
+        300,
+        "auto",
+        __version__,
+    )
     assert facts["mapping"]["q3"] == ["no", "yes"]
     model = ik.IsingModel.load(folder / "model.npz")
     assert model.names == tuple(f"q{k}" for k in range(12))
@@ -312,7 +408,16 @@ def test_fit_leaves_folders_that_are_no_fits_alone(capsys, survey):
 
 def test_fit_tells_how_numbers_became_spins(capsys, tmp_path, rng):
     np.save(tmp_path / "rates.npy", rng.random((200, 4)))
-    code, out, _ = run(capsys, "fit", str(tmp_path / "rates.npy"), "-o", str(tmp_path / "x"), "--binarize", "0.5", "--json")
+    code, out, _ = run(
+        capsys,
+        "fit",
+        str(tmp_path / "rates.npy"),
+        "-o",
+        str(tmp_path / "x"),
+        "--binarize",
+        "0.5",
+        "--json",
+    )
     assert code == 0
     assert json.loads(out)["settings"]["binarize"] == 0.5
 
@@ -339,9 +444,39 @@ def test_tab_completes_commands_options_and_methods(capsys, monkeypatch):
     assert run(capsys, "completion", "dos")[0] == 2
 
 
+def test_warming_up_takes_every_road_and_says_what_it_compiled(capsys, monkeypatch):
+    """But the last with few columns, for its own kernels take half a minute."""
+    monkeypatch.setattr(warm_up, "_MANY", 60)
+    code, out, err = run(capsys, "warm-up", "--json")
+    rows = {row["what"]: row for row in json.loads(out)["compiled"]}
+    assert code == 0
+    assert {f"method {name}" for name in METHODS} < set(rows)
+    assert {"reading tables", "sampling", "report", "many columns"} < set(rows)
+    assert "compiling: sampling" in err
+    assert run(capsys, "warm-up")[1].endswith("\nall of it was compiled before\n")
+
+
+def test_the_first_fit_of_an_installation_says_once_that_it_compiles(survey, tmp_path):
+    """On stderr; the second has nothing to compile."""
+    arguments = ["fit", survey, "--drop", "person,seen", "--method", "linear", "--force", "--json"]
+    command = [sys.executable, "-m", "isingkit", *map(str, arguments)]
+    settings = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "compiled")}
+    first, second = (
+        subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, text=True)
+        for _ in range(2)
+    )
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert first.stderr.count(NOTICE) == 1
+    assert NOTICE not in second.stderr
+    assert NOTICE not in first.stdout
+
+
 def test_samples_and_reports_are_printed_where_a_dash_says_so(capsys, tmp_path):
     teacher = str(tmp_path / "t.npz")
-    assert run(capsys, "teacher", "random-tree", "--spins", "5", "--coupling", "0.4", "-o", teacher)[0] == 0
+    assert (
+        run(capsys, "teacher", "random-tree", "--spins", "5", "--coupling", "0.4", "-o", teacher)[0]
+        == 0
+    )
     code, out, _ = run(capsys, "sample", teacher, "--samples", "7", "-o", "-")
     assert code == 0
     rows = out.splitlines()
@@ -367,24 +502,48 @@ def test_a_model_has_a_report_and_a_score(capsys, tmp_path):
     ik.IsingModel(less).save(tmp_path / "less.npz")
     scores = json.loads(run(capsys, "score", str(tmp_path / "less.npz"), str(teacher), "--json")[1])
     assert (scores["precision"], scores["recall"], scores["false_negatives"]) == (1, 0.75, 1)
-    assert "recall       0.7500  1 missed" in run(capsys, "score", str(tmp_path / "less.npz"), str(teacher))[1]
-    assert "is not an isingkit model" in run(capsys, "score", str(tmp_path / "t.html"), str(teacher))[2]
+    assert (
+        "recall       0.7500  1 missed"
+        in run(capsys, "score", str(tmp_path / "less.npz"), str(teacher))[1]
+    )
+    assert (
+        "is not an isingkit model"
+        in run(capsys, "score", str(tmp_path / "t.html"), str(teacher))[2]
+    )
 
 
 def test_a_report_is_written_anew_with_groups(capsys, survey):
     folder = survey.parent / "found"
     assert run(capsys, "fit", str(survey), "--drop", "person,seen", "-o", str(folder))[0] == 0
     groups = survey.parent / "groups.csv"
-    groups.write_text("item,scale\n" + "".join(f"q{k},{'mood' if k < 6 else 'sleep'}\n" for k in range(12)))
+    groups.write_text(
+        "item,scale\n" + "".join(f"q{k},{'mood' if k < 6 else 'sleep'}\n" for k in range(12))
+    )
     before = contents_in(folder / "report.html")
     assert before.spins[0]["group"] is None
     assert run(capsys, "report", str(folder), "--groups", str(groups))[0] == 0
     after = contents_in(folder / "report.html")
     assert [spin["group"] for spin in after.spins] == ["mood"] * 6 + ["sleep"] * 6
     assert after.check == before.check
-    assert run(capsys, "fit", str(survey), "--drop", "person,seen", "-o", str(folder), "--force", "--groups", str(groups))[0] == 0
+    assert (
+        run(
+            capsys,
+            "fit",
+            str(survey),
+            "--drop",
+            "person,seen",
+            "-o",
+            str(folder),
+            "--force",
+            "--groups",
+            str(groups),
+        )[0]
+        == 0
+    )
     assert contents_in(folder / "report.html") == after
-    code, _, err = run(capsys, "report", str(folder), "--groups", str(groups), "--group-by", "colour")
+    code, _, err = run(
+        capsys, "report", str(folder), "--groups", str(groups), "--group-by", "colour"
+    )
     assert (code, err.count("\n")) == (2, 1)
     assert "there is no column 'colour'; there are item, scale" in err
     assert "there are no --groups" in run(capsys, "report", str(folder), "--group-by", "scale")[2]
@@ -416,7 +575,8 @@ def test_a_full_disk_is_told_in_one_line_and_leaves_nothing(survey):
     """No file of this process may exceed 4 kB, which stops writing as a full disk does."""
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
-        "from isingkit.cli import main; import isingkit.cli.fit, isingkit.report.page, isingkit.comparison;"
+        "from isingkit.cli import main;"
+        "import isingkit.cli.fit, isingkit.report.page, isingkit.comparison;"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); main(sys.argv[1:])"
     )
     arguments = ["fit", str(survey), "--drop", "person,seen", "-o", str(survey.parent / "found")]
@@ -431,7 +591,17 @@ def test_a_full_disk_is_told_in_one_line_and_leaves_nothing(survey):
 def test_an_interrupted_fit_leaves_nothing_behind(tmp_path):
     path = tmp_path / "big.npy"
     np.save(path, np.random.default_rng(0).integers(0, 2, (3000, 400), dtype=np.int8))
-    command = [sys.executable, "-m", "isingkit", "fit", str(path), "-o", str(tmp_path / "found"), "--method", "boltzmann"]
+    command = [
+        sys.executable,
+        "-m",
+        "isingkit",
+        "fit",
+        str(path),
+        "-o",
+        str(tmp_path / "found"),
+        "--method",
+        "boltzmann",
+    ]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     seen = ""
     while "learning" not in seen:
@@ -443,7 +613,9 @@ def test_an_interrupted_fit_leaves_nothing_behind(tmp_path):
 
 
 def mistaken(tmp_path):
-    """Files with a mistake in each, the option that goes with them, and words of the line that is told."""
+    """Files with a mistake in each, the option that goes with them, and words of the line that is
+    told.
+    """
     good = "a,b,c\n" + "0,1,1\n1,0,1\n1,1,0\n0,0,0\n" * 20
 
     def file(name, content):
@@ -454,26 +626,41 @@ def mistaken(tmp_path):
     yield str(tmp_path / "nowhere.csv"), [], "does not exist"
     yield str(tmp_path), [], "is a directory"
     yield file("table.xlsx", b"PK\x03\x04"), [], "its name ends in none of .csv, .tsv"
-    yield file("a.csv", good), ["--id-column", "person"], "there is no column 'person'; there are a, b, c"
+    yield (
+        file("a.csv", good),
+        ["--id-column", "person"],
+        "there is no column 'person'; there are a, b, c",
+    )
     yield file("b.csv", good), ["--columns", "a,d"], "there is no column 'd'"
     yield file("c.csv", good + "2,1,1\n"), [], "column 'a' holds 3 values (0, 1, 2)"
-    yield file("d.csv", good + ",1,\n"), [], "Give --missing drop to use complete rows only, or --missing pairwise"
+    yield (
+        file("d.csv", good + ",1,\n"),
+        [],
+        "Give --missing drop to use complete rows only, or --missing pairwise",
+    )
     yield file("e.csv", good + "1,1\n"), [], "line 82 has 2 cells where the first has 3"
     yield file("f.csv", ""), [], "it is empty"
     yield file("g.csv", "a,b,c\n"), [], "names of columns but no rows"
-    yield file("h.csv", np.random.default_rng(0).bytes(5000)), [], "cannot be read as text in columns"
+    yield (
+        file("h.csv", np.random.default_rng(0).bytes(5000)),
+        [],
+        "cannot be read as text in columns",
+    )
     yield file("i.csv.gz", b"no gzip"), [], "cannot be read as text in columns"
     yield file("j.parquet", b"PAR1 or not"), [], "cannot be read as Parquet"
     yield file("k.npy", b"\x93NUMPY"), [], "cannot be read as numbers"
     yield file("l.spins", b"ISINGPK1"), [], "is not"
     numbered = good.splitlines()
-    people = "\n".join([f"who are you,{numbered[0]}", *(f"p{k},{row}" for k, row in enumerate(numbered[1:]))])
+    people = "\n".join(
+        [f"who are you,{numbered[0]}", *(f"p{k},{row}" for k, row in enumerate(numbered[1:]))]
+    )
     yield file("m.csv", people), [], "Leave it out with --drop 'who are you' if it is no spin"
     yield file("n.csv", good), ["-o", str(tmp_path / "a.csv")], "a.csv"
     yield (
         file("o.csv", good),
         ["-o", "/proc/nowhere/found"],
-        "no folder can be made there (No such file or directory); name another with -o: /proc/nowhere/found",
+        "no folder can be made there (No such file or directory); "
+        "name another with -o: /proc/nowhere/found",
     )
     yield file("p.csv", "a,b\n0,1\n"), [], "at least 2"
     yield file("q.csv", good), ["--groups", str(tmp_path / "f.csv")], "a table of groups needs"
@@ -503,9 +690,22 @@ def test_a_file_without_names_of_columns_is_read_with_numbers(capsys, tmp_path):
 
 
 def test_a_table_is_piped_in(capsys, survey):
-    command = [sys.executable, "-m", "isingkit", "fit", "-", "--drop", "person,seen", "-o", "found", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "isingkit",
+        "fit",
+        "-",
+        "--drop",
+        "person,seen",
+        "-o",
+        "found",
+        "--json",
+    ]
     with open(survey, "rb") as file:
-        done = subprocess.run(command, cwd=survey.parent, stdin=file, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command, cwd=survey.parent, stdin=file, capture_output=True, text=True, check=True
+        )
     assert json.loads(done.stdout)["n_samples"] == 300
     assert contents_in(survey.parent / "found" / "report.html").title == "data"
 
@@ -515,15 +715,27 @@ def test_a_table_is_piped_in(capsys, survey):
     [
         ("scotus_rehnquist2_895x9.csv", [], 9, (10, 36)),
         ("adhd_symptoms_355x19.csv", ["--drop", "group"], 18, (20, 100)),
-        ("senate109_645x102.csv", ["--id-column", "rollcall", "--missing", "pairwise"], 102, (100, 400)),
+        (
+            "senate109_645x102.csv",
+            ["--id-column", "rollcall", "--missing", "pairwise"],
+            102,
+            (100, 400),
+        ),
         ("hd_spikes_25ms_21174x15.csv.gz", [], 15, (20, 105)),
     ],
 )
-def test_real_tables_give_a_network_and_a_report(capsys, tmp_path, shared_data, name, options, n_spins, within):
-    code, out, err = run(capsys, "fit", str(shared_data / name), *options, "-o", str(tmp_path / "found"))
+def test_real_tables_give_a_network_and_a_report(
+    capsys, tmp_path, shared_data, name, options, n_spins, within
+):
+    code, out, err = run(
+        capsys, "fit", str(shared_data / name), *options, "-o", str(tmp_path / "found")
+    )
     assert code == 0, err
     assert "report.html" in out
-    model, page = ik.IsingModel.load(tmp_path / "found" / "model.npz"), tmp_path / "found" / "report.html"
+    model, page = (
+        ik.IsingModel.load(tmp_path / "found" / "model.npz"),
+        tmp_path / "found" / "report.html",
+    )
     assert model.n_spins == n_spins
     assert within[0] <= model.n_edges <= within[1]
     contents = contents_in(page)
@@ -535,9 +747,20 @@ def test_real_tables_give_a_network_and_a_report(capsys, tmp_path, shared_data, 
 def test_a_fit_of_many_spins_is_resumed(capsys, tmp_path, monkeypatch):
     from isingkit.estimators import tiles
 
-    samples = ik.sample(ik.random_regular(n_spins=5200, degree=3, coupling=0.4, random_state=0), n_samples=300, random_state=1)
+    samples = ik.sample(
+        ik.random_regular(n_spins=5200, degree=3, coupling=0.4, random_state=0),
+        n_samples=300,
+        random_state=1,
+    )
     samples.save(tmp_path / "many.spins")
-    arguments = ["fit", str(tmp_path / "many.spins"), "-o", str(tmp_path / "found"), "--method", "two-stage"]
+    arguments = [
+        "fit",
+        str(tmp_path / "many.spins"),
+        "-o",
+        str(tmp_path / "found"),
+        "--method",
+        "two-stage",
+    ]
     arguments += ["--set", "ridge=inf", "--set", "prune=0.25"]
     real, counted = tiles.CorrelationScreen.band, []
 
@@ -557,17 +780,23 @@ def test_a_fit_of_many_spins_is_resumed(capsys, tmp_path, monkeypatch):
     assert counted == [0, 1, 2, 2, 3, 4, 5]
     assert not (tmp_path / "found.partial").exists()
     whole = ik.TwoStageIsing(ridge=np.inf, prune=0.25).fit(samples).model_
-    assert (ik.IsingModel.load(tmp_path / "found" / "model.npz").couplings != whole.couplings).nnz == 0
+    assert (
+        ik.IsingModel.load(tmp_path / "found" / "model.npz").couplings != whole.couplings
+    ).nnz == 0
     facts = json.loads((tmp_path / "found" / "fit.json").read_text())
     assert facts["settings"]["ridge"] == "inf"
     assert "checkpoint" not in facts["settings"]
-    assert "more than 2000 spins" in (tmp_path / "found" / "report.html").read_text(encoding="utf-8")
-
-
-def test_what_does_not_fit_into_memory_is_refused_with_an_option_that_helps(capsys, tmp_path, monkeypatch):
-    ik.sample(ik.random_tree(n_spins=300, coupling=0.4, random_state=0), n_samples=100, random_state=1).save(
-        tmp_path / "many.spins"
+    assert "more than 2000 spins" in (tmp_path / "found" / "report.html").read_text(
+        encoding="utf-8"
     )
+
+
+def test_what_does_not_fit_into_memory_is_refused_with_an_option_that_helps(
+    capsys, tmp_path, monkeypatch
+):
+    ik.sample(
+        ik.random_tree(n_spins=300, coupling=0.4, random_state=0), n_samples=100, random_state=1
+    ).save(tmp_path / "many.spins")
     monkeypatch.setattr("isingkit.memory.memory_there", lambda: 1_000_000)
     code, _, err = run(capsys, "fit", str(tmp_path / "many.spins"), "-o", str(tmp_path / "found"))
     assert code == 2
@@ -586,16 +815,37 @@ def test_bench_scale_plants_and_finds_networks(capsys):
 
 def test_weights_are_counted_when_knobs_are_chosen(capsys, tmp_path, rng):
     """A histogram gives the edges that its rows, written out, give."""
-    values = np.asarray(ik.exact(ik.IsingModel([[0, 0.3, 0], [0.3, 0, 0.2], [0, 0.2, 0]])).sample(n_samples=5000, random_state=0))
+    values = np.asarray(
+        ik.exact(ik.IsingModel([[0, 0.3, 0], [0.3, 0, 0.2], [0, 0.2, 0]])).sample(
+            n_samples=5000, random_state=0
+        )
+    )
     patterns, counts = np.unique(values, axis=0, return_counts=True)
-    for name, rows in (("full", values.tolist()), ("hist", [[*p, n] for p, n in zip(patterns.tolist(), counts, strict=True)])):
+    for name, rows in (
+        ("full", values.tolist()),
+        ("hist", [[*p, n] for p, n in zip(patterns.tolist(), counts, strict=True)]),
+    ):
         head = "a,b,c" + (",n" if name == "hist" else "")
-        (tmp_path / f"{name}.csv").write_text("\n".join([head, *(",".join(map(str, row)) for row in rows)]) + "\n")
+        (tmp_path / f"{name}.csv").write_text(
+            "\n".join([head, *(",".join(map(str, row)) for row in rows)]) + "\n"
+        )
     for method in ("linear", "lasso", "pseudolikelihood", "bethe"):
         found = []
         for name, options in (("full", []), ("hist", ["--weights", "n"])):
             folder = tmp_path / f"{name}-{method}"
-            assert run(capsys, "fit", str(tmp_path / f"{name}.csv"), *options, "--method", method, "-o", str(folder))[0] == 0
+            assert (
+                run(
+                    capsys,
+                    "fit",
+                    str(tmp_path / f"{name}.csv"),
+                    *options,
+                    "--method",
+                    method,
+                    "-o",
+                    str(folder),
+                )[0]
+                == 0
+            )
             found.append(ik.IsingModel.load(folder / "model.npz").couplings.toarray())
         np.testing.assert_allclose(found[0], found[1], atol=1e-6)
         assert np.count_nonzero(found[0]) == 4, method
@@ -606,8 +856,14 @@ def test_weights_are_counted_when_knobs_are_chosen(capsys, tmp_path, rng):
     [
         (["--set", "missing=drop"], "missing is set by --missing, not by --set"),
         (["--set", "binarize=0.5"], "binarize is set by --binarize"),
-        (["--method", "two-stage", "--set", "progress=true"], "progress is always shown: leave out --set progress"),
-        (["--method", "ridge", "--workers", "2"], "go with --method auto or two-stage, not with ridge: leave them out"),
+        (
+            ["--method", "two-stage", "--set", "progress=true"],
+            "progress is always shown: leave out --set progress",
+        ),
+        (
+            ["--method", "ridge", "--workers", "2"],
+            "go with --method auto or two-stage, not with ridge: leave them out",
+        ),
         (["--method", "ridge", "--set", "ridge=abc"], "ridge must be"),
         (["--group-by", "party"], "there are no --groups"),
         (["--drop", "a,b,c"], "no column is left"),
@@ -645,12 +901,20 @@ def test_an_empty_folder_that_is_there_is_filled(capsys, survey, monkeypatch, ki
         (survey.parent / "link").symlink_to(folder)
     monkeypatch.chdir(folder)
     assert run(capsys, "fit", str(survey), "--drop", "person,seen", "-o", asked)[0] == 0
-    assert sorted(path.name for path in folder.iterdir()) == ["edges.csv", "fit.json", "model.npz", "report.html"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "edges.csv",
+        "fit.json",
+        "model.npz",
+        "report.html",
+    ]
     left = {path.name for path in survey.parent.iterdir()}
     assert left == {"survey.csv", "mine"} | ({"link"} if kind == "link" else set())
 
 
-@pytest.mark.parametrize(("name", "folder"), [(".hidden.csv", "hidden-fit"), ("a.v1.csv", "a.v1-fit"), ("b.CSV", "b-fit")])
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [(".hidden.csv", "hidden-fit"), ("a.v1.csv", "a.v1-fit"), ("b.CSV", "b-fit")],
+)
 def test_folders_are_named_after_the_file(capsys, tmp_path, monkeypatch, name, folder):
     monkeypatch.chdir(tmp_path)
     (tmp_path / name).write_text("a,b,c\n" + "0,1,1\n1,0,1\n1,1,0\n0,0,0\n" * 20)

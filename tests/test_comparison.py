@@ -10,6 +10,7 @@ import isingkit as ik
 from isingkit import exceptions as ex
 from isingkit.cli import main
 from isingkit.comparison import known_methods
+from isingkit.methods import METHODS, command_name, method_named, suggested_settings
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,9 @@ def test_every_method_finds_most_of_a_planted_network(world):
 
 
 def test_agreement_is_the_share_of_edges_in_common(world):
-    found = ik.compare(world[1], methods={"few": ik.LinearIsing(threshold=0.25), "all": ik.PseudolikelihoodIsing()})
+    found = ik.compare(
+        world[1], methods={"few": ik.LinearIsing(threshold=0.25), "all": ik.PseudolikelihoodIsing()}
+    )
     few, many = found.models["few"].n_edges, found.models["all"].n_edges
     assert many == 120 > few > 0
     assert found.agreement[0, 1] == few / many
@@ -90,11 +93,16 @@ def test_mistakes_in_a_comparison_are_refused(world):
 
 
 def test_counted_rows_are_compared_as_the_samples_they_stand_for(world):
-    """1200 samples of 6 spins, as they are and as at most 64 states with counts: the same edges, and nearly the same scores."""
+    """1200 samples of 6 spins, as they are and as at most 64 states with counts: the same edges,
+    and nearly the same scores.
+    """
     values = np.asarray(world[1])[:, :6]
     states, counts = np.unique(values, axis=0, return_counts=True)
     methods = ["linear", "Bethe", "eLasso", "two-stage"]
-    rows, counted = ik.compare(values, methods=methods), ik.compare(states, methods=methods, sample_weight=counts)
+    rows, counted = (
+        ik.compare(values, methods=methods),
+        ik.compare(states, methods=methods, sample_weight=counts),
+    )
     assert counted.n_samples == 1200
     for one, other in zip(rows.outcomes, counted.outcomes, strict=True):
         assert one.n_edges == other.n_edges
@@ -133,9 +141,18 @@ def run(capsys, *arguments):
 
 def test_the_command_prints_a_table_and_draws(world, tmp_path, capsys):
     truth, samples = world
-    pd.DataFrame(np.asarray(samples), columns=[f"q{k}" for k in range(16)]).to_csv(tmp_path / "data.csv", index=False)
+    pd.DataFrame(np.asarray(samples), columns=[f"q{k}" for k in range(16)]).to_csv(
+        tmp_path / "data.csv", index=False
+    )
     truth.save(tmp_path / "truth.npz")
-    arguments = ["compare", tmp_path / "data.csv", "--truth", tmp_path / "truth.npz", "--methods", "ridge, eLasso"]
+    arguments = [
+        "compare",
+        tmp_path / "data.csv",
+        "--truth",
+        tmp_path / "truth.npz",
+        "--methods",
+        "ridge, eLasso",
+    ]
     code, out, err = run(capsys, *arguments, "--plot", tmp_path / "picture.png")
     assert code == 0
     assert out.startswith("1200 samples of 16 spins")
@@ -153,10 +170,22 @@ def test_the_command_takes_columns_weights_and_leaves_columns_out(tmp_path, caps
     table["age"] = rng.integers(20, 90, 60)
     table["times"] = rng.integers(1, 5, 60)
     table.to_csv(tmp_path / "data.tsv.gz", sep="\t", index=False)
-    code, out, _ = run(capsys, "compare", tmp_path / "data.tsv.gz", "--drop", "age", "--weights", "times", "--methods", "ridge")
+    code, out, _ = run(
+        capsys,
+        "compare",
+        tmp_path / "data.tsv.gz",
+        "--drop",
+        "age",
+        "--weights",
+        "times",
+        "--methods",
+        "ridge",
+    )
     assert code == 0
     assert out.startswith(f"{table['times'].sum()} samples of 3 spins")
-    code, out, _ = run(capsys, "compare", tmp_path / "data.tsv.gz", "--columns", "a,b", "--methods", "ridge")
+    code, out, _ = run(
+        capsys, "compare", tmp_path / "data.tsv.gz", "--columns", "a,b", "--methods", "ridge"
+    )
     assert out.startswith("60 samples of 2 spins")
     for arguments, says in (
         (["--methods", "ridge"], "column 'age' holds"),
@@ -167,3 +196,25 @@ def test_the_command_takes_columns_weights_and_leaves_columns_out(tmp_path, caps
         code, out, err = run(capsys, "compare", tmp_path / "data.tsv.gz", *arguments)
         assert (code, out) == (2, "")
         assert says in err
+
+
+def test_methods_have_different_names_and_are_found_by_them():
+    assert len({method.name for method in METHODS}) == len(METHODS)
+    for method in METHODS:
+        assert method_named(method.name) is method
+        assert command_name(method.label) == method.name
+    assert method_named("nothing") is None
+
+
+def test_a_threshold_is_passed_by_the_largest_of_all_absent_couplings_one_time_in_twenty(rng):
+    """20000 draws: catches a level of 0.07 or 0.03 instead of 0.05."""
+    n_spins, n_samples = 8, 500
+    noise = rng.normal(scale=1 / np.sqrt(n_samples - n_spins), size=(20000, 28))
+    passes = (np.abs(noise).max(axis=1) > suggested_settings(n_spins, n_samples).threshold).mean()
+    assert 0.042 < passes < 0.057
+
+
+def test_settings_add_to_the_description_of_a_method():
+    auto = method_named("auto")
+    assert auto.described({"refit": "pseudolikelihood"}) == auto.described({}) == auto.description
+    assert auto.described({"refit": "bethe"}).startswith(auto.description + " Values of couplings")

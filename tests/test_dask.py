@@ -1,4 +1,6 @@
-"""A cluster gives the answers of one machine, to the last bit, whatever happens to its workers. All of it on 127.0.0.1."""
+"""A cluster gives the answers of one machine, to the last bit, whatever happens to its workers. All
+of it on 127.0.0.1.
+"""
 
 import functools
 import itertools
@@ -16,7 +18,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("distributed", reason="distributed is not installed: pip install 'isingkit[dask]'")
+pytest.importorskip(
+    "distributed", reason="distributed is not installed: pip install 'isingkit[dask]'"
+)
 
 import dask
 import dask.array as da
@@ -30,7 +34,11 @@ from isingkit.cli import main
 from isingkit.experiments import runner
 from isingkit.experiments.fig7_candidates import Config
 
-HERE = {"dashboard_address": "127.0.0.1:0", "worker_dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"}
+HERE = {
+    "dashboard_address": "127.0.0.1:0",
+    "worker_dashboard_address": "127.0.0.1:0",
+    "host": "127.0.0.1",
+}
 LONG = 120  # seconds that a test waits for what must come
 
 
@@ -38,8 +46,13 @@ LONG = 120  # seconds that a test waits for what must come
 def cluster():
     """Two processes, one thread each; a nanny starts anew what is killed."""
     options = {"processes": True, "n_workers": 2, "threads_per_worker": 1}
-    quick = {"distributed.comm.timeouts.connect": "3s"}  # how long a killed worker is called before it is given up
-    with dask.config.set(quick), distributed.LocalCluster(**options, **HERE, silence_logs="CRITICAL") as cluster:
+    quick = {
+        "distributed.comm.timeouts.connect": "3s"
+    }  # how long a killed worker is called before it is given up
+    with (
+        dask.config.set(quick),
+        distributed.LocalCluster(**options, **HERE, silence_logs="CRITICAL") as cluster,
+    ):
         yield cluster
 
 
@@ -60,7 +73,12 @@ def same_gram(left, right):
     np.testing.assert_array_equal(left.sums, right.sums)
     np.testing.assert_array_equal(left.spin_sums, right.spin_sums)
     assert left.sums.dtype == right.sums.dtype
-    assert (left.n_samples, left.n_rows, left.names, left.mapping) == (right.n_samples, right.n_rows, right.names, right.mapping)
+    assert (left.n_samples, left.n_rows, left.names, left.mapping) == (
+        right.n_samples,
+        right.n_rows,
+        right.names,
+        right.mapping,
+    )
     assert (left.joint is None) == (right.joint is None)
     if left.joint is not None:
         np.testing.assert_array_equal(left.joint.counts, right.joint.counts)
@@ -121,7 +139,9 @@ def test_missing_values_are_those_of_the_whole(client, spins, rng, missing):
 
 
 def test_a_chunk_in_which_a_column_never_changes_is_read_like_the_rest(client, spins):
-    """Columns of 0 and 1, and of 1 and 2: those of a chunk with 1 only would by itself be read as 0/1."""
+    """Columns of 0 and 1, and of 1 and 2: those of a chunk with 1 only would by itself be read as
+    0/1.
+    """
     table = (spins > 0) + np.arange(12) % 2
     table[:100, 1], table[100:200, 2] = 1, 1
     same_gram(isingkit.dask.gram(da.from_array(table, chunks=100), client), ik.gram(table))
@@ -148,7 +168,9 @@ def test_a_dask_data_frame_keeps_its_names(client, spins):
 
 def test_what_is_no_data_is_refused(client, spins):
     for wrong in (spins, [], [spins], 3):
-        with pytest.raises(ex.SettingError, match="a dask array, a dask DataFrame or a list of files"):
+        with pytest.raises(
+            ex.SettingError, match="a dask array, a dask DataFrame or a list of files"
+        ):
             isingkit.dask.gram(wrong, client)
     with pytest.raises(ex.TableShapeError):
         isingkit.dask.gram(da.zeros(10), client)
@@ -169,7 +191,10 @@ def test_without_any_client_one_is_asked_for(spins):
 
 
 def write_csv(path, table, names="abcdefghijkl"):
-    lines = [",".join(names[: table.shape[1]]), *(",".join(str(value) for value in row) for row in table)]
+    lines = [
+        ",".join(names[: table.shape[1]]),
+        *(",".join(str(value) for value in row) for row in table),
+    ]
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -177,10 +202,15 @@ def write_csv(path, table, names="abcdefghijkl"):
 def test_gram_and_bits_of_many_files_are_those_of_one(client, spins, tmp_path):
     table = np.where(spins > 0, "yes", "no")
     table[:100, 2], table[100:, 2] = "no", "yes"  # in each file constant
-    paths = [write_csv(tmp_path / f"{start}.csv", table[start : start + 100]) for start in (0, 100, 200)]
+    paths = [
+        write_csv(tmp_path / f"{start}.csv", table[start : start + 100]) for start in (0, 100, 200)
+    ]
     whole = write_csv(tmp_path / "whole.csv", table)
     packed = ik.as_spins(table)
-    same_gram(isingkit.dask.gram(paths, client, drop=["l"]), isingkit.dask.gram([whole], client, drop=["l"]))
+    same_gram(
+        isingkit.dask.gram(paths, client, drop=["l"]),
+        isingkit.dask.gram([whole], client, drop=["l"]),
+    )
     found = isingkit.dask.pack(paths, client)
     np.testing.assert_array_equal(found.words, ik.pack(packed).words)
     assert found.mapping == packed.mapping
@@ -191,7 +221,10 @@ def test_gram_and_bits_of_many_files_are_those_of_one(client, spins, tmp_path):
 def test_weights_of_files_count_rows(client, spins, rng, tmp_path):
     counts = rng.integers(1, 5, len(spins))
     table = np.column_stack([spins, counts])
-    paths = [write_csv(tmp_path / f"{start}.csv", table[start : start + 150], "abcdefghijklm") for start in (0, 150)]
+    paths = [
+        write_csv(tmp_path / f"{start}.csv", table[start : start + 150], "abcdefghijklm")
+        for start in (0, 150)
+    ]
     found = isingkit.dask.gram(paths, client, weights="m")
     np.testing.assert_array_equal(found.sums, ik.gram(spins, sample_weight=counts).sums)
     assert found.n_samples == counts.sum()
@@ -201,7 +234,9 @@ def test_files_of_bare_and_of_binarised_spins(client, spins, rng, tmp_path):
     real = spins + 0.1 * rng.normal(size=spins.shape)
     real[:150, 4] = 5.0
     for start in (0, 150):
-        ik.PackedSpins(ik.pack(spins).words, 300, tuple("abcdefghijkl"))[start : start + 150].save(tmp_path / f"{start}.spins")
+        ik.PackedSpins(ik.pack(spins).words, 300, tuple("abcdefghijkl"))[start : start + 150].save(
+            tmp_path / f"{start}.spins"
+        )
         np.save(tmp_path / f"{start}.npy", real[start : start + 150])
     bare = isingkit.dask.gram(sorted(tmp_path.glob("*.spins")), client)
     np.testing.assert_array_equal(bare.sums, ik.gram(spins).sums)
@@ -218,11 +253,16 @@ def test_files_that_cannot_be_one_table_are_refused(client, spins, tmp_path):
     with pytest.raises(ex.CodingMismatchError):
         isingkit.dask.gram([low, high], client, mapping=[(0, 1)] * 12)
     with pytest.raises(ex.CodingMismatchError):
-        isingkit.dask.gram([low, write_csv(tmp_path / "words.csv", np.where(spins > 0, "yes", "no"))], client)
+        isingkit.dask.gram(
+            [low, write_csv(tmp_path / "words.csv", np.where(spins > 0, "yes", "no"))], client
+        )
     with pytest.raises(ex.SettingError, match="12 pairs of values"):
         isingkit.dask.gram([low], client, mapping=[(0, 1)])
     with pytest.raises(ex.ModelMismatchError, match="all files"):
-        isingkit.dask.gram([low, write_csv(tmp_path / "other.csv", np.where(spins > 0, 1, 0), "abcdefghijkz")], client)
+        isingkit.dask.gram(
+            [low, write_csv(tmp_path / "other.csv", np.where(spins > 0, 1, 0), "abcdefghijkz")],
+            client,
+        )
     with pytest.raises(FileNotFoundError):
         isingkit.dask.gram([tmp_path / "nothing.csv"], client)
 
@@ -232,8 +272,12 @@ def test_files_that_cannot_be_one_table_are_refused(client, spins, tmp_path):
 
 @pytest.mark.parametrize(("ridge", "prune"), [(np.inf, 0.25), (1.0, 0.008)])
 @pytest.mark.parametrize("fit_fields", [True, False])
-def test_a_screen_on_workers_finds_what_one_machine_finds(client, samples, ridge, prune, fit_fields):
-    """Six bands. Cholesky factors have other last bits with other numbers of BLAS threads, unless they are kept to one."""
+def test_a_screen_on_workers_finds_what_one_machine_finds(
+    client, samples, ridge, prune, fit_fields
+):
+    """Six bands. Cholesky factors have other last bits with other numbers of BLAS threads, unless
+    they are kept to one.
+    """
     estimator = ik.TwoStageIsing(ridge=ridge, prune=prune, fit_fields=fit_fields)
     with isingkit.dask.using(client):
         there = ik.TwoStageIsing(**estimator.get_params()).fit(samples)
@@ -241,7 +285,7 @@ def test_a_screen_on_workers_finds_what_one_machine_finds(client, samples, ridge
     assert there.model_.n_edges > 5000
 
 
-@pytest.mark.filterwarnings("ignore::isingkit.exceptions.DoubtWarning")
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
 def test_structure_without_knobs_is_the_same_with_workers(client, samples):
     """Both of its screens are tasks: of scores, and of correlations."""
     here = ik.AutoIsing().fit(samples)
@@ -253,7 +297,9 @@ def test_structure_without_knobs_is_the_same_with_workers(client, samples):
 
 
 def test_what_bands_share_is_made_once_a_process(client, samples):
-    """The screen that a worker holds is the one its tasks work on: no task leaves it as it was sent."""
+    """The screen that a worker holds is the one its tasks work on: no task leaves it as it was
+    sent.
+    """
     from isingkit.estimators import tiles
     from isingkit.estimators.bits import bits_of
 
@@ -263,7 +309,10 @@ def test_what_bands_share_is_made_once_a_process(client, samples):
         return os.getpid(), id(screen._left)
 
     screen = tiles.DualScreen(bits_of(samples, True), 1.0, 0.008)
-    found = {result for _, result in isingkit.dask._spread(client, made, screen, [0, 1, 2, 3, 4, 5, 5, 5])}
+    found = {
+        result
+        for _, result in isingkit.dask._spread(client, made, screen, [0, 1, 2, 3, 4, 5, 5, 5])
+    }
     assert len(found) == len({pid for pid, _ in found})
     assert screen._left is None  # nothing was made here
 
@@ -297,7 +346,10 @@ def test_all_workers_lost_is_told_and_the_fit_goes_on_without_them(client, many,
     packed, whole = many
     thread = killer(lambda: len(list(tmp_path.glob("band-*.npz"))) >= 2, pids(client))
     estimator = ik.TwoStageIsing(ridge=np.inf, prune=0.15, checkpoint=tmp_path)
-    with pytest.raises(ex.WorkersLostError, match="start again; with a checkpoint") as caught, isingkit.dask.using(client):
+    with (
+        pytest.raises(ex.WorkersLostError, match="start again; with a checkpoint") as caught,
+        isingkit.dask.using(client),
+    ):
         estimator.fit(packed)
     thread.join(LONG)
     assert str(caught.value).count(". ") == 0
@@ -316,7 +368,9 @@ def test_a_worker_killed_in_the_middle_of_a_gram_is_made_up_for(client, spins, t
         time.sleep(0.1)
         return block
 
-    table = da.from_array(spins, chunks=(10, 12)).map_blocks(slow, dtype=spins.dtype, meta=np.empty((0, 0), spins.dtype))
+    table = da.from_array(spins, chunks=(10, 12)).map_blocks(
+        slow, dtype=spins.dtype, meta=np.empty((0, 0), spins.dtype)
+    )
     thread = killer(lambda: len(list(tmp_path.iterdir())) >= 4, pids(client)[:1])
     found = isingkit.dask.gram(table, client, mapping=[(-1, 1)] * 12)
     thread.join(LONG)
@@ -326,7 +380,10 @@ def test_a_worker_killed_in_the_middle_of_a_gram_is_made_up_for(client, spins, t
 
 def test_an_error_of_a_task_comes_as_it_is(client, samples):
     twice = ik.PackedSpins.concatenate([samples[:50], samples[:50]])
-    with isingkit.dask.using(client), pytest.raises(ex.SettingError, match="ridge must be large enough"):
+    with (
+        isingkit.dask.using(client),
+        pytest.raises(ex.SettingError, match="ridge must be large enough"),
+    ):
         ik.TwoStageIsing(ridge=1e-30, prune=0.1, fit_fields=False).fit(twice)
 
 
@@ -346,7 +403,8 @@ def test_samples_depend_on_the_seed_and_not_on_the_workers(client, cluster):
     found = isingkit.dask.sample(model, 1300, client, chunk=512, random_state=7)
     assert found.shape == (1300, 50)
     here = [
-        ik.sample(model, n, random_state=rng) for n, rng in zip((512, 512, 276), np.random.default_rng(7).spawn(3), strict=True)
+        ik.sample(model, n, random_state=rng)
+        for n, rng in zip((512, 512, 276), np.random.default_rng(7).spawn(3), strict=True)
     ]
     np.testing.assert_array_equal(found.words, ik.PackedSpins.concatenate(here).words)
     with pytest.raises(ex.SettingError, match="chunk"):
@@ -371,19 +429,31 @@ def world():
 
 def same_comparison(left, right):
     """To the last bit, but for the time it took."""
-    assert [replace(one, seconds=None) for one in left.outcomes] == [replace(one, seconds=None) for one in right.outcomes]
-    assert [one.seconds is None for one in left.outcomes] == [one.seconds is None for one in right.outcomes]
+    assert [replace(one, seconds=None) for one in left.outcomes] == [
+        replace(one, seconds=None) for one in right.outcomes
+    ]
+    assert [one.seconds is None for one in left.outcomes] == [
+        one.seconds is None for one in right.outcomes
+    ]
     np.testing.assert_array_equal(left.agreement, right.agreement)
     assert list(left.models) == list(right.models)
     for name, model in left.models.items():
         for part in ("data", "indices", "indptr"):
-            np.testing.assert_array_equal(getattr(model.couplings, part), getattr(right.models[name].couplings, part))
+            np.testing.assert_array_equal(
+                getattr(model.couplings, part), getattr(right.models[name].couplings, part)
+            )
         np.testing.assert_array_equal(model.fields, right.models[name].fields)
-    assert (left.n_samples, left.n_spins, left.n_held_out) == (right.n_samples, right.n_spins, right.n_held_out)
+    assert (left.n_samples, left.n_spins, left.n_held_out) == (
+        right.n_samples,
+        right.n_spins,
+        right.n_held_out,
+    )
 
 
 def outside(folder, say="", pause=0.0):
-    """A method that workers cannot import: ridge, which warns and pauses, and notes its process and how long it took."""
+    """A method that workers cannot import: ridge, which warns and pauses, and notes its process and
+    how long it took.
+    """
 
     class Outside:
         def fit(self, X, sample_weight=None):
@@ -402,7 +472,10 @@ def outside(folder, say="", pause=0.0):
 
 def times(folder):
     """Samples, start and stop of each fit that was finished."""
-    return [tuple(float(word) for word in line.split()) for line in (folder / "times").read_text().splitlines()]
+    return [
+        tuple(float(word) for word in line.split())
+        for line in (folder / "times").read_text().splitlines()
+    ]
 
 
 def there_and_here(client, *arguments, **options):
@@ -418,9 +491,13 @@ def test_a_comparison_on_a_cluster_is_that_of_one_machine(client, world, capsys)
     there, here = there_and_here(client, samples, truth, progress=True, random_state=3)
     same_comparison(there, here)
     assert len(there.models) > 15
-    assert capsys.readouterr().err.count(f"{len(there.outcomes)}/{len(there.outcomes)}") >= 2  # both bars
+    assert (
+        capsys.readouterr().err.count(f"{len(there.outcomes)}/{len(there.outcomes)}") >= 2
+    )  # both bars
     states, counts = np.unique(np.asarray(samples)[:, :6], axis=0, return_counts=True)
-    same_comparison(*there_and_here(client, states, methods=["eLasso", "two-stage"], sample_weight=counts))
+    same_comparison(
+        *there_and_here(client, states, methods=["eLasso", "two-stage"], sample_weight=counts)
+    )
 
 
 def test_seconds_are_those_of_the_fit_to_all_samples_in_the_worker(client, world, tmp_path):
@@ -462,7 +539,9 @@ def test_a_bug_of_ours_on_a_worker_is_raised_here(client, world):
 
 
 def test_warnings_of_workers_are_those_of_one_machine(client, world):
-    """Ours at the caller's line, others where they arose; shown or not as the caller's filters have it."""
+    """Ours at the caller's line, others where they arose; shown or not as the caller's filters have
+    it.
+    """
 
     class Warns:
         def fit(self, X, sample_weight=None):
@@ -477,9 +556,14 @@ def test_warnings_of_workers_are_those_of_one_machine(client, world):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter(filters)
             ik.compare(ik.as_spins(table), methods={"mine": ik.RidgeIsing(), "theirs": Warns()})
-        return {(one.category, str(one.message), one.filename, one.lineno) for one in caught[1:]}  # the first is of as_spins
+        return {
+            (one.category, str(one.message), one.filename, one.lineno) for one in caught[1:]
+        }  # the first is of as_spins
 
-    for filters, kinds in (("always", {ex.ConstantColumnWarning, RuntimeWarning}), ("ignore", set())):
+    for filters, kinds in (
+        ("always", {ex.ConstantColumnWarning, RuntimeWarning}),
+        ("ignore", set()),
+    ):
         with isingkit.dask.using(client):
             there = told(filters)
         assert there == told(filters)
@@ -487,7 +571,9 @@ def test_warnings_of_workers_are_those_of_one_machine(client, world):
 
 
 def test_methods_have_a_worker_for_themselves(world, tmp_path):
-    """Four threads of one process: fits do not overlap, and no warning is lost or shown of another."""
+    """Four threads of one process: fits do not overlap, and no warning is lost or shown of
+    another.
+    """
     options = {"processes": True, "n_workers": 1, "threads_per_worker": 4}
     methods = {str(k): outside(tmp_path, say=f"of {k}", pause=0.05) for k in range(4)}
     with (
@@ -498,7 +584,9 @@ def test_methods_have_a_worker_for_themselves(world, tmp_path):
     ):
         warnings.simplefilter("default")
         ik.compare(world[1], methods=methods)
-    assert [str(one.message) for one in caught if one.category is RuntimeWarning] == [f"of {k}" for k in range(4)]
+    assert [str(one.message) for one in caught if one.category is RuntimeWarning] == [
+        f"of {k}" for k in range(4)
+    ]
     noted = sorted((start, stop) for _, start, stop in times(tmp_path))
     assert len(noted) == 8
     assert all(stop <= start for (_, stop), (start, _) in itertools.pairwise(noted))
@@ -513,7 +601,9 @@ def test_a_worker_killed_in_the_middle_of_a_comparison_is_made_up_for(client, wo
         victims[:] = [int(path.name.split("-")[0]) for path in tmp_path.glob("*-*")][:1]
         return bool(victims)
 
-    methods = {str(k): outside(tmp_path, pause=0.3) for k in range(4)} | {"eLasso": ik.ELassoIsing()}
+    methods = {str(k): outside(tmp_path, pause=0.3) for k in range(4)} | {
+        "eLasso": ik.ELassoIsing()
+    }
     thread = killer(one_learns, victims)
     with isingkit.dask.using(client):
         there = ik.compare(samples, truth, methods)
@@ -539,7 +629,9 @@ def run(capsys, *arguments):
     return caught.value.code, capsys.readouterr()
 
 
-def test_a_scheduler_that_does_not_answer_is_told_in_one_sentence(capsys, monkeypatch, closed_port, spins, tmp_path):
+def test_a_scheduler_that_does_not_answer_is_told_in_one_sentence(
+    capsys, monkeypatch, closed_port, spins, tmp_path
+):
     address = f"tcp://127.0.0.1:{closed_port}"
     for wrong in (address, "nonsense://"):
         with (
@@ -549,14 +641,22 @@ def test_a_scheduler_that_does_not_answer_is_told_in_one_sentence(capsys, monkey
             pass
     write_csv(tmp_path / "data.csv", spins)
     fit = ("fit", tmp_path / "data.csv", "-o", tmp_path / "fit", "--method", "two-stage")
-    others = [("compare", tmp_path / "data.csv"), ("reproduce", "fig7", "--quick", "-o", tmp_path / "figures")]
+    others = [
+        ("compare", tmp_path / "data.csv"),
+        ("reproduce", "fig7", "--quick", "-o", tmp_path / "figures"),
+    ]
     for command, seconds in ((fit, 10), *((other, 1) for other in others)):
         if seconds == 1:  # one long wait is enough
-            monkeypatch.setattr(isingkit.dask, "connected", functools.partial(isingkit.dask.connected, timeout=1))
+            monkeypatch.setattr(
+                isingkit.dask, "connected", functools.partial(isingkit.dask.connected, timeout=1)
+            )
         status, said = run(capsys, *command, "--scheduler", address)
         assert status == 2
         assert said.out == ""
-        assert said.err.startswith(f"isingkit: no Dask scheduler with workers answered at '{address}' within {seconds} seconds")
+        assert said.err.startswith(
+            f"isingkit: no Dask scheduler with workers answered at '{address}' "
+            f"within {seconds} seconds"
+        )
         assert said.err.count("\n") == 1
     assert not (tmp_path / "fit").exists()
 
@@ -583,7 +683,10 @@ def test_a_fit_on_a_cluster_without_workers_is_told(monkeypatch, samples):
 
 def test_only_one_way_to_a_cluster_is_taken(capsys, spins, tmp_path):
     for wrong in ({}, {"scheduler": "tcp://127.0.0.1:1", "workers": 2}):
-        with pytest.raises(ex.SettingError, match="scheduler must be an address"), isingkit.dask.connected(**wrong):
+        with (
+            pytest.raises(ex.SettingError, match="scheduler must be an address"),
+            isingkit.dask.connected(**wrong),
+        ):
             pass
     path = write_csv(tmp_path / "data.csv", spins)
     assert run(capsys, "fit", path, "--method", "ridge", "--workers", 2)[0] == 2
@@ -593,7 +696,9 @@ def test_only_one_way_to_a_cluster_is_taken(capsys, spins, tmp_path):
 
 
 @pytest.mark.parametrize("way", ["--scheduler", "--workers"])
-def test_fit_on_a_cluster_writes_the_model_of_one_machine(capsys, monkeypatch, client, cluster, samples, tmp_path, way):
+def test_fit_on_a_cluster_writes_the_model_of_one_machine(
+    capsys, monkeypatch, client, cluster, samples, tmp_path, way
+):
     samples.save(tmp_path / "data.spins")
     knobs = ("--method", "two-stage", "--set", "ridge=inf", "--set", "prune=0.25")
     asked, spread = [], isingkit.dask._spread
@@ -605,16 +710,23 @@ def test_fit_on_a_cluster_writes_the_model_of_one_machine(capsys, monkeypatch, c
     monkeypatch.setattr(isingkit.dask, "_spread", counted)
     where = cluster.scheduler_address if way == "--scheduler" else 2
     for folder, extra in (("there", (way, where)), ("here", ())):
-        status, said = run(capsys, "fit", tmp_path / "data.spins", "-o", tmp_path / folder, *knobs, *extra)
+        status, said = run(
+            capsys, "fit", tmp_path / "data.spins", "-o", tmp_path / folder, *knobs, *extra
+        )
         assert status == 0, said.err
     assert asked == [6]  # bands, once
-    with np.load(tmp_path / "there" / "model.npz") as there, np.load(tmp_path / "here" / "model.npz") as here:
+    with (
+        np.load(tmp_path / "there" / "model.npz") as there,
+        np.load(tmp_path / "here" / "model.npz") as here,
+    ):
         for name in here.files:
             np.testing.assert_array_equal(there[name], here[name])
 
 
 @pytest.mark.parametrize("way", ["--scheduler", "--workers"])
-def test_compare_on_a_cluster_prints_what_one_machine_prints(capsys, monkeypatch, client, cluster, spins, tmp_path, way):
+def test_compare_on_a_cluster_prints_what_one_machine_prints(
+    capsys, monkeypatch, client, cluster, spins, tmp_path, way
+):
     path = write_csv(tmp_path / "data.csv", spins)
     asked, spread = [], isingkit.dask._spread
 
@@ -626,7 +738,17 @@ def test_compare_on_a_cluster_prints_what_one_machine_prints(capsys, monkeypatch
     facts = []
     for extra in ((way, cluster.scheduler_address if way == "--scheduler" else 2), ()):
         with one_blas_thread():
-            status, said = run(capsys, "compare", path, "--methods", "auto,ridge,eLasso", "--seed", 5, "--json", *extra)
+            status, said = run(
+                capsys,
+                "compare",
+                path,
+                "--methods",
+                "auto,ridge,eLasso",
+                "--seed",
+                5,
+                "--json",
+                *extra,
+            )
         assert status == 0, said.err
         assert "3/3" in said.err
         facts.append(json.loads(said.out))
@@ -639,4 +761,6 @@ def test_reproduce_on_a_cluster_writes_the_table_of_one_machine(capsys, client, 
     for folder, extra in (("there", ("--scheduler", cluster.scheduler_address)), ("here", ())):
         status, said = run(capsys, "reproduce", "fig7", "--quick", "-o", tmp_path / folder, *extra)
         assert status == 0, said.err
-    assert (tmp_path / "there" / "fig7.csv").read_text() == (tmp_path / "here" / "fig7.csv").read_text()
+    assert (tmp_path / "there" / "fig7.csv").read_text() == (
+        tmp_path / "here" / "fig7.csv"
+    ).read_text()

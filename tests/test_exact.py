@@ -8,7 +8,9 @@ from isingkit import exceptions as ex
 
 
 def a_tree(seed, n_spins=9):
-    return ik.random_tree(n_spins=n_spins, coupling=stats.norm(0, 0.8), fields=stats.norm(0, 0.5), random_state=seed)
+    return ik.random_tree(
+        n_spins=n_spins, coupling=stats.norm(0, 0.8), fields=stats.norm(0, 0.5), random_state=seed
+    )
 
 
 def a_forest(seed):
@@ -19,7 +21,13 @@ def a_forest(seed):
 
 
 def a_graph(seed):
-    return ik.erdos_renyi(n_spins=9, mean_degree=4, coupling=stats.norm(0, 0.3), fields=stats.norm(0, 0.5), random_state=seed)
+    return ik.erdos_renyi(
+        n_spins=9,
+        mean_degree=4,
+        coupling=stats.norm(0, 0.3),
+        fields=stats.norm(0, 0.5),
+        random_state=seed,
+    )
 
 
 @pytest.mark.parametrize("make", [a_tree, a_forest, a_graph])
@@ -28,7 +36,10 @@ def test_exact_sums_equal_the_definition(make, seed):
     """[eq:BotzmanDistr-def]"""
     model = make(seed)
     states, probability = reference.probabilities(model.couplings.toarray(), model.fields)
-    energy = 0.5 * np.einsum("si,ij,sj->s", states, model.couplings.toarray(), states) + states @ model.fields
+    energy = (
+        0.5 * np.einsum("si,ij,sj->s", states, model.couplings.toarray(), states)
+        + states @ model.fields
+    )
     found = ik.exact(model)
     assert type(found).__name__ == ("Enumeration" if make is a_graph else "Tree")
     assert found.log_z == pytest.approx(np.log(np.exp(energy).sum()), rel=1e-13)
@@ -39,17 +50,23 @@ def test_exact_sums_equal_the_definition(make, seed):
         place = (states > 0) @ 2 ** np.arange(9)
         np.testing.assert_allclose(found.probabilities[place], probability, atol=1e-15)
     else:
-        np.testing.assert_allclose([[found.pair_mean(i, j) for j in range(9)] for i in range(9)], pairs, atol=1e-13)
+        np.testing.assert_allclose(
+            [[found.pair_mean(i, j) for j in range(9)] for i in range(9)], pairs, atol=1e-13
+        )
         assert found.pair_mean(-1, 8) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("make", [a_tree, a_forest, a_graph])
 def test_exact_samples_match_enumeration(make):
-    """2**17 samples: means and pair correlations within five standard errors; catches a coupling of 0.4 wrong by 4 percent."""
+    """2**17 samples: means and pair correlations within five standard errors.
+
+    Catches a coupling of 0.4 wrong by 4 percent.
+    """
     model = make(0)
     states, probability = reference.probabilities(model.couplings.toarray(), model.fields)
     samples = np.asarray(ik.exact(model).sample(n_samples=2**17, random_state=1)).astype(int)
-    means, pairs = probability @ states, states.T @ (probability[:, None] * states)
+    means = probability @ states
+    pairs = states.T @ (probability[:, None] * states)
     assert (np.abs(samples.mean(axis=0) - means) < 5 * np.sqrt((1 - means**2) / 2**17)).all()
     above = np.triu_indices(9, 1)
     error = np.sqrt((1 - pairs[above] ** 2) / 2**17)
@@ -57,7 +74,9 @@ def test_exact_samples_match_enumeration(make):
 
 
 def test_without_fields_correlations_on_a_large_tree_are_products_of_tanh():
-    """10,000 spins: the formula for the exact sums, and Monte Carlo against it for 200 pairs within five standard errors."""
+    """10,000 spins: the formula for the exact sums, and Monte Carlo against it for 200 pairs within
+    five standard errors.
+    """
     model = ik.random_tree(n_spins=10_000, coupling=0.6, random_state=0)
     tree = ik.exact(model)
     assert tree.log_z == pytest.approx(10_000 * np.log(2) + 9_999 * np.log(np.cosh(0.6)), rel=1e-12)
@@ -66,9 +85,10 @@ def test_without_fields_correlations_on_a_large_tree_are_products_of_tanh():
     rng = np.random.default_rng(0)
     for _ in range(200):
         spin = int(rng.integers(10_000))
-        steps, product = int(rng.integers(1, 5)), 1.0
+        n_steps = int(rng.integers(1, 5))
+        product = 1.0
         other = spin
-        for _ in range(steps):
+        for _ in range(n_steps):
             if tree.parent[other] < 0:
                 break
             product *= np.tanh(tree.parent_couplings[other])

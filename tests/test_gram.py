@@ -10,14 +10,16 @@ import isingkit as ik
 import reference
 from isingkit import exceptions as ex
 from isingkit._kernels import gram as popcounts
-from isingkit._kernels import nibbles
+from isingkit._kernels import lookup_popcount
 
 
 @pytest.mark.parametrize("n_spins", [1, 2, 63, 64, 65, 130, 257])
 @pytest.mark.parametrize("n_samples", [1, 2, 63, 64, 65, 127, 128, 129, 252, 253, 1000])
 def test_pair_sums_are_exact_around_word_and_tile_boundaries(rng, n_samples, n_spins):
     values = rng.choice(np.array([-1, 1], np.int8), (n_samples, n_spins))
-    stat = ik.gram(ik.Spins(values, tuple(f"x{j}" for j in range(n_spins)), ((-1, 1),) * n_spins, None, False))
+    stat = ik.gram(
+        ik.Spins(values, tuple(f"x{j}" for j in range(n_spins)), ((-1, 1),) * n_spins, None, False)
+    )
     np.testing.assert_array_equal(stat.sums, values.T.astype(np.int64) @ values)
     np.testing.assert_array_equal(stat.spin_sums, values.sum(axis=0, dtype=np.int64))
     assert stat.sums.dtype == np.int64
@@ -28,16 +30,18 @@ def test_pair_sums_equal_their_definition(spins):
 
 
 @pytest.mark.parametrize("n_samples", [70_000, 64 * 1100])
-def test_look_up_and_popcount_kernels_agree_past_the_sixteen_bit_counter(rng, n_samples, monkeypatch):
+def test_look_up_and_popcount_kernels_agree_past_the_sixteen_bit_counter(
+    rng, n_samples, monkeypatch
+):
     """Opposite columns differ in every sample: the largest counts there are."""
-    if not nibbles.has_shuffle():
+    if not lookup_popcount.has_shuffle():
         pytest.skip("the look-up kernel needs AVX2")
-    monkeypatch.setattr(nibbles, "wins_here", lambda: True)
+    monkeypatch.setattr(lookup_popcount, "is_fastest", lambda: True)
     values = rng.choice(np.array([-1, 1], np.int8), (n_samples, 5))
     values[:, 3] = -values[:, 0]
     packed = ik.pack(values)
     looked_up = ik.gram(packed)
-    monkeypatch.setattr(nibbles, "wins_here", lambda: False)
+    monkeypatch.setattr(lookup_popcount, "is_fastest", lambda: False)
     np.testing.assert_array_equal(ik.gram(packed).sums, looked_up.sums)
     assert looked_up.sums[0, 3] == -n_samples
 
@@ -52,12 +56,12 @@ def test_slabs_of_samples_add_up(rng, monkeypatch):
 
 def test_the_look_up_kernel_is_not_chosen_for_processors_without_its_instructions(monkeypatch):
     monkeypatch.setattr(config, "CPU_FEATURES", "+sse2,+popcnt")
-    assert not nibbles.wins_here()
+    assert not lookup_popcount.is_fastest()
     monkeypatch.setattr(config, "CPU_FEATURES", "+avx2,+avx512vpopcntdq")
-    assert not nibbles.wins_here()
+    assert not lookup_popcount.is_fastest()
     monkeypatch.setattr(config, "CPU_FEATURES", None)
     monkeypatch.setattr(config, "CPU_NAME", "generic")
-    assert not nibbles.wins_here()
+    assert not lookup_popcount.is_fastest()
 
 
 def test_gram_of_chunks_adds_up_to_gram_of_whole_bit_for_bit(rng):
@@ -74,9 +78,9 @@ def test_gram_of_chunks_adds_up_to_gram_of_whole_bit_for_bit(rng):
 
 @pytest.mark.parametrize("looked_up", [True, False])
 def test_gram_is_identical_for_one_and_two_threads(rng, monkeypatch, looked_up):
-    if looked_up and not nibbles.has_shuffle():
+    if looked_up and not lookup_popcount.has_shuffle():
         pytest.skip("the look-up kernel needs AVX2")
-    monkeypatch.setattr(nibbles, "wins_here", lambda: looked_up)
+    monkeypatch.setattr(lookup_popcount, "is_fastest", lambda: looked_up)
     monkeypatch.setattr(config, "NUMBA_NUM_THREADS", 2)
     packed = ik.pack(rng.choice(np.array([-1, 1], np.int8), (1000, 300)))
     one, two = ik.gram(packed, n_jobs=1), ik.gram(packed, n_jobs=2)
@@ -132,7 +136,9 @@ def test_real_weights_give_weighted_sums(rng):
     assert stat.n_rows == 150
 
 
-@pytest.mark.parametrize("weights", [[1, 2], [1, -1, 1], [1, np.nan, 1], [0, 0, 0], [[1, 1, 1]], "count"])
+@pytest.mark.parametrize(
+    "weights", [[1, 2], [1, -1, 1], [1, np.nan, 1], [0, 0, 0], [[1, 1, 1]], "count"]
+)
 def test_bad_weights_are_refused(weights):
     with pytest.raises(ex.SampleWeightError, match="sample_weight must hold"):
         ik.gram([[0, 1], [1, 0], [1, 1]], sample_weight=weights)
@@ -143,13 +149,16 @@ def test_grams_of_other_spins_or_codings_do_not_add():
         ik.gram([[0, 1], [1, 0]]) + ik.gram([[0, 1, 1], [1, 0, 0]])
     with (
         pytest.raises(
-            ex.CodingMismatchError, match="'x0' was read as .'a', 'b'. in one part and as .'', 'a'. in the other.*mapping="
+            ex.CodingMismatchError,
+            match="'x0' was read as .'a', 'b'. in one part and as .'', 'a'. in the other.*mapping=",
         ),
         pytest.warns(ex.ConstantColumnWarning),
     ):
         ik.gram([["a", "x"], ["b", "y"]]) + ik.gram([["a", "x"], ["a", "y"]])
     one = ik.as_spins([["a", "x"], ["b", "y"]])
-    both = ik.gram(one) + ik.gram(ik.as_spins([["a", "x"], ["a", "y"]], mapping=one.mapping))  # its advice
+    both = ik.gram(one) + ik.gram(
+        ik.as_spins([["a", "x"], ["a", "y"]], mapping=one.mapping)
+    )  # its advice
     assert both.spin_sums.tolist() == [-2, 0]
     assert repr(both) == "Gram(4 samples of 2 spins)"
 

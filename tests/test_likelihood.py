@@ -1,4 +1,6 @@
-"""Mean field and maximum likelihood: against enumeration, a plain minimiser, closed forms and published numbers."""
+"""Mean field and maximum likelihood: against enumeration, a plain minimiser, closed forms and
+published numbers.
+"""
 
 import itertools
 import json
@@ -26,7 +28,9 @@ def test_bethe_is_exact_on_trees(rng, with_fields):
     couplings = tree.couplings.toarray() * rng.uniform(0.5, 1.5, (10, 10))
     couplings = np.triu(couplings) + np.triu(couplings).T
     fields = rng.normal(0, 0.5, 10) * with_fields
-    fit = fitted(ik.MeanFieldIsing(method="bethe", deflate=False, fit_fields=with_fields), couplings, fields)
+    fit = fitted(
+        ik.MeanFieldIsing(method="bethe", deflate=False, fit_fields=with_fields), couplings, fields
+    )
     np.testing.assert_allclose(fit.estimates_, couplings, atol=1e-10)
     np.testing.assert_allclose(fit.intercepts_, fields, atol=1e-10)
 
@@ -39,23 +43,39 @@ def test_mean_field_equals_the_plain_reference(method, rng):
     means = shares @ states
     covariance = states.T @ (shares[:, None] * states) - np.outer(means, means)
     fit = fitted(ik.MeanFieldIsing(method=method, deflate=False), couplings, fields)
-    np.testing.assert_allclose(fit.estimates_, reference.mean_field_couplings(method, means, covariance), atol=1e-9)
+    np.testing.assert_allclose(
+        fit.estimates_, reference.mean_field_couplings(method, means, covariance), atol=1e-9
+    )
 
 
 @pytest.mark.parametrize(
     ("method", "with_fields", "order"),
     [
-        ("naive", True, 2), ("naive", False, 3), ("tap", True, 3), ("tap", False, 3), ("bethe", True, 3), ("bethe", False, 4),
-        ("sessak-monasson", True, 4), ("sessak-monasson", False, 5), ("independent-pair", True, 2), ("independent-pair", False, 2),
+        ("naive", True, 2),
+        ("naive", False, 3),
+        ("tap", True, 3),
+        ("tap", False, 3),
+        ("bethe", True, 3),
+        ("bethe", False, 4),
+        ("sessak-monasson", True, 4),
+        ("sessak-monasson", False, 5),
+        ("independent-pair", True, 2),
+        ("independent-pair", False, 2),
     ],
-)  # fmt: skip
-def test_errors_of_mean_field_fall_by_their_order_when_couplings_are_halved(method, with_fields, order):
+)
+def test_errors_of_mean_field_fall_by_their_order_when_couplings_are_halved(
+    method, with_fields, order
+):
     rng = np.random.default_rng(5)
     strengths, fields = np.triu(rng.normal(0, 1, (7, 7)), 1), rng.normal(0, 0.5, 7) * with_fields
     errors = []
     for scale in (0.02, 0.01):
         couplings = scale * (strengths + strengths.T)
-        fit = fitted(ik.MeanFieldIsing(method=method, deflate=False, fit_fields=with_fields), couplings, fields)
+        fit = fitted(
+            ik.MeanFieldIsing(method=method, deflate=False, fit_fields=with_fields),
+            couplings,
+            fields,
+        )
         errors.append(np.abs(fit.estimates_ - couplings).max())
     assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.35)
 
@@ -68,7 +88,9 @@ def test_two_spins_are_their_own_pair():
 
 
 def test_deflation_takes_off_what_few_samples_add():
-    """N = 50, M = 200, 60 worlds: the mean strength of true couplings is right with it and a third too large without."""
+    """N = 50, M = 200, 60 worlds: the mean strength of true couplings is right with it and a third
+    too large without.
+    """
     means = {True: [], False: []}
     for seed in range(60):
         truth = ik.random_regular(n_spins=50, degree=3, coupling=0.3, random_state=seed)
@@ -88,7 +110,9 @@ def test_pairs_without_a_mean_field_answer_are_named_and_stay_finite():
     table = np.vstack([np.repeat(one_down, 18, axis=0), two_down, np.ones((10, 5), dtype=int)])
     with pytest.warns(ex.NoMeanFieldWarning, match="method 'tap' has no answer for 'x0' - 'x1'"):
         fit = ik.MeanFieldIsing(method="tap").fit(table)
-    np.testing.assert_allclose(fit.estimates_, ik.MeanFieldIsing(method="independent-pair").fit(table).estimates_)
+    np.testing.assert_allclose(
+        fit.estimates_, ik.MeanFieldIsing(method="independent-pair").fit(table).estimates_
+    )
     assert fit.estimates_[0, 1] < -0.2
     assert np.isfinite(fit.model_.fields).all()
 
@@ -114,7 +138,10 @@ def test_exact_likelihood_equals_a_plain_minimiser(rng, l2):
 
 def test_the_likeliest_model_has_the_moments_of_the_data(rng):
     """[eq:ML-def] Twelve spins; Newton steps to 1e-9."""
-    truth = ik.IsingModel(ik.erdos_renyi(n_spins=12, mean_degree=3, coupling=0.4, random_state=0).couplings, rng.normal(0, 0.3, 12))
+    truth = ik.IsingModel(
+        ik.erdos_renyi(n_spins=12, mean_degree=3, coupling=0.4, random_state=0).couplings,
+        rng.normal(0, 0.3, 12),
+    )
     values = np.asarray(ik.exact(truth).sample(n_samples=1000, random_state=1)).astype(float)
     fit = ik.MaximumLikelihoodIsing().fit(values)
     solved = ik.exact(fit.model_)
@@ -126,7 +153,9 @@ def test_the_likeliest_model_has_the_moments_of_the_data(rng):
 
 
 def test_court_votes_have_the_published_likelihoods(shared_data):
-    """Lee, Broedersz and Bialek 2015: -log2 L is 7539, 4534 and 4233; couplings equal those computed elsewhere to 1e-4."""
+    """Lee, Broedersz and Bialek 2015: -log2 L is 7539, 4534 and 4233; couplings equal those
+    computed elsewhere to 1e-4.
+    """
     table = pd.read_csv(shared_data / "scotus_rehnquist2_895x9.csv")
     stored = json.loads((shared_data / "reference" / "exact_mle_scotus.json").read_text())
 
@@ -135,16 +164,25 @@ def test_court_votes_have_the_published_likelihoods(shared_data):
 
     fit = ik.MaximumLikelihoodIsing().fit(table)
     assert bits(fit) == pytest.approx(4233.18, abs=0.05)
-    assert bits(ik.MaximumLikelihoodIsing(fit_fields=False).fit(table)) == pytest.approx(4534.39, abs=0.05)
-    assert bits(ik.MeanFieldIsing(method="independent").fit(table)) == pytest.approx(7538.77, abs=0.05)
+    assert bits(ik.MaximumLikelihoodIsing(fit_fields=False).fit(table)) == pytest.approx(
+        4534.39, abs=0.05
+    )
+    assert bits(ik.MeanFieldIsing(method="independent").fit(table)) == pytest.approx(
+        7538.77, abs=0.05
+    )
     np.testing.assert_allclose(fit.estimates_, stored["J"], atol=1e-4)
     np.testing.assert_allclose(fit.model_.fields, stored["h"], atol=1e-4)
 
 
 @pytest.mark.statistics
 def test_boltzmann_learning_agrees_with_the_exact_likelihood(rng):
-    """Twelve spins, 5000 samples: couplings within a third of their own standard errors (root mean square), seeds fixed."""
-    truth = ik.IsingModel(ik.erdos_renyi(n_spins=12, mean_degree=3, coupling=0.4, random_state=3).couplings, rng.normal(0, 0.3, 12))
+    """Twelve spins, 5000 samples: couplings within a third of their own standard errors (root mean
+    square), seeds fixed.
+    """
+    truth = ik.IsingModel(
+        ik.erdos_renyi(n_spins=12, mean_degree=3, coupling=0.4, random_state=3).couplings,
+        rng.normal(0, 0.3, 12),
+    )
     samples = ik.exact(truth).sample(n_samples=5000, random_state=1)
     exact = ik.MaximumLikelihoodIsing().fit(samples)
     learnt = ik.MaximumLikelihoodIsing(method="boltzmann", random_state=0).fit(samples)
@@ -159,7 +197,9 @@ def test_boltzmann_learning_agrees_with_the_exact_likelihood(rng):
 
 @pytest.mark.statistics
 def test_boltzmann_learning_matches_the_moments_of_fifty_spins(rng):
-    """20,000 samples: moments of fresh, long chains within 4 standard errors of the data's own; couplings a tenth off miss by 8."""
+    """20,000 samples: moments of fresh, long chains within 4 standard errors of the data's own;
+    couplings a tenth off miss by 8.
+    """
     graph = ik.erdos_renyi(n_spins=50, mean_degree=4, coupling=0.35, random_state=3)
     truth = ik.IsingModel(graph.couplings, rng.normal(0, 0.3, 50))
     stat = ik.gram(ik.sample(truth, n_samples=20_000, random_state=1))
@@ -167,7 +207,10 @@ def test_boltzmann_learning_matches_the_moments_of_fifty_spins(rng):
 
     def mismatch(model):
         fresh = ik.gram(ik.sample(model, n_samples=160_000, random_state=2, check=False))
-        wanted, seen = (np.concatenate([one.spin_sums, one.sums[np.triu_indices(50, 1)]]) / one.n_samples for one in (stat, fresh))
+        wanted, seen = (
+            np.concatenate([one.spin_sums, one.sums[np.triu_indices(50, 1)]]) / one.n_samples
+            for one in (stat, fresh)
+        )
         return np.abs((wanted - seen) / np.sqrt((1 - wanted**2) / 20_000)).max()
 
     assert mismatch(fit.model_) < 4
@@ -175,8 +218,12 @@ def test_boltzmann_learning_matches_the_moments_of_fifty_spins(rng):
 
 
 def test_boltzmann_learning_that_runs_out_of_steps_says_how_far_it_got(spins):
-    with pytest.warns(ex.NotConvergedWarning, match="Boltzmann learning stopped with a residual of"):
-        fit = ik.MaximumLikelihoodIsing(method="boltzmann", max_steps=1, n_chains=512, random_state=0).fit(spins)
+    with pytest.warns(
+        ex.NotConvergedWarning, match="Boltzmann learning stopped with a residual of"
+    ):
+        fit = ik.MaximumLikelihoodIsing(
+            method="boltzmann", max_steps=1, n_chains=512, random_state=0
+        ).fit(spins)
     assert fit.mismatch_ > 2
     assert fit.n_steps_ == 1
 
@@ -198,7 +245,9 @@ def test_log_likelihood_is_that_of_the_probabilities(spins):
 
 
 def test_a_likelihood_without_maximum_is_refused_beyond_pairs(rng):
-    """c is the majority of a, b and d in nearly all combinations: no pair misses a cell, but moments are on the boundary."""
+    """c is the majority of a, b and d in nearly all combinations: no pair misses a cell, but
+    moments are on the boundary.
+    """
     table = np.array(list(itertools.product((-1, 1), repeat=3)) * 10)
     table = np.column_stack([table, np.sign(table.sum(axis=1))])
     with pytest.raises(ex.SeparationError, match="grows without bound"):

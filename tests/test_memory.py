@@ -5,6 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from isingkit import memory
+from isingkit.exceptions import NotEnoughMemoryError
+
 PEAK = """
 def peak():  # not getrusage: a new process inherits there what its parent had
     return 1024 * int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
@@ -26,11 +29,15 @@ print((peak() - before) / (8 * n_spins**2))
 def peak(estimator):
     """Peak memory of a fit beyond what was there before, in N x N float64 matrices."""
     program = PEAK + PROGRAM.format(estimator=estimator)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     return float(done.stdout)
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read as Linux tells it")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="peak memory is read from Linux's /proc"
+)
 def test_fitting_five_thousand_spins_stays_under_eight_square_matrices():
     assert peak("ik.RidgeIsing()") < 8
     assert peak("ik.TwoStageIsing(ridge=0.1, prune=0.08)") < 8
@@ -47,16 +54,79 @@ print(packed.n_samples, peak() - before - packed.words.nbytes)
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read as Linux tells it")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="peak memory is read from Linux's /proc"
+)
 def test_reading_a_large_text_takes_a_few_chunks_beyond_its_bits(tmp_path):
-    """60 MB of text: the bits and at most 20 MB, where all bytes at once would be 60 MB and numbers 240 MB."""
+    """60 MB of text: the bits and at most 20 MB; all bytes would be 60 MB and numbers 240 MB."""
     values = np.random.default_rng(0).integers(0, 2, (300_000, 100), dtype=np.uint8)
     text = np.full((300_000, 200), ord(","), dtype=np.uint8)
-    text[:, ::2], text[:, -1] = values + ord("0"), ord("\n")
+    text[:, ::2] = values + ord("0")
+    text[:, -1] = ord("\n")
     text[:20].tofile(tmp_path / "small.csv")
     text.tofile(tmp_path / "large.csv")
     for name in ("small.csv", "large.csv"):  # first to compile, which takes memory too
         arguments = [sys.executable, "-c", PEAK + READING, tmp_path / "small.csv", tmp_path / name]
-        n_samples, taken = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.split()
+        n_samples, taken = subprocess.run(
+            arguments, capture_output=True, text=True, check=True
+        ).stdout.split()
     assert int(n_samples) == 300_000
     assert int(taken) < 20e6
+
+
+@pytest.mark.parametrize(
+    ("line", "folder", "limit_name", "used_name", "cached_name"),
+    [
+        ("0::/box", "box", "memory.max", "memory.current", "inactive_file"),
+        ("0::/", "", "memory.max", "memory.current", "inactive_file"),
+        ("0::/not/visible/here", "", "memory.max", "memory.current", "inactive_file"),
+        (
+            "4:memory:/box",
+            "memory/box",
+            "memory.limit_in_bytes",
+            "memory.usage_in_bytes",
+            "total_inactive_file",
+        ),
+    ],
+)
+def test_a_container_has_what_its_limit_leaves_and_files_it_could_drop(
+    line, folder, limit_name, used_name, cached_name, tmp_path, monkeypatch
+):
+    group = tmp_path / folder
+    group.mkdir(parents=True, exist_ok=True)
+    (group / limit_name).write_text("50000000\n")
+    (group / used_name).write_text("30000000\n")
+    (group / "memory.stat").write_text(f"anon 10\n{cached_name} 5000000\n")
+    _pretend(monkeypatch, tmp_path, line)
+    assert memory.memory_there() == 25_000_000
+    with pytest.raises(NotEnoughMemoryError):
+        memory.require_memory(26e6, n_spins=10, n_samples=10)
+
+
+@pytest.mark.parametrize(
+    ("line", "folder", "name", "limit"),
+    [
+        ("0::/", "", "memory.max", "max\n"),
+        ("4:memory:/", "memory", "memory.limit_in_bytes", f"{2**63 - 4096}\n"),
+    ],
+)
+def test_a_container_without_limit_has_what_the_machine_has(
+    line, folder, name, limit, tmp_path, monkeypatch
+):
+    folder = tmp_path / folder
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(limit)
+    _pretend(monkeypatch, tmp_path, line)
+    assert memory.memory_there() == 10**12
+
+
+def _pretend(monkeypatch, groups, line):
+    """A machine with a terabyte free, and one line of /proc/self/cgroup."""
+    read = Path.read_text
+
+    def read_text(path, *args, **kwargs):
+        return f"{line}\n" if str(path) == "/proc/self/cgroup" else read(path, *args, **kwargs)
+
+    monkeypatch.setattr(memory, "_GROUPS", groups)
+    monkeypatch.setattr(memory, "_left_on_machine", lambda: 10**12)
+    monkeypatch.setattr(Path, "read_text", read_text)

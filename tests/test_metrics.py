@@ -31,7 +31,11 @@ def test_a_model_scores_perfectly_against_itself_and_an_empty_one_claims_nothing
     truth, nothing = model_of(3, {(0, 1): 1.0}), model_of(3, {})
     assert ik.score(truth, truth).exact
     assert ik.score(truth, truth).rss == 0
-    assert (ik.score(nothing, truth).precision, ik.score(nothing, truth).recall, ik.score(nothing, truth).f1) == (1, 0, 0)
+    assert (
+        ik.score(nothing, truth).precision,
+        ik.score(nothing, truth).recall,
+        ik.score(nothing, truth).f1,
+    ) == (1, 0, 0)
     assert ik.score(nothing, nothing).f1 == 1
 
 

@@ -72,6 +72,24 @@ def test_the_model_is_its_own_copy():
     assert model.couplings[0, 1] == 0.5
 
 
+def test_the_last_digits_of_couplings_do_not_decide_on_the_order_of_edges(tmp_path):
+    """They differ between processors; catches couplings compared to more than 9 decimals."""
+    couplings = np.zeros((4, 4))
+    couplings[2, 3] = -0.3
+    couplings[0, 1] = 0.3 - 1e-12
+    couplings[1, 3] = 0.3 + 1e-12
+    couplings[0, 2] = 0.3 + 1e-8
+    model = ik.IsingModel(couplings + couplings.T)
+    pairs = [(str(edge["source"]), str(edge["target"])) for edge in model.edges()]
+    assert pairs == [("x0", "x2"), ("x0", "x1"), ("x1", "x3"), ("x2", "x3")]
+    np.testing.assert_array_equal(
+        model.edges()["coupling"], [0.3 + 1e-8, 0.3 - 1e-12, 0.3 + 1e-12, -0.3]
+    )
+    model.to_csv(tmp_path / "edges.csv")
+    lines = (tmp_path / "edges.csv").read_text().splitlines()[1:]
+    assert [tuple(line.split(",")[:2]) for line in lines] == pairs
+
+
 def test_edges_are_a_table_with_names_strongest_first(model):
     table = model.edges()
     assert table.dtype.names == ("source", "target", "coupling")
@@ -82,9 +100,14 @@ def test_edges_are_a_table_with_names_strongest_first(model):
 
 def test_networkx_gets_plain_python_types(model):
     graph = model.to_networkx()
-    assert list(graph.nodes(data=True)) == [(name, {"field": field}) for name, field in zip(NAMES, FIELDS, strict=True)]
+    assert list(graph.nodes(data=True)) == [
+        (name, {"field": field}) for name, field in zip(NAMES, FIELDS, strict=True)
+    ]
     assert graph["Ann"]["Bob"] == {"coupling": 0.5}
-    assert {type(x) for x in (*graph.nodes, graph["Ann"]["Bob"]["coupling"], graph.nodes["Ann"]["field"])} == {str, float}
+    assert {
+        type(x)
+        for x in (*graph.nodes, graph["Ann"]["Bob"]["coupling"], graph.nodes["Ann"]["field"])
+    } == {str, float}
 
 
 def test_graphml_and_csv_are_read_back(model, tmp_path):
@@ -95,7 +118,9 @@ def test_graphml_and_csv_are_read_back(model, tmp_path):
     with open(tmp_path / "edges.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["source", "target", "coupling", "std_error", "z", "p_value", "q_value"]
-    assert [(row["source"], row["target"], float(row["coupling"])) for row in rows] == model.edges().tolist()
+    assert [
+        (row["source"], row["target"], float(row["coupling"])) for row in rows
+    ] == model.edges().tolist()
     assert rows[0]["q_value"] == ""
 
 
@@ -118,7 +143,10 @@ def test_files_of_others_are_refused_with_a_sentence_and_never_unpickled(tmp_pat
     (tmp_path / "text.npz").write_text("hello")
     (tmp_path / "empty.npz").write_bytes(b"")
     for path in tmp_path.glob("*.np*"):
-        with pytest.raises(ex.FileFormatError, match="is not an isingkit model.*Give a file that isingkit has saved"):
+        with pytest.raises(
+            ex.FileFormatError,
+            match="is not an isingkit model.*Give a file that isingkit has saved",
+        ):
             ik.IsingModel.load(path)
     assert not (tmp_path / "sprung").exists()
     with pytest.raises(FileNotFoundError):
@@ -132,13 +160,17 @@ def test_damaged_files_are_refused_however_they_are_damaged(model, tmp_path, rng
     for k in range(300):
         damaged = bytearray(whole)
         damaged[rng.integers(len(whole))] ^= 1 << int(rng.integers(8))
-        (tmp_path / "damaged.npz").write_bytes(damaged if k % 10 else damaged[: rng.integers(len(whole))])
+        (tmp_path / "damaged.npz").write_bytes(
+            damaged if k % 10 else damaged[: rng.integers(len(whole))]
+        )
         try:
             ik.IsingModel.load(tmp_path / "damaged.npz")
         except ex.FileFormatError:
             refused += 1
     assert refused > 200
-    data = dict(np.load(tmp_path / "model.npz")) | {"indices": np.array([10**6] * 6, dtype=np.int32)}
+    data = dict(np.load(tmp_path / "model.npz")) | {
+        "indices": np.array([10**6] * 6, dtype=np.int32)
+    }
     np.savez(tmp_path / "damaged.npz", **data)
     with pytest.raises(ex.FileFormatError):
         ik.IsingModel.load(tmp_path / "damaged.npz")
@@ -148,10 +180,13 @@ def test_a_killed_process_never_leaves_half_a_file(tmp_path):
     """Saving over and over, killed at some moment: the file is always whole."""
     program = (
         "import numpy as np, isingkit as ik\n"
-        "j = np.random.default_rng(0).normal(size=(300, 300)); model = ik.IsingModel((j + j.T) * (1 - np.eye(300)))\n"
+        "j = np.random.default_rng(0).normal(size=(300, 300))\n"
+        "model = ik.IsingModel((j + j.T) * (1 - np.eye(300)))\n"
         "while True: model.save('model.npz'); print(flush=True)"
     )
-    with subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE
+    ) as process:
         for _ in range(3):
             process.stdout.readline()
         time.sleep(0.05)
@@ -165,7 +200,9 @@ ODD = ("a,b", 'ß <&> "q"', "x y", "日本")
 @pytest.mark.parametrize("kind", ["csv", "graphml", "gexf", "json", "networkx"])
 def test_names_signs_and_fields_survive_a_round_trip_through_networkx(tmp_path, kind):
     model = ik.IsingModel(
-        [[0, 0.1 + 0.2, 0, -1e-7], [0.1 + 0.2, 0, -0.5, 0], [0, -0.5, 0, 0], [-1e-7, 0, 0, 0]], [0.25, -1.5, 0, 1 / 3], ODD
+        [[0, 0.1 + 0.2, 0, -1e-7], [0.1 + 0.2, 0, -0.5, 0], [0, -0.5, 0, 0], [-1e-7, 0, 0, 0]],
+        [0.25, -1.5, 0, 1 / 3],
+        ODD,
     )
     path = tmp_path / f"model.{kind}"
     if kind == "networkx":
@@ -176,17 +213,25 @@ def test_names_signs_and_fields_survive_a_round_trip_through_networkx(tmp_path, 
         with open(path, newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         graph = networkx.Graph()
-        graph.add_nodes_from((name, {"field": field}) for name, field in zip(ODD, model.fields, strict=True))
-        graph.add_edges_from((row["source"], row["target"], {"coupling": float(row["coupling"])}) for row in rows)
+        graph.add_nodes_from(
+            (name, {"field": field}) for name, field in zip(ODD, model.fields, strict=True)
+        )
+        graph.add_edges_from(
+            (row["source"], row["target"], {"coupling": float(row["coupling"])}) for row in rows
+        )
     elif kind == "graphml":
         graph = networkx.read_graphml(path)
     elif kind == "gexf":
         graph = networkx.read_gexf(path)
         assert {edge["weight"] for *_, edge in graph.edges(data=True)} == {0.1 + 0.2, 0.5, 1e-7}
     elif kind == "json":
-        graph = networkx.node_link_graph(json.loads(path.read_text(encoding="utf-8")), edges="edges")
+        graph = networkx.node_link_graph(
+            json.loads(path.read_text(encoding="utf-8")), edges="edges"
+        )
     back = ik.IsingModel(
-        networkx.to_numpy_array(graph, ODD, weight="coupling", nonedge=0.0), [graph.nodes[name]["field"] for name in ODD], ODD
+        networkx.to_numpy_array(graph, ODD, weight="coupling", nonedge=0.0),
+        [graph.nodes[name]["field"] for name in ODD],
+        ODD,
     )
     np.testing.assert_array_equal(back.couplings.toarray(), model.couplings.toarray())
     np.testing.assert_array_equal(back.fields, model.fields)
@@ -198,9 +243,13 @@ def test_the_matrix_of_couplings_is_written_as_csv_and_npz(tmp_path):
     with open(tmp_path / "a.csv", newline="", encoding="utf-8") as file:
         head, *rows = csv.reader(file)
     assert tuple(head[1:]) == tuple(row[0] for row in rows) == ODD[:3]
-    np.testing.assert_array_equal(np.array([row[1:] for row in rows], dtype=float), model.couplings.toarray())
+    np.testing.assert_array_equal(
+        np.array([row[1:] for row in rows], dtype=float), model.couplings.toarray()
+    )
     model.to_adjacency(tmp_path / "a.npz")
-    np.testing.assert_array_equal(scipy.sparse.load_npz(tmp_path / "a.npz").toarray(), model.couplings.toarray())
+    np.testing.assert_array_equal(
+        scipy.sparse.load_npz(tmp_path / "a.npz").toarray(), model.couplings.toarray()
+    )
     with pytest.raises(ex.SettingError, match=".csv or .npz"):
         model.to_adjacency(tmp_path / "a.txt")
 
@@ -208,5 +257,7 @@ def test_the_matrix_of_couplings_is_written_as_csv_and_npz(tmp_path):
 @pytest.mark.parametrize("kind", ["graphml", "gexf"])
 def test_names_that_xml_cannot_hold_are_refused(tmp_path, kind):
     with pytest.raises(ex.SettingError, match="without control characters"):
-        getattr(ik.IsingModel(np.zeros((2, 2)), names=["a\x0bb", "c"]), f"to_{kind}")(tmp_path / "x")
+        getattr(ik.IsingModel(np.zeros((2, 2)), names=["a\x0bb", "c"]), f"to_{kind}")(
+            tmp_path / "x"
+        )
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,6 @@
-"""Pseudolikelihood, interaction screening, eLasso and lasso: against scikit-learn, other programs, and plain minimisers."""
+"""Pseudolikelihood, interaction screening, eLasso and lasso: against scikit-learn, other programs,
+and plain minimisers.
+"""
 
 import json
 
@@ -21,11 +23,15 @@ def world(rng):
     """800 samples of 12 spins with fields, and weights with zeros."""
     graph = ik.erdos_renyi(n_spins=12, mean_degree=3, coupling=0.5, random_state=0)
     truth = ik.IsingModel(graph.couplings, rng.normal(0, 0.3, 12))
-    return np.asarray(ik.exact(truth).sample(n_samples=800, random_state=1)).astype(float), rng.integers(0, 4, 800)
+    return np.asarray(ik.exact(truth).sample(n_samples=800, random_state=1)).astype(
+        float
+    ), rng.integers(0, 4, 800)
 
 
 def one_by_one(make, values, weights, per):
-    """Coefficients over `per` and intercepts of scikit-learn's regressions of each column on all others."""
+    """Coefficients over `per` and intercepts of scikit-learn's regressions of each column on all
+    others.
+    """
     n = values.shape[1]
     rows, intercepts = np.zeros((n, n)), np.zeros(n)
     for i in range(n):
@@ -39,7 +45,9 @@ def one_by_one(make, values, weights, per):
 @pytest.mark.parametrize("fit_fields", [True, False])
 @pytest.mark.parametrize(("l1", "l2"), [(0.0, 0.0), (0.0, 0.02), (0.05, 0.0), (0.01, 0.0)])
 def test_pseudolikelihood_equals_scikit_learn_spin_by_spin(world, l1, l2, fit_fields):
-    """[eq:PL-estimator-df] LogisticRegression's coefficients are 2 J; to 1e-6, as far as its own convergence reaches."""
+    """[eq:PL-estimator-df] LogisticRegression's coefficients are 2 J; to 1e-6, as far as its own
+    convergence reaches.
+    """
     values, weights = world
     settings = {"fit_intercept": fit_fields, "tol": 1e-12, "max_iter": 100_000}
     if l1:
@@ -47,7 +55,9 @@ def test_pseudolikelihood_equals_scikit_learn_spin_by_spin(world, l1, l2, fit_fi
     else:
         settings |= {"C": 2 / (weights.sum() * l2) if l2 else np.inf, "solver": "newton-cholesky"}
     rows, intercepts = one_by_one(lambda: LogisticRegression(**settings), values, weights, per=2)
-    fit = ik.PseudolikelihoodIsing(l1=l1, l2=l2, fit_fields=fit_fields).fit(values, sample_weight=weights)
+    fit = ik.PseudolikelihoodIsing(l1=l1, l2=l2, fit_fields=fit_fields).fit(
+        values, sample_weight=weights
+    )
     np.testing.assert_allclose(fit.estimates_, rows, atol=1e-6)
     np.testing.assert_allclose(fit.intercepts_, intercepts * fit_fields, atol=1e-6)
     assert not l1 or (rows == 0).any()
@@ -59,7 +69,10 @@ def test_pseudolikelihood_equals_scikit_learn_spin_by_spin(world, l1, l2, fit_fi
 def test_lasso_equals_scikit_learn_spin_by_spin(world, l1, fit_fields):
     values, weights = world
     rows, intercepts = one_by_one(
-        lambda: Lasso(alpha=l1, fit_intercept=fit_fields, tol=1e-14, max_iter=100_000), values, weights, per=1
+        lambda: Lasso(alpha=l1, fit_intercept=fit_fields, tol=1e-14, max_iter=100_000),
+        values,
+        weights,
+        per=1,
     )
     fit = ik.LassoIsing(l1=l1, fit_fields=fit_fields).fit(values, sample_weight=weights)
     np.testing.assert_allclose(fit.estimates_, rows, atol=1e-6)
@@ -74,7 +87,12 @@ def test_losses_are_minimised_as_a_plain_minimiser_does(world, kind, l1, l2, joi
     values, weights = world[0][:, :5], world[1]
     fields, couplings = reference.penalised(kind, values, weights / weights.sum(), l1, l2, joint)
     make = ik.PseudolikelihoodIsing if kind == "logistic" else ik.InteractionScreeningIsing
-    fit = make(l1=l1, l2=l2, joint=joint, **({} if kind == "logistic" else {"log": kind == "log screening"}))
+    fit = make(
+        l1=l1,
+        l2=l2,
+        joint=joint,
+        **({} if kind == "logistic" else {"log": kind == "log screening"}),
+    )
     fit.fit(values, sample_weight=weights)
     np.testing.assert_allclose(fit.estimates_, couplings, atol=2e-4)
     np.testing.assert_allclose(fit.intercepts_, fields, atol=2e-4)
@@ -82,9 +100,13 @@ def test_losses_are_minimised_as_a_plain_minimiser_does(world, kind, l1, l2, joi
         np.testing.assert_array_equal(fit.estimates_, fit.estimates_.T)
 
 
-@pytest.mark.parametrize("loss", ["pseudolikelihood", "screening", "log screening", "probability flow"])
+@pytest.mark.parametrize(
+    "loss", ["pseudolikelihood", "screening", "log screening", "probability flow"]
+)
 def test_all_losses_are_consistent(loss):
-    """Learnt from all states of a glassy lattice, weighted by their probabilities, the couplings come out, loops or not."""
+    """Learnt from all states of a glassy lattice, weighted by their probabilities, the couplings
+    come out, loops or not.
+    """
     graph = ik.square_lattice(side=3, coupling=0.5, random_state=1)
     truth = ik.IsingModel(graph.couplings, np.linspace(-0.4, 0.4, 9))
     states, shares = reference.probabilities(truth.couplings.toarray(), truth.fields)
@@ -105,7 +127,11 @@ def test_a_million_samples_give_what_another_program_learnt(shared_data, name, k
     table = pd.read_csv(folder / f"{name}_samples.csv", header=None).to_numpy()
     learnt = pd.read_csv(folder / f"{name}_{kind}_learned.csv", header=None).to_numpy()
     l1 = c * np.sqrt(np.log(3**2 / 0.05) / table[:, 0].sum())
-    fit = ik.PseudolikelihoodIsing(l1=l1) if kind == "RPLE" else ik.InteractionScreeningIsing(l1=l1, log=kind == "logRISE")
+    fit = (
+        ik.PseudolikelihoodIsing(l1=l1)
+        if kind == "RPLE"
+        else ik.InteractionScreeningIsing(l1=l1, log=kind == "logRISE")
+    )
     model = fit.fit(table[:, 1:], sample_weight=table[:, 0]).model_
     np.testing.assert_allclose(model.couplings.toarray() + np.diag(model.fields), learnt, atol=1e-6)
 
@@ -120,8 +146,12 @@ def test_a_million_samples_give_what_another_program_learnt(shared_data, name, k
         ("hd_spikes_25ms_21174x15.csv.gz", "hdspikes_g0.25_AND", {}, 0.05),
     ],
 )
-def test_elasso_finds_the_edges_and_weights_of_isingfit(shared_data, data, stored, settings, within):
-    """Exactly its edges, in all five; weights and thresholds, in 0/1 coding, as near as its own convergence allows."""
+def test_elasso_finds_the_edges_and_weights_of_isingfit(
+    shared_data, data, stored, settings, within
+):
+    """Exactly its edges, in all five; weights and thresholds, in 0/1 coding, as near as its own
+    convergence allows.
+    """
     theirs = json.loads((shared_data / "reference" / f"isingfit_{stored}.json").read_text())
     table = pd.read_csv(shared_data / data)[theirs["nodes"]]
     fit = ik.ELassoIsing(**settings).fit(table)
@@ -134,18 +164,26 @@ def test_elasso_finds_the_edges_and_weights_of_isingfit(shared_data, data, store
 
 
 def test_both_codings_are_the_same_model(world):
-    """exp(sum W x x + theta x) over 0/1 with the directed estimates has the log odds of exp(sum J s s + H s) over -1/+1."""
+    """exp(sum W x x + theta x) over 0/1 with the directed estimates has the log odds of exp(sum J s
+    s + H s) over -1/+1.
+    """
     values, _ = world
     fit = ik.ELassoIsing(rule="or").fit(values)
     zero_one = (values + 1) / 2
     i = 3
     odds = 2 * (fit.intercepts_[i] + values @ fit.estimates_[i])
-    np.testing.assert_allclose(fit.thresholds_[i] + zero_one @ (4 * fit.estimates_[i]), odds, atol=1e-9)
+    np.testing.assert_allclose(
+        fit.thresholds_[i] + zero_one @ (4 * fit.estimates_[i]), odds, atol=1e-9
+    )
 
 
-@pytest.mark.parametrize(("n_spins", "n_samples", "gamma"), [(30, 40, 0.0), (50, 80, 0.25), (50, 80, 0.5)])
+@pytest.mark.parametrize(
+    ("n_spins", "n_samples", "gamma"), [(30, 40, 0.0), (50, 80, 0.25), (50, 80, 0.5)]
+)
 def test_elasso_ends_paths_that_can_no_longer_be_best(monkeypatch, n_spins, n_samples, gamma):
-    """The choice is that of whole paths, two worlds each; the first has fits that drop neighbours again, and stays whole."""
+    """The choice is that of whole paths, two worlds each; the first has fits that drop neighbours
+    again, and stays whole.
+    """
     whole, used = elasso.node_paths, []
 
     def counted(*args, **settings):
@@ -158,7 +196,11 @@ def test_elasso_ends_paths_that_can_no_longer_be_best(monkeypatch, n_spins, n_sa
         samples = ik.sample(truth, n_samples=n_samples, random_state=seed)
         monkeypatch.setattr(elasso, "node_paths", counted)
         early = ik.ELassoIsing(gamma=gamma).fit(samples)
-        monkeypatch.setattr(elasso, "node_paths", lambda *args, **settings: counted(*args, **settings | {"cost": 0.0}))
+        monkeypatch.setattr(
+            elasso,
+            "node_paths",
+            lambda *args, **settings: counted(*args, **settings | {"cost": 0.0}),
+        )
         late = ik.ELassoIsing(gamma=gamma).fit(samples)
         np.testing.assert_array_equal(early.estimates_, late.estimates_)
         np.testing.assert_array_equal(early.criteria_, late.criteria_)
@@ -193,9 +235,16 @@ def test_separation_is_explained_and_a_penalty_mends_it(rng):
     """Nobody has symptom b without symptom a."""
     table = pd.DataFrame(rng.integers(0, 2, (200, 4)), columns=["a", "b", "c", "d"])
     table.loc[table["a"] == 0, "b"] = 0
-    for estimator in (ik.PseudolikelihoodIsing(), ik.PseudolikelihoodIsing(joint=True), ik.InteractionScreeningIsing(),
-                      ik.InteractionScreeningIsing(log=True), ik.MaximumLikelihoodIsing()):  # fmt: skip
-        with pytest.raises(ex.SeparationError, match="'[ab]' and '[ab]' grows without bound") as caught:
+    for estimator in (
+        ik.PseudolikelihoodIsing(),
+        ik.PseudolikelihoodIsing(joint=True),
+        ik.InteractionScreeningIsing(),
+        ik.InteractionScreeningIsing(log=True),
+        ik.MaximumLikelihoodIsing(),
+    ):
+        with pytest.raises(
+            ex.SeparationError, match="'[ab]' and '[ab]' grows without bound"
+        ) as caught:
             estimator.fit(table)
         assert set(caught.value.pair) == {"a", "b"}
         if not getattr(estimator, "joint", False):
@@ -205,29 +254,47 @@ def test_separation_is_explained_and_a_penalty_mends_it(rng):
 
 
 def test_separation_by_several_spins_at_once_is_found(rng):
-    """c is the majority of a, b and d: no pair is separated, but the three together predict it. No l1 mends log screening."""
+    """c is the majority of a, b and d: no pair is separated, but the three together predict it. No
+    l1 mends log screening.
+    """
     table = rng.choice([-1, 1], (300, 4))
     table[:, 2] = np.sign(table[:, 0] + table[:, 1] + table[:, 3])
-    losses = [ik.PseudolikelihoodIsing(), ik.InteractionScreeningIsing(), ik.InteractionScreeningIsing(l1=0.02, log=True)]
+    losses = [
+        ik.PseudolikelihoodIsing(),
+        ik.InteractionScreeningIsing(),
+        ik.InteractionScreeningIsing(l1=0.02, log=True),
+    ]
     for estimator in losses + [clone(estimator).set_params(joint=True) for estimator in losses]:
         with pytest.raises(ex.SeparationError, match="without exception"):
             estimator.fit(table)
 
 
 def test_strong_but_honest_couplings_are_not_taken_for_separation(rng):
-    """One exception of each kind among 4000 rows is enough, the other three spins being anything."""
+    """One exception of each kind among 4000 rows is enough, the other three spins being
+    anything.
+    """
     table = rng.choice([-1, 1], (4000, 5))
     table[:, 1] = table[:, 0]
-    table[:16] = [[a, -a, b, c, d] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1) for d in (-1, 1)]
-    for estimator in (ik.PseudolikelihoodIsing(), ik.PseudolikelihoodIsing(joint=True), ik.MaximumLikelihoodIsing()):
-        assert estimator.fit(table).estimates_[0, 1] == pytest.approx(np.log(3984 / 16) / 2, rel=1e-3)
+    table[:16] = [
+        [a, -a, b, c, d] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1) for d in (-1, 1)
+    ]
+    for estimator in (
+        ik.PseudolikelihoodIsing(),
+        ik.PseudolikelihoodIsing(joint=True),
+        ik.MaximumLikelihoodIsing(),
+    ):
+        assert estimator.fit(table).estimates_[0, 1] == pytest.approx(
+            np.log(3984 / 16) / 2, rel=1e-3
+        )
 
 
 def test_a_fit_that_does_not_come_to_rest_says_how_far_it_got(world, monkeypatch):
     from isingkit.estimators import lasso, nodewise
 
     monkeypatch.setattr(nodewise, "_STEPS", 2)
-    with pytest.warns(ex.NotConvergedWarning, match="PseudolikelihoodIsing stopped with a residual of") as caught:
+    with pytest.warns(
+        ex.NotConvergedWarning, match="PseudolikelihoodIsing stopped with a residual of"
+    ) as caught:
         ik.PseudolikelihoodIsing(l1=0.001).fit(world[0])
     assert caught[0].message.residual > caught[0].message.allowed
     monkeypatch.setattr(lasso, "_SWEEPS", 1)
@@ -236,25 +303,34 @@ def test_a_fit_that_does_not_come_to_rest_says_how_far_it_got(world, monkeypatch
 
 
 def test_fields_take_up_what_a_threshold_drops(world):
-    """The mean influence of a dropped coupling goes into the field: means of the spins are still met, nearly."""
+    """The mean influence of a dropped coupling goes into the field: means of the spins are still
+    met, nearly.
+    """
     values, _ = world
     fit = ik.PseudolikelihoodIsing(threshold=0.2).fit(values)
     kept = ik.PseudolikelihoodIsing().fit(values)
     np.testing.assert_array_equal(kept.model_.fields, kept.intercepts_)
     dropped = np.where(fit.model_.couplings.toarray() == 0, fit.estimates_, 0.0)
-    np.testing.assert_allclose(fit.model_.fields, fit.intercepts_ + dropped @ values.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(
+        fit.model_.fields, fit.intercepts_ + dropped @ values.mean(axis=0), atol=1e-12
+    )
 
 
 def test_whole_rows_are_needed(world):
-    for estimator in (ik.PseudolikelihoodIsing(missing="pairwise"), ik.ELassoIsing(missing="pairwise"),
-                      ik.MaximumLikelihoodIsing(missing="pairwise")):  # fmt: skip
+    for estimator in (
+        ik.PseudolikelihoodIsing(missing="pairwise"),
+        ik.ELassoIsing(missing="pairwise"),
+        ik.MaximumLikelihoodIsing(missing="pairwise"),
+    ):
         with pytest.raises(ex.SettingError, match="missing must be 'error' or 'drop'"):
             estimator.fit(world[0])
     table = world[0].copy()
     table[::7, 3] = np.nan
     complete = table[~np.isnan(table).any(axis=1)]
     for make in (ik.PseudolikelihoodIsing, ik.ELassoIsing, ik.MaximumLikelihoodIsing):
-        assert make(missing="drop").fit(table).score(complete) == make().fit(complete).score(complete)
+        assert make(missing="drop").fit(table).score(complete) == make().fit(complete).score(
+            complete
+        )
 
 
 def test_lasso_of_pairwise_sums_leaves_unobserved_pairs_alone(spins):
@@ -271,7 +347,11 @@ def test_a_row_of_next_to_no_weight_does_not_hide_separation(rng):
     table[table[:, 0] < 0, 1] = -1
     weights = np.ones(120)
     weights[0] = 1e-9
-    for estimator in (ik.PseudolikelihoodIsing(), ik.PseudolikelihoodIsing(joint=True), ik.InteractionScreeningIsing()):
+    for estimator in (
+        ik.PseudolikelihoodIsing(),
+        ik.PseudolikelihoodIsing(joint=True),
+        ik.InteractionScreeningIsing(),
+    ):
         with pytest.raises(ex.SeparationError, match="no row has"):
             estimator.fit(table, sample_weight=weights)
 
@@ -283,7 +363,9 @@ def test_constant_spins_have_a_finite_loss_along_a_path(spins):
 
 
 def test_log_screening_of_strong_couplings_does_not_step_too_far():
-    """A 4x4 glass at K = 1.6: no spin's objective ends above where it started, with its field alone."""
+    """A 4x4 glass at K = 1.6: no spin's objective ends above where it started, with its field
+    alone.
+    """
     with pytest.warns(ex.OrderedTeacherWarning):
         truth = ik.square_lattice(side=4, coupling=1.6, random_state=0)
     values = np.asarray(ik.exact(truth).sample(n_samples=5000, random_state=1)).astype(float)
@@ -293,18 +375,27 @@ def test_log_screening_of_strong_couplings_does_not_step_too_far():
     except ex.SeparationError:
         return
     for i in range(16):
-        found = reference.node_loss("log screening", values, shares, i, fit.intercepts_[i], fit.estimates_[i])
+        found = reference.node_loss(
+            "log screening", values, shares, i, fit.intercepts_[i], fit.estimates_[i]
+        )
         assert found + l1 * np.abs(fit.estimates_[i]).sum() < 1e-6
 
 
 def test_functions_that_use_the_package_cross_process_borders():
     """joblib sends a function made on the spot by value, and the modules it uses with it."""
-    assert Parallel(n_jobs=2)(delayed(lambda: ik.__name__)() for _ in range(2)) == ["isingkit", "isingkit"]
+    assert Parallel(n_jobs=2)(delayed(lambda: ik.__name__)() for _ in range(2)) == [
+        "isingkit",
+        "isingkit",
+    ]
 
 
-@pytest.mark.parametrize(("ours", "numpys", "largest"), [(elementary.exp, np.exp, 700), (elementary.tanh, np.tanh, 30)])
+@pytest.mark.parametrize(
+    ("ours", "numpys", "largest"), [(elementary.exp, np.exp, 700), (elementary.tanh, np.tanh, 30)]
+)
 def test_vectors_of_exponentials_are_numpys(ours, numpys, largest):
-    """To three units in the last place: two are ours, one is numpy's, which has other functions on other processors."""
+    """To three units in the last place: two are ours, one is numpy's, which has other functions on
+    other processors.
+    """
     numbers = np.concatenate([[0.0], np.geomspace(1e-18, largest, 20_000)])
     numbers = np.concatenate([-numbers, numbers])
     np.testing.assert_allclose([ours(x) for x in numbers], numpys(numbers), rtol=7e-16, atol=3e-16)
@@ -312,9 +403,15 @@ def test_vectors_of_exponentials_are_numpys(ours, numpys, largest):
 
 def test_vectors_of_logarithms_are_numpys():
     shares = np.concatenate([[0.0, 1.0], np.geomspace(1e-18, 1, 20_000)])
-    np.testing.assert_allclose([elementary.log1p_of_share(u) for u in shares], np.log1p(shares), rtol=7e-16)
-    numbers = np.concatenate([[1.0], np.geomspace(1e-300, 1e300, 20_000), 1 + np.geomspace(1e-15, 1, 2000)])
-    np.testing.assert_allclose([elementary.log(x) for x in numbers], np.log(numbers), rtol=7e-16, atol=3e-16)
+    np.testing.assert_allclose(
+        [elementary.log1p_of_share(u) for u in shares], np.log1p(shares), rtol=7e-16
+    )
+    numbers = np.concatenate(
+        [[1.0], np.geomspace(1e-300, 1e300, 20_000), 1 + np.geomspace(1e-15, 1, 2000)]
+    )
+    np.testing.assert_allclose(
+        [elementary.log(x) for x in numbers], np.log(numbers), rtol=7e-16, atol=3e-16
+    )
 
 
 def test_exponents_out_of_range_stay_finite():

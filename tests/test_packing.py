@@ -30,7 +30,13 @@ def test_unpacking_gives_back_what_was_packed(n_samples, missing):
     np.testing.assert_array_equal(np.asarray(packed, dtype=float), values)
 
 
-@given(st.integers(0, 2**32), st.integers(1, 300), st.integers(0, 300), st.integers(0, 300), st.booleans())
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 300),
+    st.integers(0, 300),
+    st.integers(0, 300),
+    st.booleans(),
+)
 @settings(max_examples=60, deadline=None)
 def test_slices_are_those_of_the_array_and_concatenate_back(seed, n_samples, start, stop, missing):
     values, packed = random_spins(seed, n_samples, 3, missing)
@@ -84,7 +90,11 @@ def test_a_file_gives_back_what_was_saved(tmp_path, read, missing):
     packed.save(tmp_path / "data.spins")
     back = read(tmp_path / "data.spins")
     np.testing.assert_array_equal(np.asarray(back), values)
-    assert (back.names, back.n_samples, back.mapping) == (packed.names, packed.n_samples, packed.mapping)
+    assert (back.names, back.n_samples, back.mapping) == (
+        packed.names,
+        packed.n_samples,
+        packed.mapping,
+    )
     np.testing.assert_array_equal(ik.gram(back).sums, ik.gram(packed).sums)
 
 
@@ -126,5 +136,8 @@ def test_a_file_of_a_newer_version_is_refused_kindly(tmp_path):
     path = tmp_path / "data.spins"
     ik.pack([[0, 1], [1, 0]]).save(path)
     path.write_bytes(b"ISINGPK2" + path.read_bytes()[8:])
-    with pytest.raises(ex.FileFormatError, match="version 2 of the format, which a newer isingkit has written; update isingkit"):
+    with pytest.raises(
+        ex.FileFormatError,
+        match="version 2 of the format, which a newer isingkit has written; update isingkit",
+    ):
         ik.PackedSpins.load(path)

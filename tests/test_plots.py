@@ -27,15 +27,24 @@ def triangle():
 
 def test_the_drawing_has_every_edge_by_sign_and_every_name(triangle):
     axes = triangle.plot()
-    lines = {one.get_label(): one.get_segments() for one in axes.collections if isinstance(one, LineCollection)}
-    assert {label: len(segments) for label, segments in lines.items()} == {"alike": 1, "opposite": 1}
+    lines = {
+        one.get_label(): one.get_segments()
+        for one in axes.collections
+        if isinstance(one, LineCollection)
+    }
+    assert {label: len(segments) for label, segments in lines.items()} == {
+        "alike": 1,
+        "opposite": 1,
+    }
     assert len(axes.collections[-1].get_offsets()) == 3
     assert {text.get_text() for text in axes.texts} == {"Ann", "Cy", r"\$Bob\$"}
     axes.figure.canvas.draw()  # a dollar in a name must not start mathematics
     assert not triangle.plot(labels=False).texts
 
 
-@pytest.mark.parametrize("draw", [lambda m, ax: m.plot(ax), ik.plot_couplings], ids=["network", "couplings"])
+@pytest.mark.parametrize(
+    "draw", [lambda m, ax: m.plot(ax), ik.plot_couplings], ids=["network", "couplings"]
+)
 def test_plots_draw_into_the_axes_given_and_return_them(triangle, draw):
     _, axes = pyplot.subplots()
     assert draw(triangle, axes) is axes
@@ -43,7 +52,9 @@ def test_plots_draw_into_the_axes_given_and_return_them(triangle, draw):
 
 
 def test_positions_are_those_of_the_picture_every_time_and_parts_do_not_overlap():
-    graph = networkx.disjoint_union_all([networkx.cycle_graph(9), networkx.path_graph(5), networkx.path_graph(2)])
+    graph = networkx.disjoint_union_all(
+        [networkx.cycle_graph(9), networkx.path_graph(5), networkx.path_graph(2)]
+    )
     graph.add_nodes_from(range(16, 40))
     model = ik.from_graph(graph, coupling=0.3, random_state=0)
     places = positions(model.couplings)
@@ -52,7 +63,9 @@ def test_positions_are_those_of_the_picture_every_time_and_parts_do_not_overlap(
     assert places.max() <= 1 + 1e-12
     np.testing.assert_array_equal(places, positions(model.couplings))
     ring, path = places[:9], places[9:14]
-    assert (ring.max(axis=0) < path.min(axis=0)).any() or (ring.min(axis=0) > path.max(axis=0)).any()
+    assert (ring.max(axis=0) < path.min(axis=0)).any() or (
+        ring.min(axis=0) > path.max(axis=0)
+    ).any()
     apart = np.linalg.norm(places[:, None] - places, axis=2) + np.eye(40)
     assert apart.min() > 0.01  # nothing on top of another
 
@@ -83,7 +96,9 @@ def test_precision_and_recall_are_drawn_with_the_interval_where_both_are_perfect
 
 
 def test_the_fit_check_agrees_with_enumeration_and_tells_a_wrong_model(rng):
-    """40,000 rows: catches a coupling wrong by 0.1 (the correlations then differ by 0.04 in the root mean square)."""
+    """40,000 rows: catches a coupling wrong by 0.1 (the correlations then differ by 0.04 in the
+    root mean square).
+    """
     truth = ik.random_regular(n_spins=10, degree=3, coupling=0.4, fields=0.2, random_state=0)
     data = ik.exact(truth).sample(n_samples=40_000, random_state=1)
     check = ik.fit_check(truth, data)
@@ -155,18 +170,27 @@ def test_large_networks_are_checked_on_some_pairs_and_huge_ones_on_none():
     edges = {tuple(pair) for pair in np.argwhere(np.triu(model.couplings.toarray(), 1)).tolist()}
     assert edges <= {tuple(pair) for pair in check.pairs.tolist()}
     huge = ik.IsingModel(np.zeros((2001, 2001)))
-    assert "2000 spins" in ik.fit_check(huge, ik.pack(np.ones((4, 2001), dtype=np.int8) * [[1], [-1], [1], [-1]])).problem
+    assert (
+        "2000 spins"
+        in ik.fit_check(
+            huge, ik.pack(np.ones((4, 2001), dtype=np.int8) * [[1], [-1], [1], [-1]])
+        ).problem
+    )
 
 
 def test_the_fit_check_matches_spins_by_name(rng):
     import pandas as pd
 
-    table = pd.DataFrame(rng.random((300, 3)) < [0.2, 0.5, 0.9], columns=["a", "b", "c"]).astype(int)
+    table = pd.DataFrame(rng.random((300, 3)) < [0.2, 0.5, 0.9], columns=["a", "b", "c"]).astype(
+        int
+    )
     model = ik.AutoIsing().fit(table).model_
     check, turned = ik.fit_check(model, table), ik.fit_check(model, table[["c", "a", "b"]])
     np.testing.assert_array_equal(check.data_means, turned.data_means)
     np.testing.assert_array_equal(check.data_correlations, turned.data_correlations)
-    np.testing.assert_array_equal(ik.fit_check(model, table.to_numpy()).data_means, check.data_means)
+    np.testing.assert_array_equal(
+        ik.fit_check(model, table.to_numpy()).data_means, check.data_means
+    )
     with pytest.raises(ex.ModelMismatchError):
         ik.fit_check(model, table.rename(columns={"a": "z"}))
 

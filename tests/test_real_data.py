@@ -12,7 +12,9 @@ from isingkit import exceptions as ex
 
 
 def test_court_couplings_order_as_the_exact_maximum_likelihood_ones_do(shared_data):
-    """Nine justices: linear estimates are no couplings, but rank as the exact ones (Spearman above 0.9; shuffled, below 0.5)."""
+    """Nine justices: linear estimates are no couplings, but rank as the exact ones (Spearman above
+    0.9; shuffled, below 0.5).
+    """
     table = pd.read_csv(shared_data / "scotus_rehnquist2_895x9.csv")
     exact = json.loads((shared_data / "reference" / "exact_mle_scotus.json").read_text())
     couplings = np.array(next(value for key, value in exact.items() if np.shape(value) == (9, 9)))
@@ -27,9 +29,14 @@ def test_senators_who_never_sat_together_get_no_edge(shared_data):
     table = pd.read_csv(shared_data / "senate109_645x102.csv").drop(columns="rollcall")
     with pytest.raises(ex.MissingValuesError, match=r"2933 in 100 column"):
         ik.RidgeIsing().fit(table)
-    with pytest.warns(ex.ContradictoryPairsWarning), pytest.warns(ex.UnobservedPairWarning) as caught:
+    with (
+        pytest.warns(ex.ContradictoryPairsWarning),
+        pytest.warns(ex.UnobservedPairWarning) as caught,
+    ):
         fit = ik.RidgeIsing(ridge=2.0, threshold=0.02, missing="pairwise").fit(table)
-    corzine, menendez = (next(name for name in table if name.startswith(who)) for who in ("CORZINE", "MENENDEZ"))
+    corzine, menendez = (
+        next(name for name in table if name.startswith(who)) for who in ("CORZINE", "MENENDEZ")
+    )
     pairs = next(w.message.pairs for w in caught if isinstance(w.message, ex.UnobservedPairWarning))
     assert {frozenset(pair) for pair in pairs} == {frozenset((corzine, menendez))}
     graph = fit.model_.to_networkx()
@@ -39,22 +46,31 @@ def test_senators_who_never_sat_together_get_no_edge(shared_data):
         return name.split("(")[1][0]
 
     strongest = fit.model_.edges()[:100]
-    alike = [party(a) == party(b) for a, b in zip(strongest["source"], strongest["target"], strict=True)]
+    alike = [
+        party(a) == party(b) for a, b in zip(strongest["source"], strongest["target"], strict=True)
+    ]
     assert np.mean(alike) > 0.9
 
 
 def test_symptoms_of_one_kind_cluster(shared_data):
-    """ADHD: nine items of inattention, nine of hyperactivity; most strong edges lie within a kind."""
+    """ADHD: nine items of inattention, nine of hyperactivity; most strong edges lie within a
+    kind.
+    """
     table = pd.read_csv(shared_data / "adhd_symptoms_355x19.csv").drop(columns="group")
     edges = ik.TwoStageIsing().fit(table).model_.edges()[:20]
     inattention = set(table.columns[:9])
-    within = [(a in inattention) == (b in inattention) for a, b in zip(edges["source"], edges["target"], strict=True)]
+    within = [
+        (a in inattention) == (b in inattention)
+        for a, b in zip(edges["source"], edges["target"], strict=True)
+    ]
     assert np.mean(within) > 0.7
 
 
 def test_histograms_are_read_through_weights(shared_data):
     """A million samples as counted states: equal to couplings of the weighted moments, by numpy."""
-    table = pd.read_csv(shared_data / "interaction_screening" / "a_samples.csv", header=None).to_numpy()
+    table = pd.read_csv(
+        shared_data / "interaction_screening" / "a_samples.csv", header=None
+    ).to_numpy()
     counts, values = table[:, 0], table[:, 1:]
     fit = ik.LinearIsing().fit(values, sample_weight=counts)
     inverse = np.linalg.inv(np.cov(values.T, fweights=counts))
@@ -76,13 +92,15 @@ def test_neurons_of_head_direction_couple_by_their_directions(shared_data):
 
 def without_knobs(table):
     """Couplings above the diagonal that AutoIsing finds; these tables give it reason to doubt."""
-    with pytest.warns(ex.DoubtWarning):
+    with pytest.warns(ex.ReliabilityWarning):
         fit = ik.AutoIsing().fit(table)
     return fit, fit.model_.couplings.toarray()[np.triu_indices(table.shape[1], 1)]
 
 
 def test_court_without_knobs_has_the_exact_couplings(shared_data):
-    """Edges carry the exact maximum-likelihood couplings (correlation above 0.95), and what is no edge is weak there."""
+    """Edges carry the exact maximum-likelihood couplings (correlation above 0.95), and what is no
+    edge is weak there.
+    """
     exact = json.loads((shared_data / "reference" / "exact_mle_scotus.json").read_text())
     theirs = np.array(exact["J"])[np.triu_indices(9, 1)]
     fit, ours = without_knobs(pd.read_csv(shared_data / "scotus_rehnquist2_895x9.csv"))
@@ -94,7 +112,11 @@ def test_court_without_knobs_has_the_exact_couplings(shared_data):
 def test_symptoms_without_knobs_are_isingfits_surest(shared_data):
     """Every edge is one of IsingFit's 70, and its strongest twenty are all there."""
     table = pd.read_csv(shared_data / "adhd_symptoms_355x19.csv").drop(columns="group")
-    weights = np.array(json.loads((shared_data / "reference" / "isingfit_adhd_all_g0.25_AND.json").read_text())["weights"])
+    weights = np.array(
+        json.loads((shared_data / "reference" / "isingfit_adhd_all_g0.25_AND.json").read_text())[
+            "weights"
+        ]
+    )
     theirs = weights[np.triu_indices(18, 1)]
     _, ours = without_knobs(table)
     assert np.count_nonzero(ours) > 30
@@ -105,13 +127,26 @@ def test_symptoms_without_knobs_are_isingfits_surest(shared_data):
 def test_neurons_without_knobs_couple_by_direction_and_hardly_across_regions(shared_data):
     """And neighbouring bins of 25 ms are said to be alike."""
     units = pd.read_csv(shared_data / "hd_spikes_units.csv").set_index("unit")
-    fit, _ = without_knobs(pd.read_csv(shared_data / "hd_spikes_25ms_21174x15.csv.gz")[list(units.index)])
+    fit, _ = without_knobs(
+        pd.read_csv(shared_data / "hd_spikes_25ms_21174x15.csv.gz")[list(units.index)]
+    )
     couplings = fit.model_.couplings.toarray()
-    heads, places = np.flatnonzero(units["region"] == "adn"), np.flatnonzero(units["region"] != "adn")
+    heads, places = (
+        np.flatnonzero(units["region"] == "adn"),
+        np.flatnonzero(units["region"] != "adn"),
+    )
     direction = units["preferred_dir_rad"].to_numpy()[heads]
     above = np.triu_indices(len(heads), 1)
-    assert np.corrcoef(np.cos(direction[:, None] - direction)[above], couplings[np.ix_(heads, heads)][above])[0, 1] > 0.5
+    assert (
+        np.corrcoef(
+            np.cos(direction[:, None] - direction)[above], couplings[np.ix_(heads, heads)][above]
+        )[0, 1]
+        > 0.5
+    )
     across = np.abs(couplings[np.ix_(heads, places)]).mean()
     for region in (heads, places):
-        assert across < np.abs(couplings[np.ix_(region, region)][np.triu_indices(len(region), 1)]).mean() / 2
+        assert (
+            across
+            < np.abs(couplings[np.ix_(region, region)][np.triu_indices(len(region), 1)]).mean() / 2
+        )
     assert "rows alike" in {one.check for one in fit.diagnostics_ if one.serious}

@@ -5,21 +5,31 @@ import io
 import json
 import re
 import shutil
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import isingkit as ik
 from isingkit import exceptions as ex
+from isingkit.edge_table import CSV_COLUMNS, PAGE_TABLE
 from isingkit.fit_check import fit_check
 from isingkit.fit_folder import fit_of
 from isingkit.packing import pack
-from isingkit.report.contents import MOST_SPINS, contents_in, contents_of, contents_of_model, with_groups
+from isingkit.report.contents import (
+    MOST_SPINS,
+    contents_in,
+    contents_of,
+    contents_of_model,
+    with_groups,
+)
 from isingkit.report.groups import read_groups
-from isingkit.report.methods import REFERENCES, WORDS
 from isingkit.report.page import html_page
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 NASTY = "<script>alert(1)</script>"
 PAGES = {}  # pages that several tests look at
 
@@ -27,7 +37,11 @@ PAGES = {}  # pages that several tests look at
 def report_of(table, title="survey", warnings=(), method="auto", groups=None, estimator=None):
     packed = pack(table)
     estimator = (estimator or ik.AutoIsing()).fit(packed)
-    contents = contents_of(fit_of(estimator, packed, method, 0, list(warnings)), fit_check(estimator.model_, packed), title)
+    contents = contents_of(
+        fit_of(estimator, packed, method, 0, list(warnings)),
+        fit_check(estimator.model_, packed),
+        title,
+    )
     return contents if groups is None else with_groups(contents, groups)
 
 
@@ -40,7 +54,9 @@ def planted():
 
 @pytest.fixture(scope="module")
 def contents(planted):
-    return report_of(planted, groups={f"x{k}": f"group {k % 3}" for k in range(30)}, warnings=["mind the gap"])
+    return report_of(
+        planted, groups={f"x{k}": f"group {k % 3}" for k in range(30)}, warnings=["mind the gap"]
+    )
 
 
 def test_contents_travel_inside_the_page(contents, tmp_path):
@@ -71,23 +87,30 @@ def test_the_contents_are_the_numbers_of_the_fit(planted):
     found = report_of(planted)
     couplings = fit.model_.couplings.toarray()
     assert [spin["name"] for spin in found.spins] == list(fit.model_.names)
-    np.testing.assert_allclose([spin["strength"] for spin in found.spins], np.abs(couplings).sum(axis=0))
+    np.testing.assert_allclose(
+        [spin["strength"] for spin in found.spins], np.abs(couplings).sum(axis=0)
+    )
     np.testing.assert_allclose([spin["influence"] for spin in found.spins], couplings.sum(axis=0))
     assert [spin["degree"] for spin in found.spins] == (couplings != 0).sum(axis=0).tolist()
     assert len(found.edges) == fit.model_.n_edges
     for edge in found.edges:
         assert edge["coupling"] == couplings[edge["source"], edge["target"]]
-    place = {(row["source"], row["target"]): ends for row, ends in zip(fit.edges_, fit.intervals_, strict=True)}
+    place = {
+        (row["source"], row["target"]): ends
+        for row, ends in zip(fit.edges_, fit.intervals_, strict=True)
+    }
     names = [spin["name"] for spin in found.spins]
     for edge in found.edges:
-        np.testing.assert_array_equal([edge["low"], edge["high"]], place[names[edge["source"]], names[edge["target"]]])
+        np.testing.assert_array_equal(
+            [edge["low"], edge["high"]], place[names[edge["source"]], names[edge["target"]]]
+        )
     sizes = [abs(edge["coupling"]) for edge in found.edges]
     assert sizes == sorted(sizes, reverse=True)
     assert {one["check"] for one in found.diagnostics} == {one.check for one in fit.diagnostics_}
     json.dumps(found.facts)
 
 
-@pytest.mark.filterwarnings("ignore::isingkit.exceptions.DoubtWarning")
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
 def test_the_page_shows_the_intervals_of_the_fit():
     """Few rows: some intervals end at 0, and that is what the page says."""
     truth = ik.erdos_renyi(n_spins=30, mean_degree=4, coupling=0.4, random_state=3)
@@ -106,7 +129,9 @@ def test_betweenness_is_that_of_the_shortest_paths():
 
 
 def test_a_model_by_itself_has_a_report(tmp_path):
-    page = html_page(contents_of_model(ik.IsingModel([[0, 0.5], [0.5, 0]], names=["Ann", "Bob"]), "two"))
+    page = html_page(
+        contents_of_model(ik.IsingModel([[0, 0.5], [0.5, 0]], names=["Ann", "Bob"]), "two")
+    )
     assert "made from a model alone" in page
     assert "Ann and Bob (+0.50)" in page
     assert "95 % interval" not in page  # nothing is known of errors
@@ -136,11 +161,34 @@ def test_a_huge_network_is_shown_in_part_and_says_so():
     assert len(page) < 5_000_000
 
 
-def test_every_method_has_words():
+def test_every_method_of_the_command_line_is_described():
     from isingkit.comparison import known_methods
+    from isingkit.methods import FIT_METHODS
 
-    assert {name.lower().replace(" ", "-") for name in known_methods(10, 100)} - {"abess"} == set(WORDS)
-    assert set(REFERENCES) <= set(WORDS)
+    names = {name.lower().replace(" ", "-") for name in known_methods(10, 100)}
+    assert names - {"abess"} == {method.name for method in FIT_METHODS}
+    assert all(method.description.endswith(".") for method in FIT_METHODS)
+    assert all(method.reference.endswith(").") for method in FIT_METHODS if method.reference)
+
+
+def test_the_table_of_the_page_has_the_columns_of_the_schema(contents):
+    """Headings, kinds of cells and the columns to download follow from `edge_table`."""
+    page = html_page(contents)
+    heads = re.findall(r'<th scope="col" data-column="(\w+)" data-sort="(\w+)"', page)
+    assert heads == [(column.key, column.sort) for column in PAGE_TABLE]
+    assert f'data-columns="{" ".join(CSV_COLUMNS)}"' in page
+    for column in PAGE_TABLE:
+        assert column.explanation in page
+    viewer = (Path(ik.__file__).parent / "report" / "viewer.js").read_text()
+    for sort in {column.sort for column in PAGE_TABLE}:
+        assert f"    {sort}: (edge, [" in viewer
+
+
+def test_a_page_of_an_earlier_version_has_no_column_of_intervals(contents):
+    old = [{k: v for k, v in edge.items() if k not in ("low", "high")} for edge in contents.edges]
+    page = html_page(replace(contents, edges=old))
+    assert 'data-column="interval"' not in page
+    assert 'data-column="q_value"' in page
 
 
 def test_the_page_asks_nothing_of_the_network(contents):
@@ -210,7 +258,12 @@ def visit(browser, tmp_path):
         page.on("console", lambda message: page.noticed.append(message.text))
         page.on("pageerror", lambda error: page.noticed.append(str(error)))
         page.on("dialog", lambda dialog: (page.noticed.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda request: page.noticed.append(request.url) if request.url != path.as_uri() else None)
+        page.on(
+            "request",
+            lambda request: (
+                page.noticed.append(request.url) if request.url != path.as_uri() else None
+            ),
+        )
         page.goto(path.as_uri())
         if options.get("java_script_enabled", True):
             page.wait_for_selector("html[data-ready]")
@@ -221,7 +274,9 @@ def visit(browser, tmp_path):
     for context, page in contexts:
         noticed = page.noticed
         context.close()
-        assert [text for text in noticed if not text.startswith("blob:")] == []  # a download is no request
+        assert [
+            text for text in noticed if not text.startswith("blob:")
+        ] == []  # a download is no request
 
 
 @pytest.fixture
@@ -230,14 +285,22 @@ def page(visit, contents):
 
 
 def n_shown(page):
-    """Edges to be seen in the picture, rows to be seen in the table, and the number the page tells."""
-    lines = page.locator("#lines .edge").evaluate_all("all => all.filter(one => getComputedStyle(one).display !== 'none').length")
-    rows = page.locator("#edges tbody tr").evaluate_all("all => all.filter(one => one.offsetParent !== null).length")
+    """Edges to be seen in the picture, rows to be seen in the table, and the number the page
+    tells.
+    """
+    lines = page.locator("#lines .edge").evaluate_all(
+        "all => all.filter(one => getComputedStyle(one).display !== 'none').length"
+    )
+    rows = page.locator("#edges tbody tr").evaluate_all(
+        "all => all.filter(one => one.offsetParent !== null).length"
+    )
     return lines, rows, int(page.locator("#shown").inner_text().split()[0])
 
 
 def slide(page, hidden):
-    page.locator("#slider").evaluate("(one, value) => { one.value = value; one.dispatchEvent(new Event('input')) }", str(hidden))
+    page.locator("#slider").evaluate(
+        "(one, value) => { one.value = value; one.dispatchEvent(new Event('input')) }", str(hidden)
+    )
 
 
 @pytest.mark.parametrize("measure", ["strength", "significance"])
@@ -245,7 +308,11 @@ def test_the_slider_leaves_the_edges_that_the_table_says(page, contents, measure
     total = len(contents.edges)
     assert n_shown(page) == (total, total, total)
     page.select_option("#measure", measure)
-    key = (lambda edge: abs(edge["coupling"])) if measure == "strength" else lambda edge: abs(edge["z"])
+    key = (
+        (lambda edge: abs(edge["coupling"]))
+        if measure == "strength"
+        else lambda edge: abs(edge["z"])
+    )
     values = sorted(key(edge) for edge in contents.edges)
     for hidden in (1, total // 2, total - 1):
         slide(page, hidden)
@@ -267,7 +334,11 @@ def test_the_keyboard_moves_the_slider(page, contents):
 def neighbours(contents, name):
     names = [spin["name"] for spin in contents.spins]
     k = names.index(name)
-    return {names[e["target"] if e["source"] == k else e["source"]] for e in contents.edges if k in (e["source"], e["target"])}
+    return {
+        names[e["target"] if e["source"] == k else e["source"]]
+        for e in contents.edges
+        if k in (e["source"], e["target"])
+    }
 
 
 def test_a_click_shows_the_neighbours_of_a_spin(page, contents):
@@ -307,7 +378,9 @@ def test_the_table_is_sorted_by_its_heads(page, contents):
         values = [float(text) for text in column.all_inner_texts()]
         assert values == sorted(values, reverse=expected == "descending")
     page.locator("th[data-column=a] button").press("Enter")  # x2 before x10
-    names = [int(text[1:]) for text in page.locator("#edges tbody tr td:nth-child(1)").all_inner_texts()]
+    names = [
+        int(text[1:]) for text in page.locator("#edges tbody tr td:nth-child(1)").all_inner_texts()
+    ]
     assert names == sorted(names)
     assert len(names) == len(contents.edges)
     slide(page, 5)
@@ -322,14 +395,18 @@ def test_the_download_has_the_edges_shown_in_full(page, contents):
     rows = list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8"))))
     names = [spin["name"] for spin in contents.spins]
     expected = sorted(contents.edges, key=lambda edge: -abs(edge["coupling"]))[:-10]
-    assert [(row["source"], row["target"]) for row in rows] == [(names[e["source"]], names[e["target"]]) for e in expected]
+    assert [(row["source"], row["target"]) for row in rows] == [
+        (names[e["source"]], names[e["target"]]) for e in expected
+    ]
     for name in ("coupling", "std_error", "z", "p_value", "q_value"):
         assert [float(row[name]) for row in rows] == [edge[name] for edge in expected]
 
 
 def test_the_network_is_walked_with_the_keyboard(page, contents):
     page.locator("#dots .spin[tabindex='0']").focus()
-    assert page.locator("#dots .spin[tabindex='0']").count() == 1  # one stop on the way through the page
+    assert (
+        page.locator("#dots .spin[tabindex='0']").count() == 1
+    )  # one stop on the way through the page
     seen = set()
     for key in ("ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp") * 3:
         page.keyboard.press(key)
@@ -349,19 +426,38 @@ def test_every_control_is_reached_by_tabs_and_has_a_name(page):
     reached = set()
     for _ in range(80):
         page.keyboard.press("Tab")
-        reached.add(page.evaluate("document.activeElement.id || document.activeElement.closest('[id]')?.id"))
-    assert {"measure", "slider", "size", "search", "closer", "farther", "whole", "dots", "download", "theme"} <= reached
+        reached.add(
+            page.evaluate("document.activeElement.id || document.activeElement.closest('[id]')?.id")
+        )
+    assert {
+        "measure",
+        "slider",
+        "size",
+        "search",
+        "closer",
+        "farther",
+        "whole",
+        "dots",
+        "download",
+        "theme",
+    } <= reached
     unnamed = page.evaluate(
-        "[...document.querySelectorAll('button, input, select')].filter(one => !one.textContent.trim() && !one.labels?.length"
+        "[...document.querySelectorAll('button, input, select')]"
+        ".filter(one => !one.textContent.trim() && !one.labels?.length"
         " && !one.getAttribute('aria-label')).length"
     )
     assert unnamed == 0
 
 
 def test_places_stay_while_edges_and_sizes_change(page):
-    places = "[...document.querySelectorAll('#dots > .spin')].map(one => one.getAttribute('transform')).join()"
+    places = (
+        "[...document.querySelectorAll('#dots > .spin')]"
+        ".map(one => one.getAttribute('transform')).join()"
+    )
     before = page.evaluate(places)
-    radii = "[...document.querySelectorAll('#dots circle')].map(one => one.getAttribute('r')).join()"
+    radii = (
+        "[...document.querySelectorAll('#dots circle')].map(one => one.getAttribute('r')).join()"
+    )
     sizes = page.evaluate(radii)
     slide(page, 20)
     page.select_option("#size", "degree")
@@ -388,10 +484,18 @@ def test_dragging_and_zooming_move_the_view(page):
 
 def test_names_of_columns_are_text_everywhere(visit, spins, tmp_path):
     """Names that would be elements, in the network, tables, charts, warnings, groups and title."""
-    names = [NASTY, "<img src=x onerror=alert(2)>", "a&b", '"quoted"', "</script><script>alert(3)</script>"]
+    names = [
+        NASTY,
+        "<img src=x onerror=alert(2)>",
+        "a&b",
+        '"quoted"',
+        "</script><script>alert(3)</script>",
+    ]
     names += [f"q{k}" for k in range(len(names), 12)]
     packed = pack(ik.as_spins(dict_table(names, spins)))
-    contents = report_of(packed, title=NASTY, warnings=[f"column {NASTY}"], groups=dict.fromkeys(names[:3], NASTY))
+    contents = report_of(
+        packed, title=NASTY, warnings=[f"column {NASTY}"], groups=dict.fromkeys(names[:3], NASTY)
+    )
     page = visit(contents)
     assert page.locator("h1").inner_text() == NASTY
     assert page.title().startswith(NASTY)
@@ -422,7 +526,9 @@ def test_light_and_dark_follow_the_system_and_the_button(visit, contents):
     dark.click("#theme")
     assert dark.evaluate(colour) == "rgb(255, 255, 255)"
     ink = dark.locator(".chart text").first.evaluate("one => getComputedStyle(one).fill")
-    assert ink == dark.evaluate("getComputedStyle(document.body).color")  # charts take the colour of the page
+    assert ink == dark.evaluate(
+        "getComputedStyle(document.body).color"
+    )  # charts take the colour of the page
 
 
 def test_paper_gets_the_network_and_no_controls(visit, contents):
@@ -443,7 +549,9 @@ def test_without_scripts_the_page_still_shows_everything(visit, contents):
 
 
 def test_charts_have_text_alternatives(page):
-    assert page.locator(".chart").count() == page.locator(".chart[role=img][aria-label]").count() == 5
+    assert (
+        page.locator(".chart").count() == page.locator(".chart[role=img][aria-label]").count() == 5
+    )
     assert "strongest" in page.locator("#network desc").evaluate("one => one.textContent").lower()
 
 
@@ -472,9 +580,17 @@ def test_five_hundred_spins_and_three_thousand_edges_fit_into_five_megabytes_and
             "percent confidence",
         ),
         (("auto", ik.AutoIsing()), "95 percent confidence", "set to zero."),
-        (("auto", ik.AutoIsing(refit="linear")), "linear regressions on neighbours", "95 percent confidence"),
+        (
+            ("auto", ik.AutoIsing(refit="linear")),
+            "linear regressions on neighbours",
+            "95 percent confidence",
+        ),
         (("auto", ik.AutoIsing(refit="bethe")), "Bethe", "95 percent confidence"),
-        (("independent", ik.MeanFieldIsing(method="independent")), "no edges were looked for", "coupled strongly enough"),
+        (
+            ("independent", ik.MeanFieldIsing(method="independent")),
+            "no edges were looked for",
+            "coupled strongly enough",
+        ),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
@@ -487,7 +603,10 @@ def test_the_words_are_those_of_the_method_as_it_was_set(spins, method, says, ke
 
 def test_names_stay_legible_on_a_telephone(visit, contents):
     page = visit(contents, viewport={"width": 375, "height": 700})
-    heights = "[...document.querySelectorAll('#dots .spin:not(.quiet) text')].map(one => one.getBoundingClientRect().height)"
+    heights = (
+        "[...document.querySelectorAll('#dots .spin:not(.quiet) text')]"
+        ".map(one => one.getBoundingClientRect().height)"
+    )
     assert min(page.evaluate(heights)) > 9
     page.click("#closer")
     assert min(page.evaluate(heights)) > 9
@@ -499,10 +618,14 @@ def test_names_stay_legible_on_a_telephone(visit, contents):
         .evaluate_all("all => all.map(one => one.getClientRects().length)")
     )
     assert set(cells) == {1}
-    assert page.locator("#edges tbody tr").first.bounding_box()["height"] < 40  # numbers do not break
+    assert (
+        page.locator("#edges tbody tr").first.bounding_box()["height"] < 40
+    )  # numbers do not break
 
 
 def test_twelve_groups_have_twelve_colours(visit, contents):
     page = visit(with_groups(contents, {f"x{k}": f"group {k % 12:02d}" for k in range(30)}))
-    colours = page.locator(".legend circle").evaluate_all("all => all.map(one => getComputedStyle(one).fill)")
+    colours = page.locator(".legend circle").evaluate_all(
+        "all => all.map(one => getComputedStyle(one).fill)"
+    )
     assert len(colours) == len(set(colours)) == 12

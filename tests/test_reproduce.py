@@ -1,4 +1,4 @@
-"""The paper's figures in their quick version: they agree with theory, and nothing finished is lost."""
+"""The paper's figures in their quick version: they agree with theory, and nothing done is lost."""
 
 import json
 import os
@@ -39,12 +39,18 @@ def test_measured_errors_are_the_predicted_ones(folder, name):
     table = runner.read(name, folder)
     for row in table:
         if row["quantity"] in ("rss", "Q", "bias"):
-            assert abs(row["mean"] - row["predicted"]) < 4 * row["error"] + row["predicted"] / row["n_spins"], row
+            assert (
+                abs(row["mean"] - row["predicted"])
+                < 4 * row["error"] + row["predicted"] / row["n_spins"]
+            ), row
     if name == "fig4":
         for row in chosen(table, quantity="rss", ridge=10, samples_per_spin=8):
             assert abs(row["mean"] / row["depth_1"] - 1) > 0.08  # depth 1 is off by a tenth
             assert abs(row["mean"] / row["depth_2"] - 1) < 0.02
-        best, usual = (chosen(table, quantity="rss", samples_per_spin=0.5, **which) for which in ({"rule": "best"}, {"ridge": 0.1}))
+        best, usual = (
+            chosen(table, quantity="rss", samples_per_spin=0.5, **which)
+            for which in ({"rule": "best"}, {"ridge": 0.1})
+        )
         assert best[0]["mean"] < 0.7 * usual[0]["mean"]
 
 
@@ -54,7 +60,9 @@ def interval(rows):
 
 
 def best(rows):
-    return max(min(row["precision"], row["recall"]) for row in rows if row["precision"] == row["precision"])
+    return max(
+        min(row["precision"], row["recall"]) for row in rows if row["precision"] == row["precision"]
+    )
 
 
 def off(rows, name):
@@ -76,7 +84,9 @@ def test_estimates_have_the_predicted_means_by_generation(folder):
     for ridge in (0.1, 10):
         for generation in (1, 2, 3):
             row = chosen(table, ridge=ridge, generation=generation)[0]
-            assert abs(row["mean"] - row["predicted_mean"]) < max(0.02 * row["predicted_mean"], 0.001), row
+            assert abs(row["mean"] - row["predicted_mean"]) < max(
+                0.02 * row["predicted_mean"], 0.001
+            ), row
     assert chosen(table, ridge=10, generation=2)[0]["mean"] > 0.02
 
 
@@ -92,7 +102,8 @@ def test_two_stages_recover_more_as_networks_grow_and_as_predicted(folder):
             assert off(chosen(largest, stage="two"), "recall") < 0.05
         else:  # a third as many candidates as samples: no prediction
             assert not [row for row in chosen(largest, stage="two") if "predicted_recall" in row]
-    steps = np.diff([row["threshold"] for row in chosen(largest, stage="two")]).round(6)  # fine around the best, coarse elsewhere
+    thresholds = [row["threshold"] for row in chosen(largest, stage="two")]
+    steps = np.diff(thresholds).round(6)  # fine around the best, coarse elsewhere
     assert (steps.min(), steps.max()) == (0.0001, 0.001)
     averaged = chosen(runner.read("fig8", folder), n_spins=400, stage="two", kind="averaged")
     assert best(averaged) > best(chosen(largest, stage="two"))
@@ -134,7 +145,9 @@ def test_records_of_another_configuration_are_not_mixed_in(tmp_path):
     assert first[0]["mean"] > other[0]["mean"]
     assert len(list((tmp_path / "records").iterdir())) == 2
     counted = []
-    again = runner.run("fig7", config, tmp_path, done=lambda finished, total: counted.append((finished, total)))
+    again = runner.run(
+        "fig7", config, tmp_path, done=lambda finished, total: counted.append((finished, total))
+    )
     assert again == first
     assert counted == [(2, 2)]  # nothing was left to do
 
@@ -147,11 +160,14 @@ def test_any_executor_with_submit_will_do(tmp_path):
 
 
 def test_a_killed_run_goes_on_where_it_was(folder, tmp_path):
-    """SIGKILL to the run and its workers, five times; the finished table is that of a run in peace, byte for byte."""
-    command = [sys.executable, "-m", "isingkit", "reproduce", "fig7", "--quick", "--workers", "2", "-o", str(tmp_path)]
+    """SIGKILL to the run and its workers, five times: the table has the bytes of a run in peace."""
+    command = [sys.executable, "-m", "isingkit", "reproduce", "fig7", "--quick"]
+    command += ["--workers", "2", "-o", str(tmp_path)]
     found = []
     for wait in (0.3, 1.5, 2.5, 3.5, 4.5):
-        process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         time.sleep(wait)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -168,7 +184,11 @@ def test_a_killed_run_goes_on_where_it_was(folder, tmp_path):
 def test_unknown_figures_and_missing_tables_are_refused(tmp_path, capsys):
     with pytest.raises(ex.SettingError, match="one of fig1"):
         runner.figure("fig9")
-    for arguments in (["reproduce"], ["reproduce", "fig9"], ["reproduce", "fig7", "--redraw", "-o", str(tmp_path)]):
+    for arguments in (
+        ["reproduce"],
+        ["reproduce", "fig9"],
+        ["reproduce", "fig7", "--redraw", "-o", str(tmp_path)],
+    ):
         with pytest.raises(SystemExit) as stopped:
             main(arguments)
         assert stopped.value.code == 2

@@ -10,6 +10,8 @@ import scipy.sparse
 
 import isingkit as ik
 from isingkit import exceptions as ex
+from isingkit.missing import COMPLETE_ROWS, MissingPolicy
+from isingkit.spins import missing_policy
 
 PLUS_MINUS = np.array([[-1, 1, 1], [1, 1, -1], [1, -1, 1], [-1, -1, 1]])
 NAMES = ["a", "b", "c"]
@@ -56,23 +58,32 @@ def test_every_kind_of_table_gives_the_same_spins_and_names(coding, make):
     assert spins.names == tuple(NAMES)
 
 
-@pytest.mark.parametrize("make", [scipy.sparse.csr_matrix, scipy.sparse.csc_array, scipy.sparse.coo_array])
+@pytest.mark.parametrize(
+    "make", [scipy.sparse.csr_matrix, scipy.sparse.csc_array, scipy.sparse.coo_array]
+)
 def test_sparse_zeros_and_ones_are_read(make):
     np.testing.assert_array_equal(ik.as_spins(make(CODINGS["0/1"])).values, PLUS_MINUS)
 
 
 def test_memory_mapped_input_is_read(tmp_path):
     np.save(tmp_path / "x.npy", CODINGS["float"])
-    np.testing.assert_array_equal(ik.as_spins(np.load(tmp_path / "x.npy", mmap_mode="r")).values, PLUS_MINUS)
+    np.testing.assert_array_equal(
+        ik.as_spins(np.load(tmp_path / "x.npy", mmap_mode="r")).values, PLUS_MINUS
+    )
 
 
 def test_the_mapping_that_was_used_is_reported():
-    frame = pd.DataFrame({"smokes": ["no", "yes", "no"], "sex": ["m", "f", "f"], "ill": [0, 1, 1], "item": [1, 2, 2]})
+    frame = pd.DataFrame(
+        {"smokes": ["no", "yes", "no"], "sex": ["m", "f", "f"], "ill": [0, 1, 1], "item": [1, 2, 2]}
+    )
     assert ik.as_spins(frame).mapping == (("no", "yes"), ("f", "m"), (0, 1), (1, 2))
 
 
 def test_a_given_mapping_is_followed_and_values_outside_it_are_refused():
-    np.testing.assert_array_equal(ik.as_spins([["x", "y"], ["y", "y"]], mapping=[("y", "x"), ("x", "y")]).values, [[1, 1], [-1, 1]])
+    np.testing.assert_array_equal(
+        ik.as_spins([["x", "y"], ["y", "y"]], mapping=[("y", "x"), ("x", "y")]).values,
+        [[1, 1], [-1, 1]],
+    )
     with pytest.raises(ex.SpinValueError, match=r"holds 2, but 0 or 1 was expected") as caught:
         ik.as_spins([[1, 2], [1, 1]], mapping=[(0, 1), (0, 1)])
     assert caught.value.column == "x1"
@@ -90,11 +101,15 @@ def test_a_constant_column_follows_the_coding_of_the_others_and_is_named_in_a_wa
     with pytest.warns(ex.ConstantColumnWarning):
         np.testing.assert_array_equal(ik.as_spins([[0, 7], [1, 7]]).values[:, 1], [1, 1])
     with pytest.warns(ex.ConstantColumnWarning):
-        np.testing.assert_array_equal(ik.as_spins([["no", "no"], ["yes", "no"]]).values[:, 1], [-1, -1])
+        np.testing.assert_array_equal(
+            ik.as_spins([["no", "no"], ["yes", "no"]]).values[:, 1], [-1, -1]
+        )
 
 
 def test_binarize_turns_real_values_into_spins():
-    np.testing.assert_array_equal(ik.as_spins([[0.3, 2.0], [7.0, 0.5]], binarize=0.5).values, [[-1, 1], [1, -1]])
+    np.testing.assert_array_equal(
+        ik.as_spins([[0.3, 2.0], [7.0, 0.5]], binarize=0.5).values, [[-1, 1], [1, -1]]
+    )
     with pytest.warns(ex.ConstantColumnWarning, match="x1"):
         ik.as_spins([[0.3, -2.0], [7.0, 0.0]], binarize=0.5)
 
@@ -102,15 +117,31 @@ def test_binarize_turns_real_values_into_spins():
 @pytest.mark.parametrize(
     ("table", "error", "says"),
     [
-        ([[0, 0], [1, 1], [2, 0]], ex.SpinValueError, r"'x0' holds 3 values \(0, 1, 2\).*X\['x0'\] >= 1"),
+        (
+            [[0, 0], [1, 1], [2, 0]],
+            ex.SpinValueError,
+            r"'x0' holds 3 values \(0, 1, 2\).*X\['x0'\] >= 1",
+        ),
         ([[0.0, 0], [0.5, 1], [1, 0]], ex.SpinValueError, "0, 0.5, 1"),
         ([[3, 0], [7, 1]], ex.SpinValueError, r"3, 7.*binarize=threshold"),
-        ([["a", "x"], ["b", "y"], ["c", "x"]], ex.SpinValueError, r"Leave it out if it is no spin.*X\['x0'\] == 'a'"),
+        (
+            [["a", "x"], ["b", "y"], ["c", "x"]],
+            ex.SpinValueError,
+            r"Leave it out if it is no spin.*X\['x0'\] == 'a'",
+        ),
         ([[0, np.inf], [1, 1]], ex.InfiniteValueError, "'x1'"),
         ([[0, -np.inf], [1, 1]], ex.InfiniteValueError, "'x1'"),
-        ([[0, np.nan], [1, 1]], ex.MissingValuesError, r"'x1': 1.*missing='drop'.*missing='pairwise'"),
+        (
+            [[0, np.nan], [1, 1]],
+            ex.MissingValuesError,
+            r"'x1': 1.*missing='drop'.*missing='pairwise'",
+        ),
         ([["no", None], ["yes", "no"]], ex.MissingValuesError, "'x1': 1"),
-        ([["yes", "a"], ["Yes ", "b"], ["no", "a"]], ex.SpinValueError, "differ only in case or spaces"),
+        (
+            [["yes", "a"], ["Yes ", "b"], ["no", "a"]],
+            ex.SpinValueError,
+            "differ only in case or spaces",
+        ),
         ("survey.csv", ex.NotATableError, "got a str: read the file first"),
         ({"a": [0, 1]}, ex.NotATableError, "pandas.DataFrame"),
         (None, ex.NotATableError, "NoneType"),
@@ -120,9 +151,17 @@ def test_binarize_turns_real_values_into_spins():
         ([0, 1, 1], ex.TableShapeError, "Reshape your data"),
         (np.zeros((2, 2, 2)), ex.TableShapeError, "3D"),
         (np.array([[1j, 0], [0, 1j]]), ex.ColumnTypeError, "Complex data not supported"),
-        (np.array([[0, "no"], [1, 1]], dtype=object), ex.ColumnTypeError, "int and values of type str"),
+        (
+            np.array([[0, "no"], [1, 1]], dtype=object),
+            ex.ColumnTypeError,
+            "int and values of type str",
+        ),
         (np.array([[{}, 0], [{}, 1]], dtype=object), ex.ColumnTypeError, "dict"),
-        (pd.DataFrame({"day": pd.to_datetime(["2020-01-01", "2020-01-02"])}), ex.ColumnTypeError, "'day'.*datetime"),
+        (
+            pd.DataFrame({"day": pd.to_datetime(["2020-01-01", "2020-01-02"])}),
+            ex.ColumnTypeError,
+            "'day'.*datetime",
+        ),
         (pd.DataFrame([[0, 1], [1, 0]], columns=["q", "q"]), ex.ColumnNamesError, "'q' repeated"),
     ],
 )  # fmt: skip
@@ -158,16 +197,29 @@ def test_missing_values_are_counted_by_column_dropped_or_marked():
     assert marked.has_missing
 
 
-@pytest.mark.parametrize("make", [pl.from_pandas, lambda frame: pa.Table.from_pandas(frame), lambda frame: frame.convert_dtypes()])
+@pytest.mark.parametrize(
+    "make",
+    [
+        pl.from_pandas,
+        lambda frame: pa.Table.from_pandas(frame),
+        lambda frame: frame.convert_dtypes(),
+    ],
+)
 def test_missing_values_of_every_kind_of_table_are_seen(make):
-    frame = pd.DataFrame({"n": [0.0, 1, np.nan, 1], "t": ["no", None, "yes", "no"], "b": [True, False, None, True]})
+    frame = pd.DataFrame(
+        {"n": [0.0, 1, np.nan, 1], "t": ["no", None, "yes", "no"], "b": [True, False, None, True]}
+    )
     expected = [[-1, -1, 1], [1, 0, -1], [0, 1, 0], [1, -1, 1]]
     np.testing.assert_array_equal(ik.as_spins(make(frame), missing="pairwise").values, expected)
 
 
 def test_texts_that_mean_missing_are_missing():
-    table = pd.DataFrame({"a": ["no", "", "yes", "NA"], "b": ["yes", "no", "no", "no"]}, dtype=object)
-    np.testing.assert_array_equal(ik.as_spins(table, missing="pairwise").values, [[-1, 1], [0, -1], [1, -1], [0, -1]])
+    table = pd.DataFrame(
+        {"a": ["no", "", "yes", "NA"], "b": ["yes", "no", "no", "no"]}, dtype=object
+    )
+    np.testing.assert_array_equal(
+        ik.as_spins(table, missing="pairwise").values, [[-1, 1], [0, -1], [1, -1], [0, -1]]
+    )
 
 
 def test_missing_values_of_arrow_dictionaries_and_batches_and_masked_arrays_are_seen():
@@ -176,9 +228,13 @@ def test_missing_values_of_arrow_dictionaries_and_batches_and_masked_arrays_are_
         pa.table({"a": column.dictionary_encode(), "b": pa.array([True, None, False, True])}),
         pa.RecordBatch.from_pydict({"a": column, "b": pa.array([True, None, False, True])}),
     ):
-        np.testing.assert_array_equal(ik.as_spins(table, missing="pairwise").values, [[-1, 1], [1, 0], [0, -1], [-1, 1]])
+        np.testing.assert_array_equal(
+            ik.as_spins(table, missing="pairwise").values, [[-1, 1], [1, 0], [0, -1], [-1, 1]]
+        )
     masked = np.ma.array([[0, 1], [1, 0], [0, 1]], mask=[[1, 0], [0, 0], [0, 0]])
-    np.testing.assert_array_equal(ik.as_spins(masked, missing="pairwise").values, [[0, 1], [1, -1], [-1, 1]])
+    np.testing.assert_array_equal(
+        ik.as_spins(masked, missing="pairwise").values, [[0, 1], [1, -1], [-1, 1]]
+    )
 
 
 def test_numbers_that_a_mapping_of_texts_does_not_know_are_refused():
@@ -193,13 +249,17 @@ def test_numbers_that_a_mapping_of_texts_does_not_know_are_refused():
 def test_a_text_never_seen_is_learnt_from_the_next_table():
     with pytest.warns(ex.ConstantColumnWarning):
         first = ik.as_spins([["smoker", "a"], ["smoker", "b"]])
-    np.testing.assert_array_equal(ik.as_spins([["nonsmoker", "a"]], mapping=first.mapping).values, [[-1, -1]])
+    np.testing.assert_array_equal(
+        ik.as_spins([["nonsmoker", "a"]], mapping=first.mapping).values, [[-1, -1]]
+    )
 
 
 def test_texts_stay_texts_when_numbers_are_binarized():
     frame = pd.DataFrame({"t": ["a", "a", "a"], "x": [0.3, 0.7, np.nan]})
     with pytest.warns(ex.ConstantColumnWarning, match="'t'"):
-        np.testing.assert_array_equal(ik.as_spins(frame, binarize=0.5, missing="pairwise").values, [[1, -1], [1, 1], [1, 0]])
+        np.testing.assert_array_equal(
+            ik.as_spins(frame, binarize=0.5, missing="pairwise").values, [[1, -1], [1, 1], [1, 0]]
+        )
     with pytest.raises(ex.SpinValueError, match="3 values"):
         ik.as_spins(pd.DataFrame({"t": ["a", "b", "c"], "x": [0.3, 0.7, 0.1]}), binarize=0.5)
     with pytest.raises(ex.SettingError, match="binarize must be a finite number"):
@@ -253,10 +313,27 @@ def test_clean_input_gives_no_warning():
 
 
 @pytest.mark.parametrize(
-    "values", [(-1, 1), (0, 1), (1, 2), (-1, 0, 1), (0, 1, 2), (3, 7), (-128, 127), (7,), (1,), (0,), (-1,), (2,), (-1, 0)]
+    "values",
+    [
+        (-1, 1),
+        (0, 1),
+        (1, 2),
+        (-1, 0, 1),
+        (0, 1, 2),
+        (3, 7),
+        (-128, 127),
+        (7,),
+        (1,),
+        (0,),
+        (-1,),
+        (2,),
+        (-1, 0),
+    ],
 )
 def test_the_quick_look_at_int8_tells_what_the_long_one_does(values, rng):
-    """Columns of small integers as int8, by a kernel, and as int64, by numpy: the same spins or the same error."""
+    """Columns of small integers as int8, by a kernel, and as int64, by numpy: the same spins or the
+    same error.
+    """
     table = np.c_[rng.choice([0, 1], 40), rng.choice(values, 40)]
 
     def outcome(table):
@@ -269,3 +346,24 @@ def test_the_quick_look_at_int8_tells_what_the_long_one_does(values, rng):
         return spins.values.tolist(), spins.mapping, [str(warning.message) for warning in caught]
 
     assert outcome(table.astype(np.int8)) == outcome(table)
+
+
+def test_missing_policies_are_the_strings_of_the_public_api():
+    assert list(MissingPolicy) == ["error", "drop", "pairwise"]
+    assert missing_policy("drop") is MissingPolicy.DROP
+    with pytest.raises(ex.SettingError, match="must be 'error', 'drop' or 'pairwise', but got 'x'"):
+        missing_policy("x")
+    with pytest.raises(ex.SettingError, match="'error' or 'drop': whole rows are needed, but got"):
+        missing_policy("pairwise", COMPLETE_ROWS, "whole rows are needed")
+
+
+def test_the_error_of_missing_values_offers_only_what_a_method_takes():
+    with pytest.raises(ex.MissingValuesError) as caught:
+        ik.as_spins([[0, np.nan], [1, 1]])
+    assert "missing='pairwise' to use for each pair" in str(caught.value)
+    narrowed = caught.value.offering(COMPLETE_ROWS)
+    assert str(narrowed).endswith("missing='drop' to use complete rows only.")
+    assert narrowed.counts == {"x1": 1}
+    with pytest.raises(ex.MissingValuesError, match="'drop'"):  # and its advice works
+        ik.as_spins([[0, np.nan], [1, 1]], missing="error")
+    assert ik.as_spins([[0, np.nan], [1, 1], [0, 0]], missing="drop").n_samples == 2

@@ -1,4 +1,6 @@
-"""Files as spins: whatever the chunks, what is read is what the csv module and as_spins make of the same bytes."""
+"""Files as spins: whatever the chunks, what is read is what the csv module and as_spins make of the
+same bytes.
+"""
 
 import csv
 import gzip
@@ -6,6 +8,7 @@ import io
 import itertools
 import sys
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,7 +23,8 @@ from tqdm import tqdm
 import isingkit as ik
 from isingkit import exceptions as ex
 from isingkit._kernels import tables as kernels
-from isingkit.tables import listed, read_spins
+from isingkit.formats import LISTED, NAMES, STANDARD_INPUT, SUFFIXES, bare_name, format_of
+from isingkit.tables import READERS, listed, read_spins
 
 MISSING = {"", "na", "n/a", "nan", "-nan", "+nan", "null", "none"}
 
@@ -38,13 +42,23 @@ def frame_of(rows):
     for name, texts in zip(rows[0], zip(*rows[1:], strict=True), strict=True):
         numbers = [np.nan if text.strip().casefold() in MISSING else number(text) for text in texts]
         is_text = any(one is None for one in numbers)
-        columns[name] = np.array([text.strip() for text in texts], dtype=object) if is_text else np.array(numbers)
+        columns[name] = (
+            np.array([text.strip() for text in texts], dtype=object)
+            if is_text
+            else np.array(numbers)
+        )
     return pd.DataFrame(columns)
 
 
 def slow(data, columns=(), drop=(), weights=None, binarize=None, missing="error", separator=","):
     """What a text with names above its columns holds, by the csv module, pandas and as_spins."""
-    rows = [row for row in csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), delimiter=separator) if row]
+    rows = [
+        row
+        for row in csv.reader(
+            io.StringIO(data.decode("utf-8-sig"), newline=""), delimiter=separator
+        )
+        if row
+    ]
     frame = frame_of(rows)
     chosen = [name for name in columns or frame.columns if name not in (*drop, weights)]
     spins = ik.as_spins(frame[chosen], binarize=binarize, missing=missing)
@@ -65,12 +79,23 @@ def outcome(work):
 
 def assert_same(ours, theirs, binarize=None):
     (found, said), (expected, should_say) = ours, theirs
-    if isinstance(expected, ex.SpinValueError) and (len(expected.values) == 20 or binarize is not None):
-        # which of many values are shown is left open, and numbers that met a threshold are not remembered
-        assert (type(found), found.column, found.n_columns) == (ex.SpinValueError, expected.column, expected.n_columns)
+    if isinstance(expected, ex.SpinValueError) and (
+        len(expected.values) == 20 or binarize is not None
+    ):
+        # which of many values are shown is left open, and numbers that met a threshold are not
+        # remembered
+        assert (type(found), found.column, found.n_columns) == (
+            ex.SpinValueError,
+            expected.column,
+            expected.n_columns,
+        )
         return
-    if isinstance(expected, ex.InfiniteValueError):  # we name all columns, unless they are no spins anyway
-        is_named = isinstance(found, ex.InfiniteValueError) and set(found.columns) >= set(expected.columns)
+    if isinstance(
+        expected, ex.InfiniteValueError
+    ):  # we name all columns, unless they are no spins anyway
+        is_named = isinstance(found, ex.InfiniteValueError) and set(found.columns) >= set(
+            expected.columns
+        )
         assert is_named or isinstance(found, ex.SpinValueError | ex.MissingValuesError)
         return
     if isinstance(expected, Exception):
@@ -82,7 +107,11 @@ def assert_same(ours, theirs, binarize=None):
     assert (packed.present is None) == (expected[0].present is None)
     if packed.present is not None:
         np.testing.assert_array_equal(packed.present, expected[0].present)
-    assert (packed.names, packed.n_samples, packed.mapping) == (expected[0].names, expected[0].n_samples, expected[0].mapping)
+    assert (packed.names, packed.n_samples, packed.mapping) == (
+        expected[0].names,
+        expected[0].n_samples,
+        expected[0].mapping,
+    )
     if expected[1] is None:
         assert weights is None
     else:
@@ -106,9 +135,15 @@ def texts(draw):
     """Bytes of a table with names, and its separator."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n_columns, n_rows = draw(st.integers(1, 5)), draw(st.integers(1, 150))
-    separator = draw(st.sampled_from(",;\t" if n_columns > 1 else ",\t"))  # one name does not show a semicolon
+    separator = draw(
+        st.sampled_from(",;\t" if n_columns > 1 else ",\t")
+    )  # one name does not show a semicolon
     end = draw(st.sampled_from(["\n", "\r\n", "\r"]))
-    gaps, odd, quotes = draw(st.sampled_from([0, 0, 0.05, 0.5])), draw(st.sampled_from([0, 0, 0, 0.01])), draw(st.booleans())
+    gaps, odd, quotes = (
+        draw(st.sampled_from([0, 0, 0.05, 0.5])),
+        draw(st.sampled_from([0, 0, 0, 0.01])),
+        draw(st.booleans()),
+    )
     numbers = draw(st.booleans())
     lines = [[f"name {k}" for k in range(n_columns)]]
     pairs = [PAIRS[rng.integers(len(PAIRS))] for _ in range(n_columns)]
@@ -118,16 +153,30 @@ def texts(draw):
             text = f"{rng.normal():.{rng.integers(1, 20)}f}" if numbers else pair[rng.integers(2)]
             dress = DRESSES[rng.integers(len(DRESSES))]
             text = text if dress == "{}.0" and text not in ("0", "1", "-1") else dress.format(text)
-            line.append(GAPS[rng.integers(len(GAPS))] if rng.random() < gaps else rng.choice(ODD) if rng.random() < odd else text)
+            line.append(
+                GAPS[rng.integers(len(GAPS))]
+                if rng.random() < gaps
+                else rng.choice(ODD)
+                if rng.random() < odd
+                else text
+            )
         lines.append(line)
     text = draw(st.sampled_from(["", "\ufeff"]))
     for k, line in enumerate(lines):
         cells = []
         for cell in line:
-            must = any(mark in cell for mark in ('"', "\n", "\r", separator)) or (len(line) == 1 and not cell)
-            cells.append('"' + cell.replace('"', '""') + '"' if must or (quotes and rng.random() < 0.3) else cell)
+            must = any(mark in cell for mark in ('"', "\n", "\r", separator)) or (
+                len(line) == 1 and not cell
+            )
+            cells.append(
+                '"' + cell.replace('"', '""') + '"'
+                if must or (quotes and rng.random() < 0.3)
+                else cell
+            )
         is_last = k == len(lines) - 1
-        text += separator.join(cells) + ("" if is_last and rng.random() < 0.3 else end * (1 + (rng.random() < 0.05)))
+        text += separator.join(cells) + (
+            "" if is_last and rng.random() < 0.3 else end * (1 + (rng.random() < 0.05))
+        )
     return text.encode(), separator
 
 
@@ -138,7 +187,9 @@ def texts(draw):
     st.sampled_from(["error", "drop", "pairwise"]),
     st.sampled_from([None, None, 0.5, 0]),
 )
-def test_any_chunks_give_what_the_csv_module_and_as_spins_give(tmp_path_factory, table, chunk, missing, binarize):
+def test_any_chunks_give_what_the_csv_module_and_as_spins_give(
+    tmp_path_factory, table, chunk, missing, binarize
+):
     data, separator = table
     path = tmp_path_factory.mktemp("texts") / ("data.tsv" if separator == "\t" else "data.csv")
     path.write_bytes(data)
@@ -153,31 +204,78 @@ def test_any_chunks_give_what_the_csv_module_and_as_spins_give(tmp_path_factory,
 @pytest.mark.parametrize("missing", ["error", "drop", "pairwise"])
 def test_columns_weights_and_what_is_left_out(tmp_path, rng, monkeypatch, chunk, missing):
     """600 rows: many words, and incomplete rows in all of them."""
-    values = rng.choice(["0", "1", "" if missing != "error" else "1"], (600, 4), p=[0.5, 0.45, 0.05])
+    values = rng.choice(
+        ["0", "1", "" if missing != "error" else "1"], (600, 4), p=[0.5, 0.45, 0.05]
+    )
     numbers = [repr(float(one)) for one in rng.gamma(2, 2, 600)]
-    lines = ["id,a,b,c,d,times"] + [f"person {k},{','.join(row)},{numbers[k]}" for k, row in enumerate(values)]
+    lines = ["id,a,b,c,d,times"] + [
+        f"person {k},{','.join(row)},{numbers[k]}" for k, row in enumerate(values)
+    ]
     data = "\n".join(lines).encode()
     (tmp_path / "data.csv").write_bytes(data)
     monkeypatch.setattr("isingkit.tables.text._CHUNK", chunk)
-    for asked in ({"drop": ["id"]}, {"columns": ["d", "a"]}, {"columns": ["d", "a", "b"], "drop": ["a"]}):
-        ours = outcome(lambda asked=asked: read_spins(tmp_path / "data.csv", weights="times", missing=missing, **asked))
-        assert_same(ours, outcome(lambda asked=asked: slow(data, weights="times", missing=missing, **asked)))
+    for asked in (
+        {"drop": ["id"]},
+        {"columns": ["d", "a"]},
+        {"columns": ["d", "a", "b"], "drop": ["a"]},
+    ):
+        ours = outcome(
+            lambda asked=asked: read_spins(
+                tmp_path / "data.csv", weights="times", missing=missing, **asked
+            )
+        )
+        assert_same(
+            ours, outcome(lambda asked=asked: slow(data, weights="times", missing=missing, **asked))
+        )
 
 
 def test_the_kernel_rounds_numbers_as_python_does(rng):
-    """Twenty thousand decimals of up to 19 digits, some halfway between two doubles: sure means equal."""
+    """Twenty thousand decimals of up to 19 digits, some halfway between two doubles: sure means
+    equal.
+    """
     halfway = [f"{(2**53 + 2 * k + 1) * 5**e}e-{e}" for k in range(50) for e in (0, 1, 2)]
     exact = [repr(float(x)) for x in rng.normal(size=5000) * 10.0 ** rng.integers(-8, 9, 5000)]
     digits = [f"{rng.integers(10**18, 9 * 10**18)}e{rng.integers(-30, 31)}" for _ in range(15000)]
-    plain = ["0", "-0.0", "1.", ".5", "+3", " 2 ", "1e5", "1E-5", "0.1", "123456789012345678", "0e99"]
+    plain = [
+        "0",
+        "-0.0",
+        "1.",
+        ".5",
+        "+3",
+        " 2 ",
+        "1e5",
+        "1E-5",
+        "0.1",
+        "123456789012345678",
+        "0e99",
+    ]
     n_sure = 0
     for text in [*halfway, *exact, *digits, *plain]:
-        sure, found = kernels._number(np.frombuffer(text.encode(), dtype=np.uint8), 0, len(text))
+        sure, found = kernels.number_in(np.frombuffer(text.encode(), dtype=np.uint8), 0, len(text))
         n_sure += sure
-        assert not sure or (found == float(text) and np.signbit(found) == np.signbit(float(text))), text
+        assert not sure or (
+            found == float(text) and np.signbit(found) == np.signbit(float(text))
+        ), text
     assert n_sure > 15000
-    for text in ("", "-", ".", "e5", "1e", "1e+", "1.2.3", "1x", "nan", "inf", "1 2", "--1", "1e5.0", "12345678901234567890"):
-        assert not kernels._number(np.frombuffer(text.encode(), dtype=np.uint8), 0, len(text))[0], text
+    for text in (
+        "",
+        "-",
+        ".",
+        "e5",
+        "1e",
+        "1e+",
+        "1.2.3",
+        "1x",
+        "nan",
+        "inf",
+        "1 2",
+        "--1",
+        "1e5.0",
+        "12345678901234567890",
+    ):
+        assert not kernels.number_in(np.frombuffer(text.encode(), dtype=np.uint8), 0, len(text))[
+            0
+        ], text
 
 
 def test_ten_thousand_tokens_are_told_apart(tmp_path, rng, monkeypatch):
@@ -194,23 +292,35 @@ def test_ten_thousand_tokens_are_told_apart(tmp_path, rng, monkeypatch):
 
 
 def test_a_column_with_many_values_is_named_with_some_of_them(tmp_path, rng):
-    """All rows are read: missing values are counted to the end, and further columns with three values."""
-    lines = ["a,b,c"] + [f"{k},{k % 2},{k % 3}" for k in range(5000)] + ["NA,1,0", "NaN,0,0", ",0,0"]
+    """All rows are read: missing values are counted to the end, and further columns with three
+    values.
+    """
+    lines = (
+        ["a,b,c"] + [f"{k},{k % 2},{k % 3}" for k in range(5000)] + ["NA,1,0", "NaN,0,0", ",0,0"]
+    )
     (tmp_path / "data.csv").write_text("\n".join(lines))
     with pytest.raises(ex.MissingValuesError) as caught:
         read_spins(tmp_path / "data.csv")
     assert caught.value.counts == {"a": 3}
     with pytest.raises(ex.SpinValueError) as crowd:
         read_spins(tmp_path / "data.csv", missing="drop")
-    assert (crowd.value.column, crowd.value.n_columns, crowd.value.values) == ("a", 2, tuple(range(20)))
+    assert (crowd.value.column, crowd.value.n_columns, crowd.value.values) == (
+        "a",
+        2,
+        tuple(range(20)),
+    )
 
 
 def test_numbers_and_a_text_in_one_column_are_texts(tmp_path):
-    """As as_spins has it: "1" and "x" are two texts, also with a threshold, but "1", "1.0" and "x" are three."""
+    """As as_spins has it: "1" and "x" are two texts, also with a threshold, but "1", "1.0" and "x"
+    are three.
+    """
     for body, mapping in (("1,0\nx,1\n1,0\n", ("1", "x")), ("x,0\n-1,1\n", ("-1", "x"))):
         (tmp_path / "data.csv").write_text("a,b\n" + body)
         for threshold in (None, 0.5):
-            assert read_spins(tmp_path / "data.csv", binarize=threshold).packed.mapping[0] == mapping
+            assert (
+                read_spins(tmp_path / "data.csv", binarize=threshold).packed.mapping[0] == mapping
+            )
     (tmp_path / "data.csv").write_text("a,b\n1,0\n1.0,1\nx,1\n")
     for threshold in (None, 0.5):
         with pytest.raises(ex.SpinValueError) as caught:
@@ -249,7 +359,9 @@ def test_titles_are_told_from_values(tmp_path):
 
 
 def test_names_are_found_in_the_first_bytes_of_a_long_file(tmp_path, monkeypatch):
-    """A head of a few bytes is lengthened until it holds rows, and what it ends within is no row."""
+    """A head of a few bytes is lengthened until it holds rows, and what it ends within is no
+    row.
+    """
     monkeypatch.setattr("isingkit.tables.text._HEAD", 4)
     body = "1,0\n0,1\n" * 50
     (tmp_path / "data.csv").write_text("größe,b\n" + body)
@@ -292,15 +404,33 @@ def test_tables_are_read_from_every_kind_of_file(tmp_path, rng, monkeypatch, par
     ik.pack(frame).save(tmp_path / "bits.spins")
     (tmp_path / "packed.csv.gz").write_bytes(gzip.compress((tmp_path / "with.csv").read_bytes()))
     monkeypatch.setattr("isingkit.tables.parts._PART", part)
-    nameless = ("without.csv", "words.csv", "array.npy", "columns.npy", "words.npy", "array.npz", "columns.npz")
-    for name in (*nameless, "with.csv", "packed.csv.gz", "table.parquet", "words.parquet", "bits.spins"):
+    nameless = (
+        "without.csv",
+        "words.csv",
+        "array.npy",
+        "columns.npy",
+        "words.npy",
+        "array.npz",
+        "columns.npz",
+    )
+    for name in (
+        *nameless,
+        "with.csv",
+        "packed.csv.gz",
+        "table.parquet",
+        "words.parquet",
+        "bits.spins",
+    ):
         names = ("x0", "x1", "x2") if name in nameless else ("a", "b", "c")
         packed = read_spins(tmp_path / name).packed
         np.testing.assert_array_equal(np.asarray(packed), 2 * values - 1, err_msg=name)
         assert packed.names == names
         chosen = read_spins(tmp_path / name, columns=[names[2], names[0]]).packed
         np.testing.assert_array_equal(np.asarray(chosen), 2 * values[:, [2, 0]] - 1, err_msg=name)
-        assert (chosen.names, chosen.mapping) == ((names[2], names[0]), (packed.mapping[2], packed.mapping[0]))
+        assert (chosen.names, chosen.mapping) == (
+            (names[2], names[0]),
+            (packed.mapping[2], packed.mapping[0]),
+        )
         if "words" not in name and name != "bits.spins":
             frame["b"] = values[:, 1]
             reading = read_spins(tmp_path / name, weights=names[1])
@@ -308,19 +438,31 @@ def test_tables_are_read_from_every_kind_of_file(tmp_path, rng, monkeypatch, par
             assert reading.packed.names == (names[0], names[2])
     with pytest.raises(ex.TableFileError, match="packed spins have no column of numbers"):
         read_spins(tmp_path / "bits.spins", weights="b")
-    with pytest.raises(ex.TableFileError, match="column 'a' should hold numbers, but holds texts such as 'no'"):
+    with pytest.raises(
+        ex.TableFileError, match="column 'a' should hold numbers, but holds texts such as 'no'"
+    ):
         read_spins(tmp_path / "words.parquet", weights="a")
 
 
 @pytest.mark.parametrize("missing", ["error", "drop", "pairwise"])
 def test_parts_of_tables_with_gaps_give_what_the_whole_gives(tmp_path, rng, monkeypatch, missing):
     """Texts, truths and numbers, missing in whole parts too, in Parquet, NPY and .spins."""
-    frame = pd.DataFrame({"t": rng.choice(["no", "yes"], 400), "b": rng.integers(0, 2, 400) > 0, "n": rng.integers(1, 3, 400)})
+    frame = pd.DataFrame(
+        {
+            "t": rng.choice(["no", "yes"], 400),
+            "b": rng.integers(0, 2, 400) > 0,
+            "n": rng.integers(1, 3, 400),
+        }
+    )
     frame = frame.astype(object).mask(rng.random((400, 3)) < 0.1)
     frame.loc[64:127, "t"] = None
     frame.loc[256:, "n"] = 1
-    table = pyarrow.table({"t": pyarrow.array(frame["t"], from_pandas=True), "b": pyarrow.array(frame["b"], from_pandas=True),
-                           "n": pyarrow.array(frame["n"], pyarrow.int64(), from_pandas=True)})  # fmt: skip
+    columns = {
+        "t": pyarrow.array(frame["t"], from_pandas=True),
+        "b": pyarrow.array(frame["b"], from_pandas=True),
+        "n": pyarrow.array(frame["n"], pyarrow.int64(), from_pandas=True),
+    }
+    table = pyarrow.table(columns)
     parquet.write_table(table, tmp_path / "table.parquet")
     numbers = frame[["b", "n"]].astype(np.float64).to_numpy()
     np.save(tmp_path / "array.npy", numbers)
@@ -338,7 +480,10 @@ def test_parts_of_tables_with_gaps_give_what_the_whole_gives(tmp_path, rng, monk
         assert_same(ours, outcome(lambda data=data: expected(data)))
 
 
-@pytest.mark.parametrize("values", [[0.2, 0.4, 0.9], [0, 1, 2], [-1, 0, 1], [3, 5, 5], [1, 1, 1], [1, np.inf, 1], [np.nan] * 3])
+@pytest.mark.parametrize(
+    "values",
+    [[0.2, 0.4, 0.9], [0, 1, 2], [-1, 0, 1], [3, 5, 5], [1, 1, 1], [1, np.inf, 1], [np.nan] * 3],
+)
 def test_values_that_only_all_parts_together_show(tmp_path, monkeypatch, values):
     array = np.repeat(np.array([values, [0, 0, 1]]).T, 64, axis=0)
     np.save(tmp_path / "array.npy", array)
@@ -346,7 +491,9 @@ def test_values_that_only_all_parts_together_show(tmp_path, monkeypatch, values)
     for threshold, missing in itertools.product((None, 0.5), ("error", "pairwise")):
         asked = {"binarize": threshold, "missing": missing}
         expected = outcome(lambda asked=asked: (ik.pack(ik.as_spins(array, **asked)), None))
-        assert_same(outcome(lambda asked=asked: read_spins(tmp_path / "array.npy", **asked)), expected)
+        assert_same(
+            outcome(lambda asked=asked: read_spins(tmp_path / "array.npy", **asked)), expected
+        )
 
 
 def test_a_table_comes_through_standard_input(monkeypatch):
@@ -362,8 +509,14 @@ def test_progress_is_shown_when_reading_takes_long(tmp_path, monkeypatch, capsys
     np.save(tmp_path / "data.npy", np.eye(2))
     read_spins(tmp_path / "data.csv", progress=True)
     assert capsys.readouterr().err == ""  # it did not
-    monkeypatch.setattr("isingkit.tables.rows.tqdm", lambda *a, **o: tqdm(*a, **{**o, "delay": 0, "mininterval": 0}))
-    for name, words in (("data.csv", "8.00k/8.00k"), ("data.csv.gz", "100%"), ("data.npy", "4.00/4.00")):
+    monkeypatch.setattr(
+        "isingkit.tables.rows.tqdm", lambda *a, **o: tqdm(*a, **{**o, "delay": 0, "mininterval": 0})
+    )
+    for name, words in (
+        ("data.csv", "8.00k/8.00k"),
+        ("data.csv.gz", "100%"),
+        ("data.npy", "4.00/4.00"),
+    ):
         read_spins(tmp_path / name, progress=True)
         out, err = capsys.readouterr()
         assert out == ""
@@ -379,15 +532,31 @@ def test_progress_is_shown_when_reading_takes_long(tmp_path, monkeypatch, capsys
     [
         ("data.xlsx", b"", "its name ends in none of .csv"),
         ("data.csv", b"a,b\n\n0,1\n1\n", "line 4 has 1 cells where the first has 2"),
-        ("data.csv", b'a,b\r\n\r\n"0",1\r\n\r\n1,0,"2\n\r\n\r3",4\r\n', "line 8 has 4 cells where the first has 2"),
+        (
+            "data.csv",
+            b'a,b\r\n\r\n"0",1\r\n\r\n1,0,"2\n\r\n\r3",4\r\n',
+            "line 8 has 4 cells where the first has 2",
+        ),
         ("data.csv", b"a,b\r0,1\r1", "line 3 has 1 cells where the first has 2"),
         ("data.csv", b'a,b\n0,1\n\n1,"0\n', "a cell that starts in line 4 does not end"),
-        ("data.csv", b'a,b\n0,1\n1,"0' + b"\n1,0" * 50000, "a cell that starts in line 3 does not end"),
+        (
+            "data.csv",
+            b'a,b\n0,1\n1,"0' + b"\n1,0" * 50000,
+            "a cell that starts in line 3 does not end",
+        ),
         ("data.csv", b"a,b\n0,1\n1,\xff\n", "cannot be read as text in columns"),
-        ("data.csv", b"a,b\n" + b"0,1\n" * 30000 + b"1,\xff\n", "cannot be read as text in columns"),
+        (
+            "data.csv",
+            b"a,b\n" + b"0,1\n" * 30000 + b"1,\xff\n",
+            "cannot be read as text in columns",
+        ),
         ("data.parquet", b"nothing", "cannot be read as Parquet"),
         ("data.csv.gz", b"nothing packed", "cannot be read as text in columns"),
-        ("data.csv.gz", gzip.compress(b"a,b\n" + b"0,1\n" * 9000, mtime=0)[:-20], "cannot be read as text in columns"),
+        (
+            "data.csv.gz",
+            gzip.compress(b"a,b\n" + b"0,1\n" * 9000, mtime=0)[:-20],
+            "cannot be read as text in columns",
+        ),
         ("data.csv", b"\xff\xfe\x00", "cannot be read as text in columns"),
         ("data.csv", b"", "it is empty"),
         ("data.csv", b"\n\r\n", "it is empty"),
@@ -424,18 +593,26 @@ def test_arrays_that_are_no_tables_say_so(tmp_path):
 
 def test_weights_must_be_numbers(tmp_path):
     (tmp_path / "data.csv").write_text("a,b,w\n1,0,x\n0,1,1\n")
-    with pytest.raises(ex.TableFileError, match="column 'w' should hold numbers, but holds texts such as 'x'"):
+    with pytest.raises(
+        ex.TableFileError, match="column 'w' should hold numbers, but holds texts such as 'x'"
+    ):
         read_spins(tmp_path / "data.csv", weights="w")
     (tmp_path / "data.csv").write_text("a,b,w\n1,0,2\n0,1,\n1,1,1e-5\n")
     with pytest.raises(ex.SampleWeightError, match="NaN"):
         read_spins(tmp_path / "data.csv", weights="w")
     (tmp_path / "data.csv").write_text('a,b,w\n1,0,"2"\n0,,\n1,1,12345678901234567890\n0,0,1e1\n')
-    assert read_spins(tmp_path / "data.csv", weights="w", missing="drop").weights.tolist() == [2, float(12345678901234567890), 10]
+    assert read_spins(tmp_path / "data.csv", weights="w", missing="drop").weights.tolist() == [
+        2,
+        float(12345678901234567890),
+        10,
+    ]
 
 
 def test_what_is_not_used_is_not_looked_at(tmp_path):
     """Names in another encoding, say, after the first rows."""
-    (tmp_path / "data.csv").write_bytes(b"name,a,b\n" + b"x,0,1\ny,1,0\n" * 10000 + b"M\xfcller,1,1\n")
+    (tmp_path / "data.csv").write_bytes(
+        b"name,a,b\n" + b"x,0,1\ny,1,0\n" * 10000 + b"M\xfcller,1,1\n"
+    )
     assert read_spins(tmp_path / "data.csv", drop=["name"]).packed.shape == (20001, 2)
 
 
@@ -456,14 +633,20 @@ def test_odd_names_of_columns_are_names(tmp_path, head, names):
     assert reading.packed.n_samples == 15
 
 
-@pytest.mark.parametrize("rows", ["p1,0,1\np2,1,0\np3,1,1\n", "0,1,1\n1,0,0\n", "yes,no,no\nno,yes,yes\nyes,yes,no\n"])
+@pytest.mark.parametrize(
+    "rows", ["p1,0,1\np2,1,0\np3,1,1\n", "0,1,1\n1,0,0\n", "yes,no,no\nno,yes,yes\nyes,yes,no\n"]
+)
 def test_rows_of_values_are_no_names(tmp_path, rows):
     (tmp_path / "data.csv").write_text(rows)
-    assert read_spins(tmp_path / "data.csv", columns=["x1", "x2"]).packed.n_samples == rows.count("\n")
+    assert read_spins(tmp_path / "data.csv", columns=["x1", "x2"]).packed.n_samples == rows.count(
+        "\n"
+    )
 
 
 def test_labels_of_rows_that_pandas_keeps_in_parquet_are_no_column(tmp_path, rng):
-    frame = pd.DataFrame(rng.integers(0, 2, (50, 3)), columns=list("abc")).sample(frac=0.5, random_state=0)
+    frame = pd.DataFrame(rng.integers(0, 2, (50, 3)), columns=list("abc")).sample(
+        frac=0.5, random_state=0
+    )
     frame.to_parquet(tmp_path / "data.parquet")
     reading = read_spins(tmp_path / "data.parquet")
     assert reading.packed.names == ("a", "b", "c")
@@ -473,3 +656,26 @@ def test_labels_of_rows_that_pandas_keeps_in_parquet_are_no_column(tmp_path, rng
 def test_an_underscore_makes_no_number(tmp_path):
     (tmp_path / "data.csv").write_text("a,b\n0,1\n1_0,0\n0,0\n1_0,1\n")
     assert read_spins(tmp_path / "data.csv").packed.mapping[0] == ("0", "1_0")
+
+
+def test_every_known_suffix_has_a_reader_and_is_named_where_formats_are():
+    assert {STANDARD_INPUT, *SUFFIXES} == set(READERS)
+    for suffix in SUFFIXES:
+        assert suffix in LISTED
+        assert suffix[1:] in NAMES.lower()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "bare"),
+    [
+        ("a.CSV", ".csv", "a"),
+        ("a.b.tsv.gz", ".tsv", "a.b"),
+        (".hidden.npy", ".npy", "hidden"),
+        ("a.gz", ".gz", "a"),
+        ("-", "-", ""),
+        ("plain", "", "plain"),
+    ],
+)
+def test_the_format_follows_from_the_name(name, kind, bare):
+    assert format_of(Path(name)) == kind
+    assert bare_name(Path(name)) == bare

@@ -1,4 +1,4 @@
-"""The theory against itself by other routes: quadrature, explicit trees, enumeration, numerical gradients."""
+"""The theory against itself by other routes: quadrature, trees, enumeration, gradients."""
 
 import numpy as np
 import pytest
@@ -18,15 +18,23 @@ from isingkit.theory.spectrum import effective_ridge
 @pytest.mark.parametrize(
     ("point", "expected"),
     [
-        ((3, 0.4, 10, 10, 1), {"kappa": 19.132136, "Q": 0.015783, "rss": 0.184731, "bias": 0.406957}),
+        (
+            (3, 0.4, 10, 10, 1),
+            {"kappa": 19.132136, "Q": 0.015783, "rss": 0.184731, "bias": 0.406957},
+        ),
         ((3, 0.4, 10, 10, 2), {"Q": 0.015667, "R": 0.015798, "rss": 0.209670, "bias": 0.374158}),
         ((3, 0.4, 10, 10, 4), {"rss": 0.210791}),
-        ((3, 0.4, 0.8, 0.1, 4), {"kappa": 0.399711, "Q": 0.623151, "R": 0.724649, "rss": 0.852772, "bias": 0.491751}),
+        (
+            (3, 0.4, 0.8, 0.1, 4),
+            {"kappa": 0.399711, "Q": 0.623151, "R": 0.724649, "rss": 0.852772, "bias": 0.491751},
+        ),
         ((3, 0.4, 2, 0, None), {"Q": 0.663943, "R": 1.0, "rss": 1.033185, "bias": 0.737065}),
     ],
 )
 def test_predictions_match_another_programs_numbers(point, expected):
-    """[eq:EOS-sparse] [eq:RSS-def-2] [eq:bias-def] [eq:R-def-resuls] to the six decimals that were given."""
+    """[eq:EOS-sparse] [eq:RSS-def-2] [eq:bias-def] [eq:R-def-resuls] to the six decimals that were
+    given.
+    """
     prediction = theory.random_regular(*point)
     assert isinstance(prediction, theory.Prediction)
     for name, value in expected.items():
@@ -36,7 +44,9 @@ def test_predictions_match_another_programs_numbers(point, expected):
 
 
 def integral(spectrum, function):
-    """Over the density by adaptive quadrature, with a substitution that tames the square roots at both ends."""
+    """Over the density by adaptive quadrature, with a substitution that tames the square roots at
+    both ends.
+    """
     low, high = spectrum.support
     middle, half = (low + high) / 2, (high - low) / 2
 
@@ -47,10 +57,14 @@ def integral(spectrum, function):
     return quad(smooth, -np.pi / 2, np.pi / 2, epsabs=0, epsrel=1e-12, limit=500)[0]
 
 
-@pytest.mark.parametrize(("degree", "coupling"), [(3, 0.4), (4, 0.1), (2, 0.8), (10, -0.2), (3, 0.85)])
+@pytest.mark.parametrize(
+    ("degree", "coupling"), [(3, 0.4), (4, 0.1), (2, 0.8), (10, -0.2), (3, 0.85)]
+)
 @pytest.mark.parametrize(("x", "ridge"), [(2.0, 0.3), (0.01, 5.0), (40.0, 0.001)])
 def test_g_functions_are_integrals_over_the_density(degree, coupling, x, ridge):
-    """[eq:G1-x-def-1] [eq:G3-x] [eq:EVD-nita-results] [eq:eNS/n-result-2] to ten digits; [eq:fixed-point equation-1] undoes G1."""
+    """[eq:G1-x-def-1] [eq:G3-x] [eq:EVD-nita-results] [eq:eNS/n-result-2] to ten digits;
+    [eq:fixed-point equation-1] undoes G1.
+    """
     spectrum = theory.RegularSpectrum(degree, coupling)
     for found, function in (
         (1.0, lambda eta: 1.0),
@@ -65,52 +79,87 @@ def test_g_functions_are_integrals_over_the_density(degree, coupling, x, ridge):
 
 
 def test_moments_of_the_spectrum_are_those_of_the_bethe_matrix():
-    """[eq:ivnerse-correlation-mat-result] E eta = h, E eta^2 = h^2 + c w^2, E 1/eta = 1, and the exact edges."""
+    """[eq:ivnerse-correlation-mat-result] E eta = h, E eta^2 = h^2 + c w^2, E 1/eta = 1, and the
+    exact edges.
+    """
     for degree, coupling in ((1, 0.7), (2, 0.3), (3, 0.4), (7, 0.25)):
         spectrum = theory.RegularSpectrum(degree, coupling)
         h, w = 1 + degree * np.sinh(coupling) ** 2, np.sinh(2 * coupling) / 2
         assert spectrum.moment(1) == pytest.approx(h, rel=1e-13)
         assert spectrum.moment(2) == pytest.approx(h**2 + degree * w**2, rel=1e-13)
         assert spectrum.moment(-1) == pytest.approx(1, rel=1e-12)
-        assert spectrum.support == pytest.approx((h - 2 * w * np.sqrt(degree - 1), h + 2 * w * np.sqrt(degree - 1)), abs=1e-14)
+        assert spectrum.support == pytest.approx(
+            (h - 2 * w * np.sqrt(degree - 1), h + 2 * w * np.sqrt(degree - 1)), abs=1e-14
+        )
     assert theory.RegularSpectrum(3, 0.4).density([0.0, 5.0]).tolist() == [0.0, 0.0]
 
 
 def test_equations_of_state_hold_everywhere():
-    """[eq:q and a equation] [eq:EOS-sparse] [eq:y-hat-result]: kappa and Q as the paper's appendix prints them, alpha from 1e-3 to
-    1e4, ridge from 1e-6 to 1e6, from weak coupling to the edge of the phase, one neighbour or fifty."""
+    """[eq:q and a equation] [eq:EOS-sparse] [eq:y-hat-result]: kappa and Q as the paper's appendix
+    prints them, alpha from 1e-3 to 1e4, ridge from 1e-6 to 1e6, from weak coupling to the edge of
+    the phase, one neighbour or fifty."""
     ridges = np.geomspace(1e-6, 1e6, 25)
     for alpha in [*np.geomspace(1e-3, 1e4, 15), 1.0, 1 - 1e-12, 1 + 1e-12]:
-        for degree, coupling in ((1, 0.5), (2, 2.0), (3, 1e-3), (3, 0.4), (3, np.arctanh(0.999999 / np.sqrt(2))), (50, 0.1)):
+        for degree, coupling in (
+            (1, 0.5),
+            (2, 2.0),
+            (3, 1e-3),
+            (3, 0.4),
+            (3, np.arctanh(0.999999 / np.sqrt(2))),
+            (50, 0.1),
+        ):
             for depth in (None, 1, 2, 50):
                 p = theory.random_regular(degree, coupling, alpha, ridges, depth)
                 spectrum = theory.RegularSpectrum(degree, coupling)
-                g1 = np.array([spectrum.g1(kappa, ridge) for kappa, ridge in zip(p.kappa, ridges, strict=True)])
-                slope = np.array([spectrum.g1_slope(kappa, ridge) for kappa, ridge in zip(p.kappa, ridges, strict=True)])
-                np.testing.assert_allclose(p.kappa, 2 * alpha / (1 + 2 * g1), rtol=1e-12, atol=1e-12 * alpha)
+                g1 = np.array(
+                    [
+                        spectrum.g1(kappa, ridge)
+                        for kappa, ridge in zip(p.kappa, ridges, strict=True)
+                    ]
+                )
+                slope = np.array(
+                    [
+                        spectrum.g1_slope(kappa, ridge)
+                        for kappa, ridge in zip(p.kappa, ridges, strict=True)
+                    ]
+                )
+                np.testing.assert_allclose(
+                    p.kappa, 2 * alpha / (1 + 2 * g1), rtol=1e-12, atol=1e-12 * alpha
+                )
                 np.testing.assert_allclose(p.chi, g1, rtol=1e-9)
                 # (2 b J - J C J - 1) is minus what is unexplained
-                printed = -4 * alpha * slope * p.unexplained / ((1 + 2 * g1) ** 2 + 4 * alpha * slope)
-                np.testing.assert_allclose(p.Q, printed, rtol=2e-6)  # the printed difference cancels at small ridge
-                assert np.all((p.Q > 0) & (p.R > 0) & np.isfinite(p.rss) & (p.test_error >= p.unexplained))
+                printed = (
+                    -4 * alpha * slope * p.unexplained / ((1 + 2 * g1) ** 2 + 4 * alpha * slope)
+                )
+                # the printed difference cancels at small ridge
+                np.testing.assert_allclose(p.Q, printed, rtol=2e-6)
+                assert np.all(
+                    (p.Q > 0) & (p.R > 0) & np.isfinite(p.rss) & (p.test_error >= p.unexplained)
+                )
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 5])
 @pytest.mark.parametrize(("degree", "ridge"), [(3, 0.1), (4, 3.0), (2, 1.0)])
 def test_generations_solve_the_explicit_tree(degree, ridge, depth, rng):
-    """[eq:J-mean-linear-equation] [eq:Linear-equation-regularize] on trees of up to 485 spins with random signs, to 1e-11."""
+    """[eq:J-mean-linear-equation] [eq:Linear-equation-regularize] on trees of up to 485 spins with
+    random signs, to 1e-11.
+    """
     couplings, generations = reference.cayley_tree(degree, depth, 0.4, rng)
     parents = [-1] + [int(np.flatnonzero(couplings[i, :i])[0]) for i in range(1, len(couplings))]
     strengths = [0.0] + [couplings[i, parents[i]] for i in range(1, len(couplings))]
     p = theory.random_regular(degree, 0.4, 1.5, ridge, depth)
-    means, unexplained = reference.mean_estimates(reference.tree_correlations(parents, strengths), p.effective_ridge)
+    means, unexplained = reference.mean_estimates(
+        reference.tree_correlations(parents, strengths), p.effective_ridge
+    )
     for generation in range(1, depth + 1):
-        np.testing.assert_allclose(np.abs(means[generations[1:] == generation]), p.means[generation - 1], rtol=1e-11)
+        np.testing.assert_allclose(
+            np.abs(means[generations[1:] == generation]), p.means[generation - 1], rtol=1e-11
+        )
     assert p.unexplained == pytest.approx(unexplained, rel=1e-11)
     assert p.rss - p.R == pytest.approx(np.sum((couplings[0, 1:] - means) ** 2), rel=1e-11)
-    of_model = theory.of_model(
-        ik.IsingModel(couplings), 0, 1.5, ridge, depth, spectrum=theory.RegularSpectrum(degree, 0.4)
-    )  # the ball's linear system, the graph's own spectrum
+    # the ball's linear system, the graph's own spectrum
+    spectrum = theory.RegularSpectrum(degree, 0.4)
+    of_model = theory.of_model(ik.IsingModel(couplings), 0, 1.5, ridge, depth, spectrum=spectrum)
     for name in ("kappa", "Q", "R", "rss", "bias", "unexplained", "free_energy"):
         assert getattr(of_model, name) == pytest.approx(getattr(p, name), rel=1e-11), name
     np.testing.assert_allclose(of_model.means, p.means, rtol=1e-11)
@@ -124,7 +173,9 @@ def test_infinite_depth_is_the_limit_of_depth():
         (5, 0.3, 2, 100),
         (1, 0.4, 2, 1),
     ):
-        deep, limit = (theory.random_regular(degree, coupling, alpha, ridge, depth) for depth in (80, None))
+        deep, limit = (
+            theory.random_regular(degree, coupling, alpha, ridge, depth) for depth in (80, None)
+        )
         for name in ("Q", "R", "rss", "bias", "unexplained", "free_energy"):
             assert getattr(deep, name) == pytest.approx(getattr(limit, name), rel=1e-10), name
         np.testing.assert_allclose(deep.means[:8], limit.means, rtol=1e-9, atol=1e-12)
@@ -140,13 +191,16 @@ def test_bethe_matrix_inverts_the_correlations_of_trees(rng):
     for n_spins in (2, 5, 20, 60):
         parents, strengths = random_tree(rng, n_spins)
         matrix = theory.bethe_matrix(ik.IsingModel(reference.tree_couplings(parents, strengths)))
-        np.testing.assert_allclose(matrix @ reference.tree_correlations(parents, strengths), np.eye(n_spins), atol=1e-12)
+        np.testing.assert_allclose(
+            matrix @ reference.tree_correlations(parents, strengths), np.eye(n_spins), atol=1e-12
+        )
 
 
 def test_theorem_one_holds_on_explicit_trees(rng):
     """Least squares on all other spins of random trees, to 1e-12.
 
-    [eq:solution-Jbar-lamda=00003D0-1] [eq:solution-Jbar-lamda=00003D0] [eq:J-mean-linear-equation-1]
+    [eq:solution-Jbar-lamda=00003D0-1] [eq:solution-Jbar-lamda=00003D0]
+    [eq:J-mean-linear-equation-1]
     """
     for _ in range(50):
         parents, strengths = random_tree(rng, 30)
@@ -170,7 +224,9 @@ def test_couplings_from_linear_refuses_what_no_tree_gives():
 @given(st.data())
 @settings(max_examples=1000, deadline=None)
 def test_theorem_two_bounds_the_decay_on_any_tree(data):
-    """[eq:decay-ratio-generalnode] [eq:decay-ratio-Leaf]: along each bond away from the spin, and equality at leaves."""
+    """[eq:decay-ratio-generalnode] [eq:decay-ratio-Leaf]: along each bond away from the spin, and
+    equality at leaves.
+    """
     n_spins = data.draw(st.integers(2, 14))
     parents = [-1] + [data.draw(st.integers(0, i - 1)) for i in range(1, n_spins)]
     coupling, k = data.draw(st.floats(0.01, 2.0)), data.draw(st.floats(1e-3, 1e3))
@@ -178,7 +234,8 @@ def test_theorem_two_bounds_the_decay_on_any_tree(data):
     means, _ = reference.mean_estimates(reference.tree_correlations(parents, coupling * signs), k)
     bound = theory.decay_bound(coupling, k)
     for i in range(1, n_spins):
-        if parents[i] > 0 and abs(means[parents[i] - 1]) > 1e-7 * np.abs(means).max():  # what rounding has left of it
+        smallest = 1e-7 * np.abs(means).max()  # of which rounding leaves enough digits
+        if parents[i] > 0 and abs(means[parents[i] - 1]) > smallest:
             ratio = means[i - 1] / means[parents[i] - 1] * signs[i]
             assert 0 < ratio <= bound * (1 + 1e-5)
             if i not in parents:
@@ -186,7 +243,9 @@ def test_theorem_two_bounds_the_decay_on_any_tree(data):
 
 
 def test_least_squares_is_in_closed_form():
-    """kappa = 2 (alpha - 1), Q = (1 - b J) / (alpha - 1) and R = 1 / (alpha - 1) for every coupling and degree."""
+    """kappa = 2 (alpha - 1), Q = (1 - b J) / (alpha - 1) and R = 1 / (alpha - 1) for every coupling
+    and degree.
+    """
     for alpha in (1.001, 2.0, 50.0):
         for degree, coupling in ((1, 2.0), (3, 0.01), (3, 0.8), (20, 0.2)):
             for depth in (None, 1, 4):
@@ -200,7 +259,9 @@ def test_least_squares_is_in_closed_form():
 
 
 def test_infinite_ridge_is_correlation_screening():
-    """Estimates times ridge / alpha become sample correlations: tanh^g K on average, variance 1 / M, Q = (1/N) Tr C^2 / alpha."""
+    """Estimates times ridge / alpha become sample correlations: tanh^g K on average, variance 1 /
+    M, Q = (1/N) Tr C^2 / alpha.
+    """
     huge, limit = (theory.random_regular(3, 0.4, 0.7, ridge) for ridge in (1e9, np.inf))
     scale = 1e9 / 0.7
     np.testing.assert_allclose(limit.means, np.tanh(0.4) ** np.arange(1, 9), rtol=1e-13)
@@ -219,16 +280,24 @@ def test_infinite_ridge_is_correlation_screening():
     assert limit.test_error == pytest.approx(1, rel=1e-12)  # that of no estimates at all
     model = ik.random_regular(n_spins=400, degree=3, coupling=0.4, random_state=0)
     for prune in (None, 0.15):
-        alike = theory.recovery_of_model(model, 320, ridge=np.inf, prune=prune).recall([0.1, 0.2, 0.3])
-        formula = theory.recovery(400, 3, 0.4, 320, ridge=np.inf, prune=prune, rule="directed").recall([0.1, 0.2, 0.3])
+        alike = theory.recovery_of_model(model, 320, ridge=np.inf, prune=prune).recall(
+            [0.1, 0.2, 0.3]
+        )
+        formula = theory.recovery(
+            400, 3, 0.4, 320, ridge=np.inf, prune=prune, rule="directed"
+        ).recall([0.1, 0.2, 0.3])
         np.testing.assert_allclose(alike, formula, atol=0.01)
 
 
 def test_free_energy_is_stationary_at_the_solution(rng):
-    """[eq:limit-free-energy-sparse] [eq:J-bar-condition]: gradients by kappa, by Q and by all mean estimates vanish to 1e-7."""
+    """[eq:limit-free-energy-sparse] [eq:J-bar-condition]: gradients by kappa, by Q and by all mean
+    estimates vanish to 1e-7.
+    """
     couplings, _ = reference.cayley_tree(3, 3, 0.4, rng)
     parents = [-1] + [int(np.flatnonzero(couplings[i, :i])[0]) for i in range(1, len(couplings))]
-    correlations = reference.tree_correlations(parents, [0.0] + [couplings[i, parents[i]] for i in range(1, len(couplings))])
+    correlations = reference.tree_correlations(
+        parents, [0.0] + [couplings[i, parents[i]] for i in range(1, len(couplings))]
+    )
     b, rest = correlations[1:, 0], correlations[1:, 1:]
     for alpha, ridge in ((0.8, 0.1), (3.0, 2.0)):
         p = theory.random_regular(3, 0.4, alpha, ridge, 3)
@@ -236,43 +305,62 @@ def test_free_energy_is_stationary_at_the_solution(rng):
 
         def f(kappa, q, means, spectrum=spectrum, alpha=alpha, ridge=ridge):
             return theory.free_energy(
-                spectrum, samples_per_spin=alpha, ridge=ridge, kappa=kappa, Q=q, squares=means @ means,
-                overlap=b @ means, power=means @ rest @ means,
-            )  # fmt: skip
+                spectrum,
+                samples_per_spin=alpha,
+                ridge=ridge,
+                kappa=kappa,
+                Q=q,
+                squares=means @ means,
+                overlap=b @ means,
+                power=means @ rest @ means,
+            )
 
         means, _ = reference.mean_estimates(correlations, p.effective_ridge)
         assert f(p.kappa, p.Q, means) == pytest.approx(p.free_energy, rel=1e-12)
-        step = 1e-5
-        assert abs(f(p.kappa + step, p.Q, means) - f(p.kappa - step, p.Q, means)) / (2 * step) < 1e-7
-        assert abs(f(p.kappa, p.Q + step, means) - f(p.kappa, p.Q - step, means)) / (2 * step) < 1e-7
-        for _ in range(5):
-            way = rng.normal(size=len(means))
-            assert abs(f(p.kappa, p.Q, means + step * way) - f(p.kappa, p.Q, means - step * way)) / (2 * step) < 1e-7
-        assert abs(f(1.1 * p.kappa + step, p.Q, means) - f(1.1 * p.kappa - step, p.Q, means)) / (2 * step) > 1e-4  # it can fail
+
+        def slope(function, step=1e-5):
+            return abs(function(step) - function(-step)) / (2 * step)
+
+        assert slope(lambda step, p=p, m=means: f(p.kappa + step, p.Q, m)) < 1e-7
+        assert slope(lambda step, p=p, m=means: f(p.kappa, p.Q + step, m)) < 1e-7
+        for way in rng.normal(size=(5, len(means))):
+            assert slope(lambda step, p=p, m=means, w=way: f(p.kappa, p.Q, m + step * w)) < 1e-7
+        # it can fail
+        assert slope(lambda step, p=p, m=means: f(1.1 * p.kappa + step, p.Q, m)) > 1e-4
 
 
 def test_cavity_messages_are_exact_on_trees_and_on_regular_graphs(rng):
-    """Against all eigenvalues of a tree's Bethe matrix, to 1e-11; on 20,000 spins of a regular graph against the closed form."""
+    """Against all eigenvalues of a tree's Bethe matrix, to 1e-11; on 20,000 spins of a regular
+    graph against the closed form.
+    """
     parents, strengths = random_tree(rng, 300, strongest=0.6)
     model = ik.IsingModel(reference.tree_couplings(parents, strengths))
     exact, cavity = theory.ModelSpectrum.of(model), theory.CavitySpectrum(model)
     for k in (0.0, 1e-3, 0.5, 30.0, np.inf):
         for name in ("t", "t2", "p", "p2"):
-            assert getattr(cavity.traces(k), name) == pytest.approx(getattr(exact.traces(k), name), rel=1e-11), (k, name)
+            assert getattr(cavity.traces(k), name) == pytest.approx(
+                getattr(exact.traces(k), name), rel=1e-11
+            ), (k, name)
     assert cavity.log_trace(0.7) == pytest.approx(exact.log_trace(0.7), rel=1e-11)
     large = ik.random_regular(n_spins=20_000, degree=3, coupling=0.4, random_state=0)
     messages, closed = theory.CavitySpectrum(large), theory.RegularSpectrum(3, 0.4)
     for name in ("t", "t2", "p", "p2"):
-        assert getattr(messages.traces(0.5), name) == pytest.approx(getattr(closed.traces(0.5), name), rel=1e-11)
+        assert getattr(messages.traces(0.5), name) == pytest.approx(
+            getattr(closed.traces(0.5), name), rel=1e-11
+        )
     p, q = theory.of_model(large, 5, 0.8, 0.1, 4), theory.random_regular(3, 0.4, 0.8, 0.1, 4)
     assert p.kappa == pytest.approx(q.kappa, rel=1e-9)
     assert p.rss == pytest.approx(q.rss, rel=1e-6)  # spin 5 may be on a loop of nine
 
 
 def test_ensembles_agree_with_their_members():
-    """Population dynamics against the eigenvalues of one graph of 3000 spins: within 1 percent, which loops and chance allow."""
+    """Population dynamics against the eigenvalues of one graph of 3000 spins: within 1 percent,
+    which loops and chance allow.
+    """
     regular = theory.EnsembleSpectrum([0, 0, 0, 1], 0.4, size=50)
-    assert regular.log_trace(0.5) == pytest.approx(theory.RegularSpectrum(3, 0.4).log_trace(0.5), rel=1e-9)
+    assert regular.log_trace(0.5) == pytest.approx(
+        theory.RegularSpectrum(3, 0.4).log_trace(0.5), rel=1e-9
+    )
     assert float(effective_ridge(regular, 0.8, 0.1)) == pytest.approx(
         float(effective_ridge(theory.RegularSpectrum(3, 0.4), 0.8, 0.1)), rel=1e-11
     )
@@ -280,12 +368,19 @@ def test_ensembles_agree_with_their_members():
     spectrum = theory.ModelSpectrum.of(model)
     for alpha, ridge in ((0.9, 0.1), (2.0, 0.0), (0.5, np.inf)):
         ensemble = theory.erdos_renyi(4, 0.4, alpha, ridge)
-        spins = [theory.of_model(model, spin, alpha, ridge, spectrum=spectrum) for spin in range(0, 3000, 20)]
+        spins = [
+            theory.of_model(model, spin, alpha, ridge, spectrum=spectrum)
+            for spin in range(0, 3000, 20)
+        ]
         assert ensemble.kappa == pytest.approx(spins[0].kappa, rel=0.01)
         for name in ("Q", "R", "unexplained", "rss"):
-            assert getattr(ensemble, name) == pytest.approx(np.mean([getattr(p, name) for p in spins]), rel=0.05), name
+            assert getattr(ensemble, name) == pytest.approx(
+                np.mean([getattr(p, name) for p in spins]), rel=0.05
+            ), name
     critical = theory.EnsembleSpectrum([0, 0, 0, 1], 0.85, size=20)
-    assert critical.traces(np.inf).t2 == pytest.approx(theory.RegularSpectrum(3, 0.85).traces(np.inf).t2, rel=1e-3)
+    assert critical.traces(np.inf).t2 == pytest.approx(
+        theory.RegularSpectrum(3, 0.85).traces(np.inf).t2, rel=1e-3
+    )
     mixed = theory.EnsembleSpectrum([0.2, 0.3, 0.5], [0.2, 0.6], size=2000)
     assert mixed.traces(np.inf).t == pytest.approx(1, abs=1e-6)  # (1/N) Tr C
     assert theory.of_ensemble(mixed, 2.0).kappa == pytest.approx(2.0)
@@ -297,10 +392,16 @@ def test_arrays_of_points_equal_points_one_by_one():
     for depth in (None, 3):
         together = theory.random_regular(degree, 0.3, alpha, ridge, depth)
         for place in np.ndindex(3, 3):
-            alone = theory.random_regular(int(degree[place[0], 0]), 0.3, alpha[place], ridge[place], depth)
+            alone = theory.random_regular(
+                int(degree[place[0], 0]), 0.3, alpha[place], ridge[place], depth
+            )
             for name in ("kappa", "Q", "R", "rss", "bias", "free_energy"):
-                assert getattr(together, name)[place] == pytest.approx(getattr(alone, name), rel=1e-12)
-            np.testing.assert_allclose(together.means[(slice(None), *place)], alone.means, rtol=1e-10, atol=1e-14)
+                assert getattr(together, name)[place] == pytest.approx(
+                    getattr(alone, name), rel=1e-12
+                )
+            np.testing.assert_allclose(
+                together.means[(slice(None), *place)], alone.means, rtol=1e-10, atol=1e-14
+            )
 
 
 def test_the_best_ridge_is_far_from_the_papers():
@@ -310,24 +411,34 @@ def test_the_best_ridge_is_far_from_the_papers():
         assert 1.15 < best < 1.65
         rss = theory.random_regular(3, 0.4, alpha, best * np.array([0.99, 1, 1.01])).rss
         assert rss[1] == min(rss)
-    assert theory.random_regular(3, 0.4, 0.8, theory.best_ridge(3, 0.4, 0.8)).rss == pytest.approx(0.365, abs=5e-4)
+    assert theory.random_regular(3, 0.4, 0.8, theory.best_ridge(3, 0.4, 0.8)).rss == pytest.approx(
+        0.365, abs=5e-4
+    )
 
 
 def test_what_has_no_coupling_or_one_neighbour_is_no_special_case():
-    """No coupling: nothing but noise, and no warning. Pairs: formulas of degree 1 agree with the model of many pairs."""
+    """No coupling: nothing but noise, and no warning. Pairs: formulas of degree 1 agree with the
+    model of many pairs.
+    """
     p = theory.random_regular(3, 0.0, 2.0)
     assert (p.R, p.rss) == pytest.approx((1.0, 1.0))
     assert np.isnan(p.bias)
     assert theory.erdos_renyi(4, 0.0, 2.0).rss == pytest.approx(1.0)
     assert theory.best_ridge(3, 0.0, 2.0) == np.inf
-    assert theory.best_ridge(3, 0.4, 1e4) == pytest.approx(0, abs=1e-9)  # rounding chooses among all that are next to 0
-    assert theory.random_regular(np.uint8(3), 0.4, 2, 1).rss == theory.random_regular(3, 0.4, 2, 1).rss
+    assert theory.best_ridge(3, 0.4, 1e4) == pytest.approx(
+        0, abs=1e-9
+    )  # rounding chooses among all that are next to 0
+    assert (
+        theory.random_regular(np.uint8(3), 0.4, 2, 1).rss == theory.random_regular(3, 0.4, 2, 1).rss
+    )
     assert np.isfinite(theory.random_regular(3, 0.4, 2, 1, depth=2000).rss)
     pairs = ik.IsingModel(np.kron(np.eye(50), [[0, 0.4], [0.4, 0]]))
     grid = [0.15, 0.2, 0.25]
     alike = theory.recovery_of_model(pairs, 200, ridge=1, prune=0.1).precision(grid)
     np.testing.assert_allclose(
-        theory.recovery(100, 1, 0.4, 200, ridge=1, prune=0.1, rule="directed").precision(grid), alike, atol=0.01
+        theory.recovery(100, 1, 0.4, 200, ridge=1, prune=0.1, rule="directed").precision(grid),
+        alike,
+        atol=0.01,
     )
 
 
@@ -342,13 +453,24 @@ def test_the_theory_says_where_it_does_not_hold():
     fields = ik.IsingModel([[0, 0.3], [0.3, 0]], fields=[0.1, 0])
     with pytest.raises(ex.SettingError, match="without fields"):
         theory.bethe_matrix(fields)
-    ferromagnet = ik.IsingModel(abs(ik.random_regular(n_spins=4000, degree=4, coupling=0.4, random_state=0).couplings))
-    with pytest.raises(ex.OrderedPhaseError):  # its Bethe matrix has but one bad eigenvalue, which messages do not see
+    ferromagnet = ik.IsingModel(
+        abs(ik.random_regular(n_spins=4000, degree=4, coupling=0.4, random_state=0).couplings)
+    )
+    # its Bethe matrix has but one bad eigenvalue, which messages do not see
+    with pytest.raises(ex.OrderedPhaseError):
         theory.of_model(ferromagnet, 0, 2, 1)
     for bad in (
-        {"degree": 2.5}, {"degree": 0}, {"coupling": np.nan}, {"coupling": "x"}, {"samples_per_spin": 0}, {"samples_per_spin": "a"},
-        {"ridge": -1}, {"depth": 0}, {"depth": np.inf}, {"samples_per_spin": [1, 2], "ridge": [1, 2, 3]},
-    ):  # fmt: skip
+        {"degree": 2.5},
+        {"degree": 0},
+        {"coupling": np.nan},
+        {"coupling": "x"},
+        {"samples_per_spin": 0},
+        {"samples_per_spin": "a"},
+        {"ridge": -1},
+        {"depth": 0},
+        {"depth": np.inf},
+        {"samples_per_spin": [1, 2], "ridge": [1, 2, 3]},
+    ):
         with pytest.raises(ex.SettingError):
             theory.random_regular(**({"degree": 3, "coupling": 0.4, "samples_per_spin": 2} | bad))
     model = ik.random_regular(n_spins=20, degree=3, coupling=0.4, random_state=0)
@@ -360,15 +482,26 @@ def test_the_theory_says_where_it_does_not_hold():
         with pytest.raises(ex.SettingError):
             theory.samples_needed(**({"n_spins": 100, "degree": 3, "coupling": 0.4} | bad))
     for bad in (
-        {"degree": 100}, {"coupling": 0.0}, {"ridge": -1}, {"ridge": "a"}, {"prune": -1},
+        {"degree": 100},
+        {"coupling": 0.0},
+        {"ridge": -1},
+        {"ridge": "a"},
+        {"prune": -1},
         {"n_samples": 50, "ridge": 1, "prune": 0.01},
-    ):  # fmt: skip
+    ):
         with pytest.raises(ex.SettingError):
-            theory.recovery(**({"n_spins": 100, "degree": 3, "coupling": 0.4, "n_samples": 200, "ridge": 0.1} | bad))
+            theory.recovery(
+                **(
+                    {"n_spins": 100, "degree": 3, "coupling": 0.4, "n_samples": 200, "ridge": 0.1}
+                    | bad
+                )
+            )
     with pytest.raises(ex.UnderdeterminedError):
         theory.recovery(100, 3, 0.4, 50)
     with pytest.raises(ex.UnderdeterminedError):
-        theory.recovery_of_model(ik.random_regular(n_spins=20, degree=3, coupling=0.4, random_state=0), 10)
+        theory.recovery_of_model(
+            ik.random_regular(n_spins=20, degree=3, coupling=0.4, random_state=0), 10
+        )
     for bad in ("x", ik.IsingModel(np.zeros((5, 5)))):
         with pytest.raises(ex.SettingError):
             theory.recovery_of_model(bad, 20)
@@ -388,11 +521,15 @@ def test_the_theory_says_where_it_does_not_hold():
 
 @pytest.mark.parametrize(("degree", "strength"), [(1, 0.5), (2, 0.3), (3, 0.4), (4, 0.35)])
 def test_scatter_of_least_squares_matches_enumeration(degree, strength):
-    """The sandwich with non-Gaussian residuals, by all states of an edge and both its neighbourhoods: to 1e-10."""
+    """The sandwich with non-Gaussian residuals, by all states of an edge and both its
+    neighbourhoods: to 1e-10.
+    """
     parents = [-1, 0] + [0] * (degree - 1) + [1] * (degree - 1)
     couplings = reference.tree_couplings(parents, [strength] * len(parents))
     variance, product = reference.least_squares_scatter(couplings, 0, 1)
-    assert edge_scatter(degree, strength) == pytest.approx((variance, product / variance), rel=1e-10)
+    assert edge_scatter(degree, strength) == pytest.approx(
+        (variance, product / variance), rel=1e-10
+    )
     unequal = strength * np.linspace(0.5, 1.5, degree)
     star = reference.tree_couplings([-1] + [0] * degree, [0, *unequal])
     expected = [reference.least_squares_scatter(star, 0, j)[0] for j in range(1, degree + 1)]
@@ -400,7 +537,9 @@ def test_scatter_of_least_squares_matches_enumeration(degree, strength):
 
 
 def test_recovery_behaves_as_precision_and_recall_do():
-    """[eq:Precision-Recall]: recall falls with the threshold, more samples help, models of one degree agree with the formula."""
+    """[eq:Precision-Recall]: recall falls with the threshold, more samples help, models of one
+    degree agree with the formula.
+    """
     grid = np.linspace(0, 0.4, 41)
     for prune in (None, 0.05):
         few, many = (theory.recovery(400, 3, 0.4, m, ridge=1.0, prune=prune) for m in (300, 1200))
@@ -412,7 +551,8 @@ def test_recovery_behaves_as_precision_and_recall_do():
         assert many.probability([low, high]).min() >= 0.9 - 1e-12
         assert many.probability([low - 1e-4, high + 1e-4]).max() < 0.9
         assert few.interval(0.999999) is None
-    plenty = theory.recovery(400, 3, 0.4, 20_000, ridge=1.0, prune=0.03)  # nearly any threshold will do
+    # nearly any threshold will do
+    plenty = theory.recovery(400, 3, 0.4, 20_000, ridge=1.0, prune=0.03)
     low, high = plenty.interval(0.9)
     assert high > 0.25
     assert plenty.probability(high + 1e-4) < 0.9
@@ -421,7 +561,9 @@ def test_recovery_behaves_as_precision_and_recall_do():
         alike = theory.recovery_of_model(model, 320, ridge=0.1, prune=prune)
         formula = theory.recovery(400, 3, 0.4, 320, ridge=0.1, prune=prune, rule="directed")
         np.testing.assert_allclose(alike.recall(grid), formula.recall(grid), atol=0.01)
-        np.testing.assert_allclose(alike.precision(grid[:25]), formula.precision(grid[:25]), atol=0.01)
+        np.testing.assert_allclose(
+            alike.precision(grid[:25]), formula.precision(grid[:25]), atol=0.01
+        )
     best = theory.best_two_stage(400, 3, 0.4, 500)
     usual = theory.recovery(400, 3, 0.4, 500, ridge=0.1, prune=0.1)
     assert best.probability(best.best_threshold()) > usual.probability(usual.best_threshold())

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.statistics
 
 
 def measured(model, estimates, spins, depths):
-    """RSS, bias and Q by depth [eq:Q-def] for some centre spins, Q with the correlations of the system without the centre."""
+    """RSS, bias and Q by depth [eq:Q-def] of some spins, Q in the system without the spin."""
     truth = model.couplings.toarray()
     distance = shortest_path((truth != 0).astype(float), unweighted=True)
     rows = []
@@ -21,58 +21,88 @@ def measured(model, estimates, spins, depths):
         near = truth[i] != 0
         bias = np.mean(estimates[i, near] / truth[i, near]) if near.any() else np.nan
         rest = np.arange(len(truth)) != i
-        cavity = np.linalg.inv(theory.bethe_matrix(ik.IsingModel(truth[np.ix_(rest, rest)])).toarray())
+        cavity = np.linalg.inv(
+            theory.bethe_matrix(ik.IsingModel(truth[np.ix_(rest, rest)])).toarray()
+        )
         noise = [np.where(distance[i] > d, estimates[i], 0.0)[rest] for d in depths]
         rows.append([rss, bias, *(x @ cavity @ x for x in noise)])
     return np.array(rows)
 
 
 def within(name, found, expected, allowance):
-    """Mean over worlds within three standard errors plus an allowance, relative, for finite size."""
-    mean, error = found.mean(), found.std(ddof=1) / np.sqrt(len(found))
-    assert abs(mean - expected) < 3 * error + allowance * abs(expected), (name, mean, error, expected)
+    """Mean over worlds within three standard errors plus a relative allowance for finite size."""
+    mean = found.mean()
+    error = found.std(ddof=1) / np.sqrt(len(found))
+    close = abs(mean - expected) < 3 * error + allowance * abs(expected)
+    assert close, (name, mean, error, expected)
 
 
 @pytest.mark.parametrize(("alpha", "ridge"), [(2.0, 0.0), (0.8, 0.1), (0.8, 1.0), (3.0, 10.0)])
 @pytest.mark.parametrize("n_spins", [100, 200])
 def test_random_regular_worlds_have_the_predicted_error(n_spins, alpha, ridge):
-    """[eq:RSS-def-1] [eq:Q-def] [eq:bias-def]: 20 worlds, 40 centres each, 3 standard errors of a percent or less.
+    """[eq:RSS-def-1] [eq:Q-def] [eq:bias-def]: 20 worlds, 40 centres each, 3 standard errors of a
+    percent or less.
 
-    The allowance for finite size shrinks like 1 / N: 1 / N, and for Q the share of spins that are within its depth.
-    Seen to catch a ridge of 0.105 for 0.100.
+    The allowance for finite size shrinks like 1 / N: 1 / N, and for Q the fraction of spins
+    within its depth. Seen to catch a ridge of 0.105 for 0.100.
     """
     worlds = []
     for seed in range(20):
         model = ik.random_regular(n_spins=n_spins, degree=3, coupling=0.4, random_state=seed)
         samples = ik.sample(model, int(alpha * n_spins), random_state=100 + seed)
-        fit = ik.LinearIsing(fit_fields=False) if ridge == 0 else ik.RidgeIsing(ridge=ridge, fit_fields=False)
+        fit = (
+            ik.LinearIsing(fit_fields=False)
+            if ridge == 0
+            else ik.RidgeIsing(ridge=ridge, fit_fields=False)
+        )
         spins = np.random.default_rng(seed).choice(n_spins, 40, replace=False)
         worlds.append(measured(model, fit.fit(samples).estimates_, spins, (1, 2)).mean(axis=0))
     worlds = np.array(worlds)
     finite = n_spins / (n_spins - 1)  # a spin has N - 1 regressors
-    p = [theory.random_regular(3, 0.4, alpha * finite, ridge * finite, depth) for depth in (None, 1, 2)]
-    for column, (name, expected) in enumerate((("rss", p[0].rss), ("bias", p[0].bias), ("Q1", p[1].Q), ("Q2", p[2].Q))):
+    p = [
+        theory.random_regular(3, 0.4, alpha * finite, ridge * finite, depth)
+        for depth in (None, 1, 2)
+    ]
+    for column, (name, expected) in enumerate(
+        (("rss", p[0].rss), ("bias", p[0].bias), ("Q1", p[1].Q), ("Q2", p[2].Q))
+    ):
         # the ansatz neglects at depth d what later generations contribute to Q: their means
-        later = 0.0 if column < 2 else float(np.sum((p[0].means ** 2 * 3 * 2.0 ** np.arange(8))[column - 1 :])) / expected
+        later = (
+            0.0
+            if column < 2
+            else float(np.sum((p[0].means ** 2 * 3 * 2.0 ** np.arange(8))[column - 1 :])) / expected
+        )
         within(name, worlds[:, column], expected, (1 + (0, 0, 4, 10)[column]) / n_spins + 3 * later)
 
 
 @pytest.mark.parametrize(("alpha", "ridge"), [(2.0, 0.0), (0.9, 0.1), (0.9, 1.0)])
 def test_erdos_renyi_worlds_have_the_predicted_error(alpha, ridge):
-    """[eq:RSS-def-1] 400 spins of mean degree 4, each world against its own Bethe matrix: 3 standard errors plus 2 percent."""
-    found, expected = [], []
+    """[eq:RSS-def-1] 400 spins of mean degree 4, each world against its own Bethe matrix: 3
+    standard errors plus 2 percent.
+    """
+    found = []
+    expected = []
     for seed in range(12):
         model = ik.erdos_renyi(n_spins=400, mean_degree=4, coupling=0.4, random_state=seed)
         samples = ik.sample(model, int(alpha * 400), random_state=100 + seed)
-        fit = ik.LinearIsing(fit_fields=False) if ridge == 0 else ik.RidgeIsing(ridge=ridge, fit_fields=False)
+        fit = (
+            ik.LinearIsing(fit_fields=False)
+            if ridge == 0
+            else ik.RidgeIsing(ridge=ridge, fit_fields=False)
+        )
         estimates = fit.fit(samples).estimates_
         spectrum = theory.ModelSpectrum.of(model)
         spins = np.random.default_rng(seed).choice(400, 40, replace=False)
-        p = [[theory.of_model(model, int(i), alpha, ridge, d, spectrum) for d in (None, 1, 2)] for i in spins]
+        p = [
+            [theory.of_model(model, int(i), alpha, ridge, d, spectrum) for d in (None, 1, 2)]
+            for i in spins
+        ]
         found.append(np.nanmean(measured(model, estimates, spins, (1, 2)), axis=0))
         expected.append(np.nanmean([[a.rss, a.bias, b.Q, c.Q] for a, b, c in p], axis=0))
-    found, expected = np.array(found), np.array(expected)
-    later = (0.0, 0.0, 0.15 if ridge == 1 else 0.02, 0.02)  # means of generation 2 and on, of which Q at depth 1 knows nothing
+    found = np.array(found)
+    expected = np.array(expected)
+    # means of generation 2 and on, of which Q at depth 1 knows nothing
+    later = (0.0, 0.0, 0.15 if ridge == 1 else 0.02, 0.02)
     for column, name in enumerate(("rss", "bias", "Q1", "Q2")):
         within(name, found[:, column] / expected[:, column], 1.0, 0.02 + later[column])
 
@@ -80,7 +110,14 @@ def test_erdos_renyi_worlds_have_the_predicted_error(alpha, ridge):
 def directed_curves(estimates, truths, thresholds):
     """Precision and recall of all directed estimates of several worlds."""
     edges = np.sort(np.concatenate([np.abs(e[t]) for e, t in zip(estimates, truths, strict=True)]))
-    others = np.sort(np.concatenate([np.abs(e[~t & ~np.eye(len(t), dtype=bool)]) for e, t in zip(estimates, truths, strict=True)]))
+    others = np.sort(
+        np.concatenate(
+            [
+                np.abs(e[~t & ~np.eye(len(t), dtype=bool)])
+                for e, t in zip(estimates, truths, strict=True)
+            ]
+        )
+    )
     found = len(edges) - np.searchsorted(edges, thresholds, side="right")
     false = len(others) - np.searchsorted(others, thresholds, side="right")
     return found / np.maximum(found + false, 1), found / len(edges)
@@ -96,15 +133,20 @@ SETTINGS = {
 
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_predicted_precision_and_recall_are_the_measured_ones(kind):
-    """800 spins, 24 regular graphs or 4 samplings of each of 5 others: both within 0.01, where a twentieth of the edges is found.
+    """800 spins, 24 regular graphs or 4 samplings of each of 5 others: both within 0.01, where a
+    twentieth of the edges is found.
 
-    Seen to catch stage two without its correlation with stage one (off by 0.14), noise 5 percent off (0.11), and stage two without
-    the neighbours that stage one loses (0.05). Standard errors are 0.002.
+    Seen to catch stage two without its correlation with stage one (off by 0.14), noise 5 percent
+    off (0.11), and stage two without the neighbours that stage one loses (0.05). Standard errors
+    are 0.002.
     """
     thresholds = np.linspace(0.01, 0.33, 33)
     ridge, prune, n_samples = SETTINGS[kind]
     regular = kind.startswith("regular")
-    first, second, truths, models = [], [], [], []
+    first = []
+    second = []
+    truths = []
+    models = []
     for seed in range(24 if regular else 5):
         if regular:
             model = ik.random_regular(n_spins=800, degree=3, coupling=0.4, random_state=seed)
@@ -125,11 +167,18 @@ def test_predicted_precision_and_recall_are_the_measured_ones(kind):
             continue
         precision, recall = directed_curves(estimates, truths, thresholds)
         if regular:
-            predicted = [theory.recovery(800, 3, 0.4, n_samples, ridge=ridge, prune=level, rule="directed")]
+            predicted = [
+                theory.recovery(800, 3, 0.4, n_samples, ridge=ridge, prune=level, rule="directed")
+            ]
         else:
-            predicted = [theory.recovery_of_model(model, n_samples, ridge=ridge, prune=level) for model in models]
+            predicted = [
+                theory.recovery_of_model(model, n_samples, ridge=ridge, prune=level)
+                for model in models
+            ]
         seen = recall > 0.05
-        off = np.abs(precision - np.mean([p.precision(thresholds) for p in predicted], axis=0))[seen]
+        off = np.abs(precision - np.mean([p.precision(thresholds) for p in predicted], axis=0))[
+            seen
+        ]
         assert off.max() < 0.01, (kind, level, off.max())
         off = np.abs(recall - np.mean([p.recall(thresholds) for p in predicted], axis=0))
         assert off.max() < 0.01, (kind, level, off.max())
@@ -138,9 +187,11 @@ def test_predicted_precision_and_recall_are_the_measured_ones(kind):
 @pytest.mark.parametrize(("n_spins", "coupling"), [(200, 0.4), (400, 0.3), (800, 0.4)])
 @pytest.mark.parametrize("probability", [0.8, 0.99])
 def test_samples_needed_are_the_samples_needed(n_spins, coupling, probability):
-    """At its answer, exact recoveries of 50 worlds are within the binomial 95 percent band of what was asked for.
+    """At its answer, exact recoveries of 50 worlds are within the binomial 95 percent band of what
+    was asked for.
 
-    A quarter of the samples fewer is seen to fall out of the band of 0.8 (checked below for the smallest network).
+    A quarter of the samples fewer is seen to fall out of the band of 0.8 (checked below for the
+    smallest network).
     """
 
     def exact(n_samples):
@@ -148,8 +199,12 @@ def test_samples_needed_are_the_samples_needed(n_spins, coupling, probability):
         knobs = {"ridge": best.ridge, "prune": best.prune, "threshold": best.best_threshold()}
         count = 0
         for seed in range(50):
-            model = ik.random_regular(n_spins=n_spins, degree=3, coupling=coupling, random_state=seed)
-            fit = ik.TwoStageIsing(**knobs).fit(ik.sample(model, n_samples, random_state=1000 + seed))
+            model = ik.random_regular(
+                n_spins=n_spins, degree=3, coupling=coupling, random_state=seed
+            )
+            fit = ik.TwoStageIsing(**knobs).fit(
+                ik.sample(model, n_samples, random_state=1000 + seed)
+            )
             count += ik.score(fit.model_, model).exact
         return count
 

@@ -1,4 +1,6 @@
-"""Large networks, tile by tile: the same answers as with all pairs in memory, records on disk, refusals."""
+"""Large networks, tile by tile: the same answers as with all pairs in memory, records on disk,
+refusals.
+"""
 
 import json
 import os
@@ -11,15 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
-from scipy.stats import norm
 from sklearn.base import clone
 
 import isingkit as ik
 from isingkit import exceptions as ex
-from isingkit._kernels import nibbles
-from isingkit.estimators import bits, screen, tiles
+from isingkit._kernels import lookup_popcount
+from isingkit.estimators import sizes, tiled_screen, tiles
+from isingkit.estimators.approximate_sums import approximate_sums
 from isingkit.estimators.bits import bits_of
-from isingkit.estimators.rough_look import rough_looks
 from isingkit.estimators.symmetric import RULES, TIE, symmetric_couplings
 from isingkit.memory import memory_there
 
@@ -27,20 +28,22 @@ from isingkit.memory import memory_there
 @pytest.fixture
 def by_tiles(monkeypatch):
     """Few spins count as many, and bands are small."""
-    monkeypatch.setattr(bits, "MOST_DENSE", 10)
-    monkeypatch.setattr(tiles, "BAND", 192)
-    monkeypatch.setattr(bits, "WIDE", 128)
+    monkeypatch.setattr(sizes, "MOST_DENSE", 10)
+    monkeypatch.setattr(sizes, "BAND", 192)
+    monkeypatch.setattr(sizes, "WIDE", 128)
 
 
 def world(n_spins, n_samples, fields=0.0):
-    truth = ik.random_regular(n_spins=n_spins, degree=3, coupling=0.4, fields=fields, random_state=0)
+    truth = ik.random_regular(
+        n_spins=n_spins, degree=3, coupling=0.4, fields=fields, random_state=0
+    )
     return ik.sample(truth, n_samples=n_samples, random_state=1)
 
 
 def both_ways(estimator, samples, monkeypatch):
     few = clone(estimator)
     with monkeypatch.context() as patch:
-        patch.setattr(bits, "MOST_DENSE", 10**9)
+        patch.setattr(sizes, "MOST_DENSE", 10**9)
         few.fit(samples)
     many = clone(estimator).fit(samples)
     assert scipy.sparse.issparse(many.estimates_)
@@ -50,16 +53,22 @@ def both_ways(estimator, samples, monkeypatch):
 
 @pytest.mark.parametrize("ridge", [np.inf, 1.0])
 @pytest.mark.parametrize("fit_fields", [True, False])
-def test_tiles_give_the_same_answers_as_all_pairs_at_two_thousand_spins(monkeypatch, ridge, fit_fields):
+def test_tiles_give_the_same_answers_as_all_pairs_at_two_thousand_spins(
+    monkeypatch, ridge, fit_fields
+):
     """Pair for pair: candidates and correlations to the last bit; ridge estimates to rounding."""
-    monkeypatch.setattr(bits, "MOST_DENSE", 1000)
+    monkeypatch.setattr(sizes, "MOST_DENSE", 1000)
     samples = world(2000, 600, fields=0.2 if fit_fields else 0.0)
-    estimator = ik.TwoStageIsing(ridge=ridge, prune=0.12 if ridge == np.inf else 0.03, threshold=0.15, fit_fields=fit_fields)
+    estimator = ik.TwoStageIsing(
+        ridge=ridge, prune=0.12 if ridge == np.inf else 0.03, threshold=0.15, fit_fields=fit_fields
+    )
     few, many = both_ways(estimator, samples, monkeypatch)
     passed = np.abs(few.stage_one_estimates_) > few.prune_ + TIE
     found = many.stage_one_estimates_.toarray()
     np.testing.assert_array_equal(found != 0, passed)
-    np.testing.assert_allclose(found[passed], few.stage_one_estimates_[passed], rtol=0 if ridge == np.inf else 1e-9)
+    np.testing.assert_allclose(
+        found[passed], few.stage_one_estimates_[passed], rtol=0 if ridge == np.inf else 1e-9
+    )
     np.testing.assert_array_equal(many.estimates_.toarray(), few.estimates_)
     np.testing.assert_array_equal(many.support_sizes_, few.support_sizes_)
     np.testing.assert_array_equal(many.model_.couplings.toarray(), few.model_.couplings.toarray())
@@ -74,7 +83,9 @@ def test_odd_sizes_constant_and_equal_spins_are_no_obstacle(by_tiles, monkeypatc
     values[:, 5] = 1
     values[:, 17] = values[:, 18]
     values[:, 300] = -values[:, 299]
-    estimator = ik.TwoStageIsing(ridge=ridge, prune=0.99 if ridge == np.inf else 0.2, threshold=0.05, rule=rule)
+    estimator = ik.TwoStageIsing(
+        ridge=ridge, prune=0.99 if ridge == np.inf else 0.2, threshold=0.05, rule=rule
+    )
     with pytest.warns(ex.ConstantColumnWarning):
         few, many = both_ways(estimator, values, monkeypatch)
     np.testing.assert_array_equal(many.estimates_.toarray(), few.estimates_)
@@ -96,12 +107,14 @@ def test_both_ways_of_counting_find_the_pairs_of_the_gram(monkeypatch, rng, n_sa
     sums = ik.gram(packed).sums
     level = 3 / np.sqrt(n_samples)
     found = {}
-    for by_lookup in (nibbles.has_shuffle(), False):
-        monkeypatch.setattr(nibbles, "wins_here", lambda by_lookup=by_lookup: by_lookup)
+    for by_lookup in (lookup_popcount.has_shuffle(), False):
+        monkeypatch.setattr(lookup_popcount, "is_fastest", lambda by_lookup=by_lookup: by_lookup)
         found[by_lookup] = tiles.CorrelationScreen(spins, level).band(0)
     with np.errstate(divide="ignore", invalid="ignore"):
         means = spins.sums / n_samples
-        exact = (sums / n_samples - np.outer(means, means)) / np.sqrt(np.outer(1 - means**2, 1 - means**2))
+        exact = (sums / n_samples - np.outer(means, means)) / np.sqrt(
+            np.outer(1 - means**2, 1 - means**2)
+        )
     exact[~np.isfinite(exact)] = 0
     expected = np.argwhere(np.triu(np.abs(exact) > level + TIE, 1))
     for kept in found.values():
@@ -112,7 +125,9 @@ def test_both_ways_of_counting_find_the_pairs_of_the_gram(monkeypatch, rng, n_sa
 
 
 def same_table(one, other):
-    """The same names in the same order, and numbers to 1e-12: bits and matrices have kernels of their own, and vectors in them."""
+    """The same names in the same order, and numbers to 1e-12: bits and matrices have kernels of
+    their own, and vectors in them.
+    """
     for name in one.dtype.names:
         if one[name].dtype.kind == "f":
             np.testing.assert_allclose(one[name], other[name], rtol=1e-12, atol=1e-12)
@@ -121,7 +136,9 @@ def same_table(one, other):
 
 
 def same_network(few, many):
-    """Found in the same way, with the same numbers; what was only looked at roughly is in single precision in one of them."""
+    """Found in the same way, with the same numbers; what was only looked at roughly is in single
+    precision in one of them.
+    """
     np.testing.assert_array_equal(many.candidates_, few.candidates_)
     np.testing.assert_array_equal(many.elimination_.survivors, few.elimination_.survivors)
     np.testing.assert_array_equal(many.elimination_.order, few.elimination_.order)
@@ -140,10 +157,10 @@ def same_network(few, many):
         assert other.value == pytest.approx(one.value, rel=0.02, abs=1e-3)
 
 
-@pytest.mark.filterwarnings("ignore::isingkit.exceptions.DoubtWarning")
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
 @pytest.mark.parametrize("settings", [{}, {"fit_fields": False, "control": "fwer"}])
 def test_structure_without_knobs_is_the_same_by_tiles_at_two_thousand_spins(monkeypatch, settings):
-    monkeypatch.setattr(bits, "MOST_DENSE", 1000)
+    monkeypatch.setattr(sizes, "MOST_DENSE", 1000)
     samples = world(2000, 500, fields=0.2 if not settings else 0.0)
     few, many = both_ways(ik.AutoIsing(**settings), samples, monkeypatch)
     same_network(few, many)
@@ -155,8 +172,12 @@ def test_structure_without_knobs_is_the_same_by_tiles_at_two_thousand_spins(monk
 
 @pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
 @pytest.mark.parametrize("refit", ["pseudolikelihood", "bethe", "linear"])
-def test_columns_that_are_constant_alike_or_short_of_candidates_are_no_obstacle_by_tiles(by_tiles, monkeypatch, rng, refit):
-    """Spins with a mean far from 0 have fewer large scores by chance than others: they are looked at again."""
+def test_columns_that_are_constant_alike_or_short_of_candidates_are_no_obstacle_by_tiles(
+    by_tiles, monkeypatch, rng, refit
+):
+    """Spins with a mean far from 0 have fewer large scores by chance than others: they are looked
+    at again.
+    """
     values = np.asarray(world(500, 200)).copy()
     values[:, 5] = 1
     values[:, 17] = values[:, 18]
@@ -173,20 +194,26 @@ def test_columns_that_are_constant_alike_or_short_of_candidates_are_no_obstacle_
 @pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
 @pytest.mark.parametrize("seed", [1, 2])
 def test_edges_that_hide_behind_many_neighbours_are_found_by_tiles(by_tiles, monkeypatch, seed):
-    """Two hubs that share eight leaves: each leaf knows little of the other hub, all of them together much."""
+    """Two hubs that share eight leaves: each leaf knows little of the other hub, all of them
+    together much.
+    """
     matrix = np.zeros((600, 600))
     for first in range(0, 600, 10):
         matrix[first, first + 2 : first + 10] = 0.5
         matrix[first + 1, first + 2 : first + 10] = 0.5 * (-1.0) ** np.arange(1, 9)
         matrix[first, first + 1] = 0.3
-    samples = ik.sample(ik.IsingModel(matrix + matrix.T, np.zeros(600)), n_samples=590, random_state=seed)
+    samples = ik.sample(
+        ik.IsingModel(matrix + matrix.T, np.zeros(600)), n_samples=590, random_state=seed
+    )
     same_network(*both_ways(ik.AutoIsing(), samples, monkeypatch))
 
 
 @pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
 @pytest.mark.parametrize("kind", ["rare", "constant", "equal"])
 def test_odd_tables_are_the_same_by_tiles(by_tiles, monkeypatch, rng, kind):
-    """Rare values make rows that bytes are too coarse for; equal columns have equal scores, of which some must do."""
+    """Rare values make rows that bytes are too coarse for; equal columns have equal scores, of
+    which some must do.
+    """
     values = np.where(rng.random((120, 200)) < 0.02, 1, -1)
     if kind == "constant":
         values[:] = 1
@@ -203,20 +230,26 @@ def test_odd_tables_are_the_same_by_tiles(by_tiles, monkeypatch, rng, kind):
 def test_rows_that_bytes_are_too_coarse_for_are_looked_at_by_products(rng):
     rows = rng.normal(size=(40, 500))
     rows[::4, ::100] = 100.0
-    looks = rough_looks(rows, np.ones((2, 40)), 0.38 * np.linalg.norm(rows, axis=1), None)
-    assert looks[-1].numbers.tolist() == (list(range(0, 40, 4)) if nibbles.has_shuffle() else list(range(40)))
+    looks = approximate_sums(rows, np.ones((2, 40)), 0.38 * np.linalg.norm(rows, axis=1), None)
+    assert looks[-1].numbers.tolist() == (
+        list(range(0, 40, 4)) if lookup_popcount.has_shuffle() else list(range(40))
+    )
 
 
 @pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
 def test_spins_with_few_large_scores_are_looked_at_again(by_tiles, monkeypatch):
     """Were the first look as narrow as this, most spins would lack candidates."""
     few, _ = both_ways(ik.AutoIsing(), world(300, 150), monkeypatch)
-    real = norm.isf
-    monkeypatch.setattr("isingkit.estimators.screen.norm.isf", lambda chance: real(chance / 30))
+    real = tiled_screen._level_by_noise
+    monkeypatch.setattr(tiled_screen, "_level_by_noise", lambda fraction: real(fraction / 30))
     again = []
-    whole = screen.ScoreScreen.pairs_of
-    monkeypatch.setattr(screen.ScoreScreen, "pairs_of", lambda *args: again.append(args[3] is None) or whole(*args))
-    found, pairs = screen.screen_by_tiles(bits_of(world(300, 150), True))
+    whole = tiled_screen.ScoreScreen.pairs_of
+    monkeypatch.setattr(
+        tiled_screen.ScoreScreen,
+        "pairs_of",
+        lambda *args: again.append(args[3] is None) or whole(*args),
+    )
+    found, pairs = tiled_screen.screen_by_tiles(bits_of(world(300, 150), True))
     assert sum(again) >= 3
     np.testing.assert_array_equal(pairs, few.candidates_)
     assert found.least > 2.5
@@ -229,7 +262,9 @@ def test_structure_without_knobs_goes_on_from_records_on_any_number_of_threads(b
     np.testing.assert_array_equal(fits[0].edges_, fits[1].edges_)
     assert len(list(tmp_path.glob("band-*.npz"))) == 3
     (tmp_path / "band-00001.npz").unlink()
-    np.testing.assert_array_equal(ik.AutoIsing(checkpoint=tmp_path).fit(samples).edges_, fits[0].edges_)
+    np.testing.assert_array_equal(
+        ik.AutoIsing(checkpoint=tmp_path).fit(samples).edges_, fits[0].edges_
+    )
     with pytest.raises(ex.CheckpointError):
         ik.AutoIsing(checkpoint=tmp_path).fit(samples[:140])
 
@@ -238,7 +273,7 @@ def test_structure_without_knobs_goes_on_from_records_on_any_number_of_threads(b
 def test_halves_of_many_spins_are_fitted_by_tiles(by_tiles, monkeypatch):
     samples = world(200, 180)
     by_bits = ik.AutoIsing().stability(samples, n_resamples=3, random_state=0)
-    monkeypatch.setattr(bits, "MOST_DENSE", 10**9)
+    monkeypatch.setattr(sizes, "MOST_DENSE", 10**9)
     by_matrices = ik.AutoIsing().stability(samples, n_resamples=3, random_state=0)
     np.testing.assert_array_equal(by_bits.edges["frequency"], by_matrices.edges["frequency"])
     same_table(by_bits.edges, by_matrices.edges)
@@ -255,10 +290,10 @@ def test_pairs_that_pass_and_do_not_fit_into_memory_are_refused(by_tiles, monkey
 @pytest.mark.parametrize("has_shuffle", [True, False])
 def test_large_sums_are_all_found(monkeypatch, rng, n_samples, has_shuffle):
     """All that pass and no others. 2500 samples overflow a 16-bit sum; heavy tails round worst."""
-    if has_shuffle and not nibbles.has_shuffle():
+    if has_shuffle and not lookup_popcount.has_shuffle():
         pytest.skip("this processor has no AVX2")
-    monkeypatch.setattr(nibbles, "has_shuffle", lambda: has_shuffle)
-    monkeypatch.setattr(bits, "WIDE", 128)
+    monkeypatch.setattr(lookup_popcount, "has_shuffle", lambda: has_shuffle)
+    monkeypatch.setattr(sizes, "WIDE", 128)
     n_spins, n_rows = 300, 70
     values = rng.choice(np.array([-1, 1], np.int8), (n_samples, n_spins))
     known = bits_of(ik.pack(ik.as_spins(values, mapping=[(-1, 1)] * n_spins)), False)
@@ -267,17 +302,17 @@ def test_large_sums_are_all_found(monkeypatch, rng, n_samples, has_shuffle):
     of_rows, of_spins = rng.random((2, n_rows)), rng.random((2, n_spins))
     after = rng.integers(-1, n_spins, n_rows)
     exact = rows @ values
-    sizes = np.abs(exact) * (of_rows.T @ of_spins)
-    level = float(np.quantile(sizes, 0.9004))
+    magnitudes = np.abs(exact) * (of_rows.T @ of_spins)
+    level = float(np.quantile(magnitudes, 0.9004))
     later = np.arange(n_spins) > after[:, None]
     pairs, sums = known.large_sums(rows, level, of_rows, of_spins, after=after)
-    np.testing.assert_array_equal(pairs, np.argwhere((sizes > level) & later))
+    np.testing.assert_array_equal(pairs, np.argwhere((magnitudes > level) & later))
     np.testing.assert_allclose(sums, exact[tuple(pairs.T)], atol=1e-9)
     assert len(pairs) > 100
 
 
 def test_products_of_samples_are_those_of_centred_spins(rng, monkeypatch):
-    monkeypatch.setattr(bits, "TILE", 64)
+    monkeypatch.setattr(sizes, "TILE", 64)
     values = rng.choice(np.array([-1, 1], np.int8), (90, 150), p=[0.3, 0.7])
     values[:, [3, 70]] = 1, -1
     known = bits_of(ik.pack(ik.as_spins(values, mapping=[(-1, 1)] * 150)), True)
@@ -289,8 +324,12 @@ def test_products_of_samples_are_those_of_centred_spins(rng, monkeypatch):
 @pytest.mark.parametrize(("ridge", "prune"), [(np.inf, 0.2), (0.5, 0.03)])
 def test_the_result_does_not_depend_on_the_number_of_threads(by_tiles, ridge, prune):
     samples = world(400, 150)
-    one, two = (ik.TwoStageIsing(ridge=ridge, prune=prune, n_jobs=n_jobs).fit(samples) for n_jobs in (1, 2))
-    np.testing.assert_array_equal(one.stage_one_estimates_.toarray(), two.stage_one_estimates_.toarray())
+    one, two = (
+        ik.TwoStageIsing(ridge=ridge, prune=prune, n_jobs=n_jobs).fit(samples) for n_jobs in (1, 2)
+    )
+    np.testing.assert_array_equal(
+        one.stage_one_estimates_.toarray(), two.stage_one_estimates_.toarray()
+    )
     np.testing.assert_array_equal(one.estimates_.toarray(), two.estimates_.toarray())
 
 
@@ -324,7 +363,14 @@ def test_a_fit_goes_on_from_its_records(by_tiles, tmp_path, monkeypatch):
         estimator.fit(samples)
     assert len(list((tmp_path / "records").glob("band-*.npz"))) == 2
     estimator.fit(samples)
-    assert counted == [0, 1, 2, 2, 3, 4]  # 800 spins in bands of 192; what was done is not done again
+    assert counted == [
+        0,
+        1,
+        2,
+        2,
+        3,
+        4,
+    ]  # 800 spins in bands of 192; what was done is not done again
     np.testing.assert_array_equal(estimator.estimates_.toarray(), whole.estimates_.toarray())
 
 
@@ -346,20 +392,31 @@ def test_records_of_another_fit_are_refused(by_tiles, tmp_path):
 
 KILLED = """
 import sys, numpy as np, isingkit as ik
-from isingkit.estimators import bits, tiles
-bits.MOST_DENSE, tiles.BAND = 10, 64
-fit = ik.TwoStageIsing(ridge=float(sys.argv[3]), prune=0.2, checkpoint=sys.argv[1]).fit(ik.PackedSpins.load(sys.argv[2]))
+from isingkit.estimators import sizes
+sizes.MOST_DENSE, sizes.BAND = 10, 64
+estimator = ik.TwoStageIsing(ridge=float(sys.argv[3]), prune=0.2, checkpoint=sys.argv[1])
+fit = estimator.fit(ik.PackedSpins.load(sys.argv[2]))
 fit.model_.save(sys.argv[4])
 """
 
 
 @pytest.mark.parametrize("ridge", ["inf", "1.0"])
 def test_killed_at_random_moments_and_resumed_the_file_is_the_same(tmp_path, rng, ridge):
-    """Moments are counted in bands recorded, of 94, not in seconds: most of a short run is imports, and compiling at first."""
+    """Moments are counted in bands recorded, of 94, not in seconds: most of a short run is imports,
+    and compiling at first.
+    """
     world(6000, 300).save(tmp_path / "data.spins")
 
     def command(name):
-        return [sys.executable, "-c", KILLED, tmp_path / name, tmp_path / "data.spins", ridge, tmp_path / f"{name}.npz"]
+        return [
+            sys.executable,
+            "-c",
+            KILLED,
+            tmp_path / name,
+            tmp_path / "data.spins",
+            ridge,
+            tmp_path / f"{name}.npz",
+        ]
 
     def n_recorded():
         return len(list((tmp_path / "resumed").glob("band-*.npz")))
@@ -387,7 +444,9 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_starts(by_tiles, mon
     samples = world(400, 150)
     monkeypatch.setattr("isingkit.memory.memory_there", lambda: 500_000)
     for estimator in (ik.TwoStageIsing(ridge=1.0), ik.RidgeIsing(), ik.AutoIsing()):
-        with pytest.raises(ex.NotEnoughMemoryError, match=r"TwoStageIsing\(ridge=inf\) needs least") as caught:
+        with pytest.raises(
+            ex.NotEnoughMemoryError, match=r"TwoStageIsing\(ridge=inf\) needs least"
+        ) as caught:
             estimator.fit(samples)
         assert caught.value.needed > caught.value.there == 500_000
     ik.TwoStageIsing(ridge=np.inf, prune=0.2).fit(samples)  # which is what the message advises
@@ -395,7 +454,9 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_starts(by_tiles, mon
 
 @pytest.mark.parametrize("ridge", ["auto", 0.5, np.inf])
 def test_knobs_that_choose_themselves_choose_the_same_by_tiles(by_tiles, monkeypatch, ridge):
-    few, many = both_ways(ik.TwoStageIsing(ridge=ridge, prune="auto", threshold="auto"), world(600, 300), monkeypatch)
+    few, many = both_ways(
+        ik.TwoStageIsing(ridge=ridge, prune="auto", threshold="auto"), world(600, 300), monkeypatch
+    )
     for name in ("ridge_", "prune_", "threshold_"):
         assert getattr(many, name) == pytest.approx(getattr(few, name), rel=1e-9)
     np.testing.assert_array_equal(many.model_.couplings.toarray(), few.model_.couplings.toarray())

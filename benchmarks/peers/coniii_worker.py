@@ -1,4 +1,4 @@
-"""Solve with coniii's Enumerate, once for each line of moments read. Runs in an environment of its own, with coniii in it."""
+"""Solve with coniii's Enumerate, once for each line of moments read; where coniii is installed."""
 
 import contextlib
 import importlib.util
@@ -16,9 +16,11 @@ import numpy as np
 
 
 def write_equations(n_spins: int) -> None:
-    """Have coniii write down the sum over all states as Python code, and compile it: once for each number of spins.
+    """Have coniii write down the sum over all states as Python code, and compile it: once for each
+    number of spins.
 
-    Only what the solver calls is kept, the means; the probabilities of all states would triple the 8 GB that compiling takes.
+    Only what the solver calls is kept, the means; the probabilities of all states would triple the
+    8 GB that compiling takes.
     """
     name = f"ising_eqn_{n_spins}_sym.py"
     home = Path(coniii.ising_eqn.__file__).parent / name
@@ -32,7 +34,9 @@ def write_equations(n_spins: int) -> None:
 
 
 def main() -> None:
-    """Answer every line with the seconds that the solver took and the fields and couplings it found."""
+    """Answer every line with the seconds that the solver took and the fields and couplings it
+    found.
+    """
     n_spins = int(sys.argv[1])
     with contextlib.redirect_stdout(sys.stderr):
         write_equations(n_spins)
@@ -42,7 +46,10 @@ def main() -> None:
         solver.constraints = np.array(json.loads(line))
         start = time.perf_counter()
         found = solver.solve(scipy_solver_kwargs={"method": "df-sane", "options": {"fatol": 1e-4}})
-        print(json.dumps({"seconds": time.perf_counter() - start, "found": found.tolist()}), flush=True)
+        print(
+            json.dumps({"seconds": time.perf_counter() - start, "found": found.tolist()}),
+            flush=True,
+        )
 
 
 main()

@@ -8,11 +8,18 @@ from typing import Any, Self
 
 
 class Worker:
-    """A program that writes a line of JSON when it is ready, and one more for each line that it reads."""
+    """A program that writes a line of JSON when it is ready, and one more for each line that it
+    reads.
+    """
 
     def __init__(self, command: list[str], most_seconds: float) -> None:
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            bufsize=1,
         )
         self.most_seconds = most_seconds
         self.errors: list[str] = []
@@ -34,7 +41,8 @@ class Worker:
         patience.cancel()
         if not line:
             self.listener.join()
-            how = f"exit code {self.process.wait()}; negative: stopped, e.g. after {self.most_seconds:g} s"
+            limit = f"negative: stopped, e.g. after {self.most_seconds:g} s"
+            how = f"exit code {self.process.wait()}; {limit}"
             raise ChildProcessError(f"no answer ({how}): {' '.join(self.errors[-1:])}")
         answer: dict[str, Any] = json.loads(line)
         return answer
@@ -46,6 +54,11 @@ class Worker:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.process.kill()
         self.process.wait()

@@ -1,4 +1,4 @@
-"""What a protocol leaves behind: a table (CSV), a picture (PNG) and the settings (JSON), each whole or not at all."""
+"""What a protocol leaves behind: a table (CSV), a picture (PNG) and the settings (JSON)."""
 
 import csv
 import datetime
@@ -32,8 +32,13 @@ def write_picture(path: Path, picture: Figure) -> None:
 
 def write_settings(path: Path, settings: Row, seconds: float) -> None:
     """How a table came about: settings, versions, date, and how long it took."""
-    facts = {name: value for name, value in settings.items() if name != "output"}  # a place on one machine
-    facts |= {"seconds": round(seconds), "isingkit": isingkit.__version__, "date": datetime.date.today().isoformat()}
+    facts = dict(settings)
+    facts.pop("output")  # a place on one machine
+    facts |= {
+        "seconds": round(seconds),
+        "isingkit": isingkit.__version__,
+        "date": datetime.date.today().isoformat(),
+    }
     try:
         facts["abess"] = version("abess")
     except PackageNotFoundError:

@@ -1,18 +1,22 @@
-"""AutoIsing, which has no knobs, on planted worlds: beside methods whose knobs an oracle sets, and against its own promises.
+"""AutoIsing, which has no knobs, on planted worlds: beside methods whose knobs an oracle sets.
 
 Sections, each of independent trials with fixed seeds:
 
-- `hard`: exact graphs where samples are few: Erdos-Renyi N=1600, M=1440, and random regular N=800 ("fwer", 0.05);
+- `hard`: exact graphs where samples are few: Erdos-Renyi N=1600, M=1440, and random regular N=800
+  ("fwer", 0.05);
 - `few`: random regular N=200, M=150 ("fdr", 0.1) beside abess's IsingModel and eLasso;
-- `field`: small worlds with one weak coupling a among others b, success (the exact graph) against n, beside l1 pseudolikelihood
-  whose threshold a / 2 an oracle sets, at one penalty and at the best of twenty;
+- `field`: small worlds with one weak coupling a among others b, success (the exact graph) against
+  n, beside l1 pseudolikelihood whose threshold a / 2 an oracle sets, at one penalty and at the best
+  of twenty;
 - `lattices`: glasses at low temperature, where no threshold on linear estimates works;
-- `calibration`: edges between independent spins, false discoveries in planted worlds, coverage of 95 percent intervals: of the
-  edges found, and of all edges where the graph is known, which tells the refit's errors from what choosing edges does to them;
+- `calibration`: edges between independent spins, false discoveries in planted worlds, coverage of
+  95 percent intervals: of the edges found, and of all edges where the graph is known, which
+  separates the refit's errors from what choosing edges does to them;
 - `unequal`: couplings of all strengths and random fields, beside eLasso.
 """
 
 import argparse
+import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -29,8 +33,7 @@ from scipy.stats import binomtest
 from tqdm import tqdm
 
 import isingkit as ik
-from isingkit.estimators.network import Network
-from isingkit.estimators.normal import normal_equations
+from isingkit.estimators.fitted_graph import fit_graph, samples_of
 from isingkit.exceptions import IsingkitWarning
 
 NAME = "structure_without_knobs"
@@ -39,7 +42,14 @@ CELLS = {  # of the section `field`: kind of graph, a, b, n
     "regular, a = 0.3, b = 0.6": ("regular", 0.3, 0.6, 1900),
     "lattice, a = 0.3, b = 0.4": ("lattice", 0.3, 0.4, 2100),
 }
-SHARES_OF_N = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
+HARD = (  # kind of graph, spins, samples, worlds
+    ("Erdos-Renyi", 1600, 1440, 20),
+    ("regular", 800, 960, 50),
+    ("regular", 800, 640, 20),
+    ("regular", 800, 320, 20),
+)
+LATTICES = ((4, 0.8, 20_000), (8, 0.9, 4096))  # side, coupling, samples
+FRACTIONS_OF_N = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
 Trial = tuple[Callable[..., list[Row]], tuple[Any, ...]]
 
 
@@ -57,9 +67,13 @@ def erdos_renyi(n_spins: int, seed: int) -> ik.IsingModel:
 def small(kind: str, weak: float, strong: float, seed: int) -> ik.IsingModel:
     """16 spins, couplings of strength `strong` and random signs but one, which is `weak`."""
     if kind == "regular":
-        couplings = ik.random_regular(n_spins=16, degree=3, coupling=strong, random_state=seed).couplings.toarray()
+        couplings = ik.random_regular(
+            n_spins=16, degree=3, coupling=strong, random_state=seed
+        ).couplings.toarray()
     else:
-        couplings = ik.square_lattice(side=4, coupling=strong, random_state=seed).couplings.toarray()
+        couplings = ik.square_lattice(
+            side=4, coupling=strong, random_state=seed
+        ).couplings.toarray()
     edges = np.argwhere(np.triu(couplings))
     i, j = edges[seed % len(edges)]
     couplings[i, j] = couplings[j, i] = np.sign(couplings[i, j]) * weak
@@ -77,10 +91,22 @@ def unequal(seed: int) -> ik.IsingModel:
 # Trials: each gives rows of one data set
 
 
-def row(section: str, setting: str, seed: int, method: str, found: Any, truth: ik.IsingModel) -> Row:
+def row(
+    section: str, setting: str, seed: int, method: str, found: Any, truth: ik.IsingModel
+) -> Row:
     s = ik.score(found, truth)
-    return {"section": section, "setting": setting, "seed": seed, "method": method, "exact": int(s.exact), "precision": s.precision,
-            "recall": s.recall, "f1": s.f1, "invented": s.false_positives, "missed": s.false_negatives}  # fmt: skip
+    return {
+        "section": section,
+        "setting": setting,
+        "seed": seed,
+        "method": method,
+        "exact": int(s.exact),
+        "precision": s.precision,
+        "recall": s.recall,
+        "f1": s.f1,
+        "invented": s.false_positives,
+        "missed": s.false_negatives,
+    }
 
 
 def auto(**settings: Any) -> ik.AutoIsing:
@@ -91,9 +117,22 @@ def hard(kind: str, n_spins: int, n_samples: int, seed: int) -> list[Row]:
     truth = erdos_renyi(n_spins, seed) if kind == "Erdos-Renyi" else regular(n_spins, seed)
     samples = ik.sample(truth, n_samples, random_state=1000 + seed, n_jobs=1)
     setting = f"{kind}, N={n_spins}, M={n_samples}"
-    rows = [row("hard", setting, seed, "auto, fwer 0.05", auto(control="fwer").fit(samples).model_, truth)]
+    rows = [
+        row(
+            "hard",
+            setting,
+            seed,
+            "auto, fwer 0.05",
+            auto(control="fwer").fit(samples).model_,
+            truth,
+        )
+    ]
     if n_samples < 0.5 * n_spins:
-        rows.append(row("hard", setting, seed, "auto, fdr 0.01", auto(level=0.01).fit(samples).model_, truth))
+        rows.append(
+            row(
+                "hard", setting, seed, "auto, fdr 0.01", auto(level=0.01).fit(samples).model_, truth
+            )
+        )
     return rows
 
 
@@ -106,20 +145,35 @@ def few(seed: int) -> list[Row]:
         "abess": ik.IsingModel(theirs.theta_),
         "eLasso": ik.ELassoIsing(n_jobs=1).fit(samples).model_,
     }
-    return [row("few", "regular, N=200, M=150", seed, method, model, truth) for method, model in found.items()]
+    return [
+        row("few", "regular, N=200, M=150", seed, method, model, truth)
+        for method, model in found.items()
+    ]
 
 
-def field(cell: str, share: float, seed: int) -> list[Row]:
+def field(cell: str, fraction: float, seed: int) -> list[Row]:
     kind, weak, strong, full = CELLS[cell]
-    truth, n = small(kind, weak, strong, seed), round(share * full)
+    truth = small(kind, weak, strong, seed)
+    n = round(fraction * full)
     samples = ik.exact(truth).sample(n_samples=n, random_state=1000 + seed)
     setting, level = f"{cell}, n={n}", np.sqrt(np.log(16**2 / 0.05) / n)
-    rows = [row("field", setting, seed, "auto, fwer 0.05", auto(control="fwer").fit(samples).model_, truth)]
+    rows = [
+        row(
+            "field",
+            setting,
+            seed,
+            "auto, fwer 0.05",
+            auto(control="fwer").fit(samples).model_,
+            truth,
+        )
+    ]
     for number, constant in enumerate([0.2, *np.geomspace(0.01, 1.0, 20)]):
         estimates = ik.PseudolikelihoodIsing(l1=constant * level, n_jobs=1).fit(samples).estimates_
         couplings = (estimates + estimates.T) / 2
         found = ik.IsingModel(np.where(np.abs(couplings) > weak / 2, couplings, 0.0))
-        method = "l1, oracle threshold" if number == 0 else f"l1, oracle threshold, penalty {number:02d}"
+        method = (
+            "l1, oracle threshold" if number == 0 else f"l1, oracle threshold, penalty {number:02d}"
+        )
         rows.append(row("field", setting, seed, method, found, truth))
     return rows
 
@@ -129,17 +183,36 @@ def lattices(side: int, coupling: float, n_samples: int, seed: int) -> list[Row]
     if side == 4:
         samples = ik.exact(truth).sample(n_samples=n_samples, random_state=seed)
     else:
-        samples = ik.sample(truth, n_samples, random_state=seed, warm_up=20_000, check=False, n_jobs=1)
+        samples = ik.sample(
+            truth, n_samples, random_state=seed, warm_up=20_000, check=False, n_jobs=1
+        )
     setting = f"{side}x{side}, K={coupling}, M={n_samples}"
-    return [row("lattices", setting, seed, "auto, fwer 0.05", auto(control="fwer").fit(samples).model_, truth)]
+    return [
+        row(
+            "lattices",
+            setting,
+            seed,
+            "auto, fwer 0.05",
+            auto(control="fwer").fit(samples).model_,
+            truth,
+        )
+    ]
 
 
 def null(n_samples: int, seed: int) -> list[Row]:
     rng = np.random.default_rng(seed)
     values = np.where(rng.random((n_samples, 100)) < rng.uniform(0.05, 0.95, 100), 1, -1)
     n_edges = len(auto(control="fwer").fit(values).edges_)
-    return [{"section": "calibration", "setting": f"independent, N=100, M={n_samples}", "seed": seed, "method": "auto, fwer 0.05",
-             "exact": int(n_edges == 0), "invented": n_edges}]  # fmt: skip
+    return [
+        {
+            "section": "calibration",
+            "setting": f"independent, N=100, M={n_samples}",
+            "seed": seed,
+            "method": "auto, fwer 0.05",
+            "exact": int(n_edges == 0),
+            "invented": n_edges,
+        }
+    ]
 
 
 def planted(kind: str, ratio: float, seed: int) -> list[Row]:
@@ -148,62 +221,91 @@ def planted(kind: str, ratio: float, seed: int) -> list[Row]:
     fit = auto(level=0.1).fit(samples)
     couplings, place = truth.couplings.toarray(), {name: i for i, name in enumerate(truth.names)}
     true = [couplings[place[one["source"]], place[one["target"]]] for one in fit.edges_]
-    held = [low <= value <= high for (low, high), value in zip(fit.intervals_, true, strict=True) if value]
-    found = row("calibration", f"{kind}, N=200, M/N={ratio:g}", seed, "auto, fdr 0.1", fit.model_, truth)
+    held = [
+        low <= value <= high
+        for (low, high), value in zip(fit.intervals_, true, strict=True)
+        if value
+    ]
+    found = row(
+        "calibration", f"{kind}, N=200, M/N={ratio:g}", seed, "auto, fdr 0.1", fit.model_, truth
+    )
     known = intervals_of_refit(samples, couplings)
-    return [found | {"intervals": len(held), "held": int(sum(held)), "all": len(known), "held_of_all": int(sum(known))}]
+    return [
+        found
+        | {
+            "intervals": len(held),
+            "held": int(sum(held)),
+            "all": len(known),
+            "held_of_all": int(sum(known)),
+        }
+    ]
 
 
-def intervals_of_refit(samples: ik.PackedSpins, couplings: NDArray[np.float64]) -> NDArray[np.bool_]:
+def intervals_of_refit(
+    samples: ik.PackedSpins, couplings: NDArray[np.float64]
+) -> NDArray[np.bool_]:
     """Whether the intervals of a refit on the true graph hold the couplings."""
-    network = Network(samples, None, normal_equations(ik.gram(samples), True), True, np.inf, 1)
-    network.connect(np.argwhere(np.triu(couplings)))
-    values, errors = network.cleared_of_bias().undirected()
-    return np.asarray(np.abs(values - couplings[tuple(network.pairs.T)]) < 1.96 * errors)
+    pairs = np.argwhere(np.triu(couplings))
+    refitted = fit_graph(samples_of(samples, None), pairs, n_jobs=1).firth_refit()
+    values, errors = refitted.couplings_and_errors()
+    return np.asarray(np.abs(values - couplings[tuple(pairs.T)]) < 1.96 * errors)
 
 
 def clean(kind: str, ratio: float, seed: int) -> list[Row]:
     truth = erdos_renyi(200, seed) if kind == "Erdos-Renyi" else regular(200, seed)
-    model = auto(control="fwer").fit(ik.sample(truth, round(200 * ratio), random_state=1000 + seed, n_jobs=1)).model_
-    found = row("calibration", f"{kind}, N=200, M/N={ratio:g}", seed, "auto, fwer 0.05", model, truth)
+    model = (
+        auto(control="fwer")
+        .fit(ik.sample(truth, round(200 * ratio), random_state=1000 + seed, n_jobs=1))
+        .model_
+    )
+    found = row(
+        "calibration", f"{kind}, N=200, M/N={ratio:g}", seed, "auto, fwer 0.05", model, truth
+    )
     return [found | {"clean": int(found["invented"] == 0)}]
 
 
 def strengths(n_samples: int, seed: int) -> list[Row]:
     truth = unequal(seed)
     samples = ik.sample(truth, n_samples, random_state=1000 + seed, n_jobs=1)
-    found = {"auto, fdr 0.05": auto().fit(samples).model_, "eLasso": ik.ELassoIsing(n_jobs=1).fit(samples).model_}
-    return [row("unequal", f"N=100, M={n_samples}", seed, method, model, truth) for method, model in found.items()]
+    found = {
+        "auto, fdr 0.05": auto().fit(samples).model_,
+        "eLasso": ik.ELassoIsing(n_jobs=1).fit(samples).model_,
+    }
+    return [
+        row("unequal", f"N=100, M={n_samples}", seed, method, model, truth)
+        for method, model in found.items()
+    ]
 
 
-def trials(section: str, share: float) -> Iterator[Trial]:
-    """All trials of a section; `share` of each number of worlds."""
+def trials(section: str, fraction: float) -> Iterator[Trial]:
+    """All trials of a section; `fraction` of each number of worlds."""
 
     def worlds(number: int) -> range:
-        return range(max(2, round(number * share)))
+        return range(max(2, round(number * fraction)))
 
     if section == "hard":
-        settings = [
-            ("Erdos-Renyi", 1600, 1440, 20),
-            ("regular", 800, 960, 50),
-            ("regular", 800, 640, 20),
-            ("regular", 800, 320, 20),
-        ]
-        yield from ((hard, (*setting[:3], seed)) for setting in settings for seed in worlds(setting[3]))
+        for kind, n_spins, n_samples, number in HARD:
+            yield from ((hard, (kind, n_spins, n_samples, seed)) for seed in worlds(number))
     elif section == "few":
         yield from ((few, (seed,)) for seed in worlds(20))
     elif section == "field":
-        number = {n: 300 if n == 1.0 else 60 for n in SHARES_OF_N}
-        yield from ((field, (cell, n, seed)) for cell in CELLS for n in SHARES_OF_N for seed in worlds(number[n]))
+        for cell, n in itertools.product(CELLS, FRACTIONS_OF_N):
+            number = 300 if n == 1.0 else 60
+            yield from ((field, (cell, n, seed)) for seed in worlds(number))
     elif section == "lattices":
-        yield from ((lattices, (*setting, seed)) for setting in [(4, 0.8, 20_000), (8, 0.9, 4096)] for seed in worlds(10))
+        for setting, seed in itertools.product(LATTICES, worlds(10)):
+            yield lattices, (*setting, seed)
     elif section == "calibration":
-        yield from ((null, (n, seed)) for n in (60, 200, 2000) for seed in worlds(200))
         kinds = ("regular", "Erdos-Renyi")
-        yield from ((planted, (kind, m, seed)) for kind in kinds for m in (0.5, 0.75, 1, 2, 5) for seed in worlds(200))
-        yield from ((clean, (kind, m, seed)) for kind in kinds for m in (0.75, 1.25, 2, 5) for seed in worlds(100))
+        each = itertools.product((60, 200, 2000), worlds(200))
+        yield from ((null, arguments) for arguments in each)
+        each = itertools.product(kinds, (0.5, 0.75, 1, 2, 5), worlds(200))
+        yield from ((planted, arguments) for arguments in each)
+        each = itertools.product(kinds, (0.75, 1.25, 2, 5), worlds(100))
+        yield from ((clean, arguments) for arguments in each)
     else:
-        yield from ((strengths, (n, seed)) for n in (200, 500, 2000) for seed in worlds(10))
+        each = itertools.product((200, 500, 2000), worlds(10))
+        yield from ((strengths, arguments) for arguments in each)
 
 
 def run(trial: Trial) -> list[Row]:
@@ -216,7 +318,7 @@ def run(trial: Trial) -> list[Row]:
 
 
 def means(table: list[Row]) -> list[Row]:
-    """One row for each setting and method: means over trials, with the band of the share of exact graphs."""
+    """One row for each setting and method: means over trials, and the band of exact graphs."""
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for one in table:
         groups.setdefault((one["section"], one["setting"], one["method"]), []).append(one)
@@ -224,30 +326,58 @@ def means(table: list[Row]) -> list[Row]:
     for key, group in groups.items():
         n_exact = sum(one["exact"] for one in group)
         band = binomtest(n_exact, len(group)).proportion_ci(0.95, method="exact")
-        found = dict(zip(("section", "setting", "method"), key, strict=True)) | {"worlds": len(group), "exact": n_exact}
+        found = dict(zip(("section", "setting", "method"), key, strict=True)) | {
+            "worlds": len(group),
+            "exact": n_exact,
+        }
         found |= {"low": float(band.low), "high": float(band.high)}
         for what in ("precision", "recall", "f1", "invented", "clean"):
             if what in group[0]:
                 found[what] = float(np.mean([one[what] for one in group]))
         if "held" in group[0]:
-            found["coverage"] = sum(one["held"] for one in group) / max(sum(one["intervals"] for one in group), 1)
-            found["coverage_known"] = sum(one["held_of_all"] for one in group) / sum(one["all"] for one in group)
+            found["coverage"] = sum(one["held"] for one in group) / max(
+                sum(one["intervals"] for one in group), 1
+            )
+            found["coverage_known"] = sum(one["held_of_all"] for one in group) / sum(
+                one["all"] for one in group
+            )
         rows.append(found)
     return rows
 
 
 def report(rows: list[Row]) -> str:
     """For people: every setting; of the twenty penalties only the best."""
-    columns = {"precision": "precision", "recall": "recall", "f1": "F1", "coverage": "coverage", "coverage_known": "graph known",
-               "clean": "none false"}  # fmt: skip
+    columns = {
+        "precision": "precision",
+        "recall": "recall",
+        "f1": "F1",
+        "coverage": "coverage",
+        "coverage_known": "graph known",
+        "clean": "none false",
+    }
     shown, best = [["section", "setting", "method", "worlds", "exact", *columns.values()]], {}
     for one in rows:
         if "penalty" in one["method"]:
-            best[one["setting"]] = max(best.get(one["setting"], one), one, key=lambda candidate: candidate["exact"])
+            best[one["setting"]] = max(
+                best.get(one["setting"], one), one, key=lambda candidate: candidate["exact"]
+            )
     for one in [one for one in rows if "penalty" not in one["method"]] + list(best.values()):
-        method = "l1, oracle threshold, best of 20 penalties" if "penalty" in one["method"] else one["method"]
+        method = (
+            "l1, oracle threshold, best of 20 penalties"
+            if "penalty" in one["method"]
+            else one["method"]
+        )
         numbers = [f"{one[what]:.3f}" if what in one else "" for what in columns]
-        shown.append([one["section"], one["setting"], method, str(one["worlds"]), str(one["exact"]), *numbers])
+        shown.append(
+            [
+                one["section"],
+                one["setting"],
+                method,
+                str(one["worlds"]),
+                str(one["exact"]),
+                *numbers,
+            ]
+        )
     return markdown([shown[0], *sorted(shown[1:])])
 
 
@@ -256,45 +386,62 @@ def picture(rows: list[Row]) -> Figure:
     figure = Figure(figsize=(12, 3.8), layout="constrained")
     for axes, cell in zip(figure.subplots(1, len(CELLS), sharey=True), CELLS, strict=True):
         curves: dict[str, NDArray[np.float64]] = {}
-        for share in SHARES_OF_N:
-            n = round(share * CELLS[cell][3])
+        for fraction in FRACTIONS_OF_N:
+            n = round(fraction * CELLS[cell][3])
             here = [one for one in rows if one["setting"] == f"{cell}, n={n}"]
-            best = max((one for one in here if "penalty" in one["method"]), key=lambda one: one["exact"])
+            best = max(
+                (one for one in here if "penalty" in one["method"]), key=lambda one: one["exact"]
+            )
             for one in [
                 *(one for one in here if "penalty" not in one["method"]),
                 best | {"method": "l1, oracle threshold and penalty"},
             ]:
                 point = np.array([[n, one["exact"] / one["worlds"], one["low"], one["high"]]])
-                curves[one["method"]] = np.concatenate([curves.get(one["method"], np.empty((0, 4))), point])
+                curves[one["method"]] = np.concatenate(
+                    [curves.get(one["method"], np.empty((0, 4))), point]
+                )
         for (method, curve), marker in zip(curves.items(), "os^", strict=True):
             errors = np.abs(curve[:, 2:].T - curve[:, 1])
-            axes.errorbar(curve[:, 0], curve[:, 1], errors, marker=marker, capsize=2, label=method, alpha=0.8)
+            axes.errorbar(
+                curve[:, 0], curve[:, 1], errors, marker=marker, capsize=2, label=method, alpha=0.8
+            )
         axes.set(title=cell, xlabel="samples", xscale="log", ylim=(-0.02, 1.02))
-        shown = [round(share * CELLS[cell][3]) for share in SHARES_OF_N[::2]]
+        shown = [round(fraction * CELLS[cell][3]) for fraction in FRACTIONS_OF_N[::2]]
         axes.set_xticks(shown, [str(n) for n in shown])
         axes.minorticks_off()
         axes.axvline(CELLS[cell][3], color="grey", linewidth=0.7, linestyle=":")
-    figure.axes[0].set_ylabel("share of exact graphs")
+    figure.axes[0].set_ylabel("fraction of exact graphs")
     figure.axes[0].legend(fontsize=8)
     return figure
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     sections = ["hard", "few", "field", "lattices", "calibration", "unequal"]
-    parser.add_argument("sections", nargs="*", default=sections, metavar="section", help=", ".join(sections))
+    parser.add_argument(
+        "sections", nargs="*", default=sections, metavar="section", help=", ".join(sections)
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of the worlds")
     parser.add_argument("--workers", type=int, default=-1, help="processes (default: one a core)")
     parser.add_argument("-o", "--output", type=Path, default=Path(__file__).parent)
     options = parser.parse_args()
     if unknown := set(options.sections) - set(sections):
-        parser.error(f"no such section: {', '.join(sorted(unknown))}; choose from {', '.join(sections)}")
+        parser.error(
+            f"no such section: {', '.join(sorted(unknown))}; choose from {', '.join(sections)}"
+        )
     options.output.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     for section in options.sections:
         todo = list(trials(section, 0.1 if options.quick else 1.0))
         with Parallel(n_jobs=options.workers, return_as="generator") as parallel:
-            done = tqdm(parallel(delayed(run)(trial) for trial in todo), total=len(todo), desc=section, unit="world")
+            done = tqdm(
+                parallel(delayed(run)(trial) for trial in todo),
+                total=len(todo),
+                desc=section,
+                unit="world",
+            )
             rows = means([one for found in done for one in found])
         write_table(options.output / f"{NAME}_{section}.csv", rows)
         if section == "field":

@@ -13,13 +13,17 @@ WIDTH = 90  # of a page
 
 def help_of(name: str) -> str:
     """The help of one command, or with the name "isingkit" of the whole."""
-    with click.Context(root, info_name="isingkit", terminal_width=WIDTH, max_content_width=WIDTH) as whole:
+    with click.Context(
+        root, info_name="isingkit", terminal_width=WIDTH, max_content_width=WIDTH
+    ) as whole:
         if name == "isingkit":
             return root.get_help(whole)
         command = root.get_command(whole, name)
         if command is None:
             raise ValueError(f"there is no command '{name}'")
-        with click.Context(command, info_name=name, parent=whole, terminal_width=WIDTH, max_content_width=WIDTH) as context:
+        with click.Context(
+            command, info_name=name, parent=whole, terminal_width=WIDTH, max_content_width=WIDTH
+        ) as context:
             return command.get_help(context)
 
 

@@ -1,4 +1,4 @@
-"""Formulas as MathML, by docutils' own converter: browsers draw it by themselves, so that pages need no script from elsewhere."""
+"""Formulas as MathML, by docutils' own converter: browsers draw it without scripts."""
 
 from typing import Any
 

@@ -7,7 +7,9 @@ from typing import Any
 from sphinx.errors import ExtensionError
 
 LOADS = re.compile(
-    r"""<(?:script|img|iframe|source)[^>]*\bsrc=["'](?:https?:)?//|<link[^>]*\bhref=["'](?:https?:)?//|@import|url\(["']?https?:"""
+    r"""<(?:script|img|iframe|source)[^>]*\bsrc=["'](?:https?:)?//"""
+    r"""|<link[^>]*\bhref=["'](?:https?:)?//"""
+    r"""|@import|url\(["']?https?:"""
 )
 
 

@@ -1,7 +1,7 @@
-r"""Docstrings are written for the terminal; this makes reStructuredText of them without a change of what they say.
+r"""Docstrings are written for the terminal; this makes reStructuredText of them.
 
-`[eq:label]` links to the index of equations, bars are bars, Greek letters written as \lambda become letters, and documented
-arguments get the types of their annotations, where docstrings leave them.
+`[eq:label]` links to the index of equations, bars are bars, Greek letters written as \lambda become
+letters, and documented arguments get the types of their annotations, where docstrings leave them.
 """
 
 import inspect
@@ -11,9 +11,25 @@ import typing
 from typing import Any
 
 LETTERS = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "theta": "θ", "kappa": "κ", "lambda": "λ", "sigma": "σ", "tau": "τ",
-    "phi": "φ", "chi": "χ", "psi": "ψ", "tanh": "tanh", "sinh": "sinh", "atanh": "atanh", "log": "log", "sum": "Σ", "sqrt": "√",
-}  # fmt: skip
+    "alpha": "α",
+    "beta": "β",
+    "gamma": "γ",
+    "delta": "δ",
+    "theta": "θ",
+    "kappa": "κ",
+    "lambda": "λ",
+    "sigma": "σ",
+    "tau": "τ",
+    "phi": "φ",
+    "chi": "χ",
+    "psi": "ψ",
+    "tanh": "tanh",
+    "sinh": "sinh",
+    "atanh": "atanh",
+    "log": "log",
+    "sum": "Σ",
+    "sqrt": "√",
+}
 ACCENTS = {"hat": "\u0302", "bar": "\u0304", "tilde": "\u0303"}
 
 
@@ -64,7 +80,9 @@ def with_types(lines: list[str], thing: Any) -> None:
     for place in range(lines.index("Parameters") + 2, len(lines)):
         if lines[place].startswith("---"):
             return
-        words = type_in_words(parameters[lines[place]].annotation) if lines[place] in parameters else ""
+        words = (
+            type_in_words(parameters[lines[place]].annotation) if lines[place] in parameters else ""
+        )
         if words:
             lines[place] += f" : {words}"
 

@@ -45,9 +45,8 @@ truth = ik.IsingModel(couplings, fields=rng.uniform(-0.6, 0.0, len(questions)))
 
 answers = np.asarray(ik.sample(truth, n_samples=800, random_state=1))
 survey = pd.DataFrame(np.where(answers > 0, "yes", "no"), columns=questions)
-survey["tired"] = np.where(
-    survey["tired"] == "yes", rng.integers(1, 4, len(survey)), 0
-)  # 0 never ... 3 nearly every day
+how_tired = rng.integers(1, 4, len(survey))  # 0 never ... 3 nearly every day
+survey["tired"] = np.where(survey["tired"] == "yes", how_tired, 0)
 survey.insert(0, "person", [f"P{number:04d}" for number in range(1, 801)])
 survey.iloc[:5, :7]
 
@@ -167,8 +166,8 @@ print(fit.explain("bad sleep", "worried"))
 # Was it right?
 # -------------
 #
-# We planted the network, so we can look. Precision is the share of edges found that are true,
-# recall the share of true ones that were found.
+# We planted the network, so we can look. Precision is the fraction of edges found that are true,
+# recall the fraction of true ones that were found.
 
 scores = ik.score(fit.model_, truth)
 print(f"precision {scores.precision:.2f}, recall {scores.recall:.2f}")
@@ -179,12 +178,8 @@ false = [
     if {row.source, row.target} not in planted
 ]
 print("false edges, with their q-values:", false)
-print(
-    "with fwer: precision",
-    ik.score(strict.model_, truth).precision,
-    "recall",
-    round(ik.score(strict.model_, truth).recall, 2),
-)
+strict_scores = ik.score(strict.model_, truth)
+print("with fwer: precision", strict_scores.precision, "recall", round(strict_scores.recall, 2))
 
 # %%
 # Take it with you
@@ -192,7 +187,6 @@ print(
 #
 # ``isingkit fit survey.csv --id-column person`` does the same from the command line and writes a
 # folder. From Python:
-
 
 with TemporaryDirectory() as name:
     folder = Path(name)

@@ -25,12 +25,15 @@ import pandas as pd
 
 import isingkit as ik
 
-n_units, n_bins, width = 20, 12_000, 0.025  # seconds
+n_units = 20
+n_bins = 12_000
+width = 0.025  # seconds
 names = [f"unit {number:02d}" for number in range(1, n_units + 1)]
 rng = np.random.default_rng(3)
 couplings = np.zeros((n_units, n_units))
 for unit in range(n_units):
-    neighbour, opposite = (unit + 1) % n_units, (unit + n_units // 2) % n_units
+    neighbour = (unit + 1) % n_units
+    opposite = (unit + n_units // 2) % n_units
     couplings[unit, neighbour] = couplings[neighbour, unit] = 0.35
     couplings[unit, opposite] = couplings[opposite, unit] = -0.30
 excitability = rng.uniform(-1.3, -0.8, n_units)
@@ -41,9 +44,8 @@ def recording(states, random_state):
     """A list of spikes, made of bins in which a cell fires or not."""
     bins, units = np.nonzero(np.asarray(states) > 0)
     when = (bins + np.random.default_rng(random_state).random(len(bins))) * width
-    return pd.DataFrame({"unit": np.array(names)[units], "time": when}).sort_values(
-        "time", ignore_index=True
-    )
+    spikes = pd.DataFrame({"unit": np.array(names)[units], "time": when})
+    return spikes.sort_values("time", ignore_index=True)
 
 
 spikes = recording(ik.sample(truth, n_samples=n_bins, random_state=4), random_state=5)
@@ -92,9 +94,8 @@ edges.drop(columns="p_value").round({"coupling": 3, "std_error": 3, "z": 1}).hea
 # ones have larger errors, for when two cells fire in one bin of fifteen each, they hardly ever
 # meet by chance, and one must wait long to see that they meet even less.
 
-edges.assign(sign=np.where(edges["coupling"] > 0, "together", "apart")).groupby("sign")[
-    ["coupling", "std_error"]
-].agg(["count", "mean"]).round(3)
+sign = pd.Series(np.where(edges["coupling"] > 0, "together", "apart"), name="sign")
+edges.groupby(sign)[["coupling", "std_error"]].agg(["count", "mean"]).round(3)
 
 # %%
 # A picture
@@ -125,20 +126,18 @@ print(ik.fit_check(fit.model_, table).words())
 # changed.
 
 up = np.repeat(rng.random(n_bins // 80) < 0.5, 80)
-cells_up = ik.sample(
-    ik.IsingModel(couplings, excitability + 0.35, names), n_samples=n_bins, random_state=6
-)
-cells_down = ik.sample(
-    ik.IsingModel(couplings, excitability - 0.35, names), n_samples=n_bins, random_state=7
-)
+excited = ik.IsingModel(couplings, excitability + 0.35, names)
+inhibited = ik.IsingModel(couplings, excitability - 0.35, names)
+cells_up = ik.sample(excited, n_samples=n_bins, random_state=6)
+cells_down = ik.sample(inhibited, n_samples=n_bins, random_state=7)
 shared = binned(recording(np.where(up[:, None], cells_up, cells_down), random_state=8))
 
-with warnings.catch_warnings(record=True) as told:
+with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     confused = ik.AutoIsing().fit(shared)
 scores = ik.score(confused.model_, truth)
 print(f"{confused.model_.n_edges} edges, of which {scores.false_positives} are false")
-for warning in told:
+for warning in caught:
     print("warning:", warning.message)
 
 # %%
@@ -200,7 +199,6 @@ print(f"precision {scores.precision:.2f}, recall {scores.recall:.2f}")
 # %%
 # Take it with you
 # ----------------
-
 
 with TemporaryDirectory() as name:
     folder = Path(name)

@@ -82,10 +82,10 @@ except ik.exceptions.EmptyTableError as problem:
 
 def fitted(data, **settings):
     """A fit, and its warnings printed."""
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fit = ik.AutoIsing(**settings).fit(data)
-    for warning in told:
+    for warning in caught:
         print("warning:", warning.message)
     return fit
 
@@ -101,11 +101,8 @@ print(fit.model_)
 # to be bitter opponents:
 
 filled = fitted(table.fillna("nay"))
-print(
-    pd.DataFrame(filled.edges_[:1])
-    .round({"coupling": 2, "std_error": 2, "z": 1})
-    .to_string(index=False)
-)
+strongest = pd.DataFrame(filled.edges_[:1]).round({"coupling": 2, "std_error": 2, "z": 1})
+print(strongest.to_string(index=False))
 
 # %%
 # For comparison, complete rows of those who sat through the whole term:
@@ -203,8 +200,8 @@ for check in fit.diagnostics_:
 # Was it right?
 # -------------
 #
-# Precision is the share of edges found that were planted, recall the share of planted edges that
-# were found. Zane was not planted; we leave the seat out.
+# Precision is the fraction of edges found that were planted, recall the fraction of planted edges
+# that were found. Zane was not planted; we leave the seat out.
 
 found = {
     frozenset((row.source, row.target))
@@ -217,7 +214,6 @@ print(f"precision {len(found & true) / len(found):.2f}, recall {len(found & true
 # %%
 # Take it with you
 # ----------------
-
 
 with TemporaryDirectory() as name:
     folder = Path(name)

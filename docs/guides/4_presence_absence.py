@@ -53,12 +53,10 @@ common = rng.uniform(-0.5, 0.1, 20)  # how common each species is
 prefers = np.array([0.5] * 10 + [-0.5] * 10)
 n_sites = 400
 is_wetland = rng.random(n_sites) < 0.5
-on_wetland = ik.sample(
-    ik.IsingModel(couplings, common + prefers), n_samples=n_sites, random_state=100
-)
-elsewhere = ik.sample(
-    ik.IsingModel(couplings, common - prefers), n_samples=n_sites, random_state=101
-)
+birds_of_wetland = ik.IsingModel(couplings, common + prefers)
+birds_elsewhere = ik.IsingModel(couplings, common - prefers)
+on_wetland = ik.sample(birds_of_wetland, n_samples=n_sites, random_state=100)
+elsewhere = ik.sample(birds_elsewhere, n_samples=n_sites, random_state=101)
 present = np.where(is_wetland[:, None], on_wetland, elsewhere) > 0
 counts = pd.DataFrame(present * rng.integers(1, 9, present.shape), columns=species)
 counts.index = pd.Index([f"site {number}" for number in range(1, n_sites + 1)])
@@ -76,10 +74,10 @@ counts.iloc[:5, :8]
 
 def fitted(data, **settings):
     """A fit, and its warnings printed."""
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fit = ik.AutoIsing(**settings).fit(data)
-    for warning in told:
+    for warning in caught:
         print("warning:", warning.message)
     return fit
 
@@ -189,9 +187,8 @@ pd.DataFrame(rows, columns=["preference", "sites", "false", "with habitat", "ser
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    stable = pd.DataFrame(
-        ik.AutoIsing().stability(with_habitat, n_resamples=50, random_state=0).edges
-    )
+    halves = ik.AutoIsing().stability(with_habitat, n_resamples=50, random_state=0)
+stable = pd.DataFrame(halves.edges)
 stable[stable["target"] != "wetland"].head(18).round(2)
 
 # %%
@@ -200,13 +197,12 @@ stable[stable["target"] != "wetland"].head(18).round(2)
 
 for what, table in (("birds alone", pd.DataFrame(birds.edges_)), ("with the habitat", between)):
     found = {frozenset((row.source, row.target)) for row in table.itertuples()}
-    right, wrong = len(found & pairs), len(found - pairs)
-    print(f"{what}: {right} of {len(pairs)} planted links found, {wrong} false")
+    right = len(found & pairs)
+    print(f"{what}: {right} of {len(pairs)} planted links found, {len(found) - right} false")
 
 # %%
 # Take it with you
 # ----------------
-
 
 with TemporaryDirectory() as name:
     folder = Path(name)

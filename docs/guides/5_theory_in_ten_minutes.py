@@ -54,32 +54,24 @@ def measured(samples_per_spin, ridge, n_spins=200, n_worlds=4):
     errors = []
     for seed in range(n_worlds):
         truth = ik.random_regular(n_spins=n_spins, **world, random_state=seed)
-        samples = ik.sample(
-            truth, n_samples=round(samples_per_spin * n_spins), random_state=100 + seed
-        )
-        estimator = (
-            ik.RidgeIsing(ridge=ridge, fit_fields=False)
-            if ridge
-            else ik.LinearIsing(fit_fields=False)
-        )
-        errors.append(
-            ((estimator.fit(samples).estimates_ - truth.couplings.toarray()) ** 2).sum() / n_spins
-        )
+        n_samples = round(samples_per_spin * n_spins)
+        samples = ik.sample(truth, n_samples=n_samples, random_state=100 + seed)
+        estimator = ik.LinearIsing(fit_fields=False)
+        if ridge > 0:
+            estimator = ik.RidgeIsing(ridge=ridge, fit_fields=False)
+        difference = estimator.fit(samples).estimates_ - truth.couplings.toarray()
+        errors.append((difference**2).sum() / n_spins)
     return np.mean(errors)
 
 
 fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 for ridge, colour in zip(ridges, ("tab:gray", "tab:orange", "tab:blue"), strict=True):
-    there = (
-        curve[curve > 1.02] if ridge == 0 else curve
-    )  # least squares needs more samples than spins
-    ax.loglog(
-        there,
-        ik.theory.random_regular(**world, samples_per_spin=there, ridge=ridge).rss,
-        color=colour,
-        label=f"ridge {ridge:g}",
-    )
-    seen = points[points > 1.02] if ridge == 0 else points
+    # least squares needs more samples than spins
+    fewest = 1.02 if ridge == 0 else 0.0
+    there = curve[curve > fewest]
+    predicted = ik.theory.random_regular(**world, samples_per_spin=there, ridge=ridge)
+    ax.loglog(there, predicted.rss, color=colour, label=f"ridge {ridge:g}")
+    seen = points[points > fewest]
     ax.loglog(seen, [measured(alpha, ridge) for alpha in seen], "o", color=colour)
 ax.set(
     xlabel="samples per spin",
@@ -136,15 +128,14 @@ for ridge in (0.1, 10):
 # ----------------------
 #
 # What users want is not a small error but the right network. Estimates scatter like Gaussian
-# numbers around their means, so that the share of edges that pass a threshold can be computed as
+# numbers around their means, so that the fraction of edges that pass a threshold can be computed as
 # well. Two stages: keep what ridge estimates above ``prune``, fit least squares on what is left,
 # keep what is above the threshold. With N = 800 and M = 640, fewer samples than spins:
 
 recovery = ik.theory.recovery(800, 3, 0.4, n_samples=640, ridge=0.1, prune=0.1, rule="directed")
 truth = ik.random_regular(n_spins=800, **world, random_state=0)
-fit = ik.TwoStageIsing(ridge=0.1, prune=0.1, threshold=0.15, fit_fields=False).fit(
-    ik.sample(truth, n_samples=640, random_state=1)
-)
+samples = ik.sample(truth, n_samples=640, random_state=1)
+fit = ik.TwoStageIsing(ridge=0.1, prune=0.1, threshold=0.15, fit_fields=False).fit(samples)
 fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 ik.plot_precision_recall(fit.estimates_, truth, ax=ax)
 thresholds = np.linspace(0.02, 0.5, 200)

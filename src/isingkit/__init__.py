@@ -12,10 +12,14 @@ if TYPE_CHECKING:
     from isingkit.comparison import compare as compare
     from isingkit.estimators.auto import AutoIsing as AutoIsing
     from isingkit.estimators.elasso import ELassoIsing as ELassoIsing
-    from isingkit.estimators.interaction_screening import InteractionScreeningIsing as InteractionScreeningIsing
+    from isingkit.estimators.interaction_screening import (
+        InteractionScreeningIsing as InteractionScreeningIsing,
+    )
     from isingkit.estimators.lasso import LassoIsing as LassoIsing
     from isingkit.estimators.linear import LinearIsing as LinearIsing
-    from isingkit.estimators.maximum_likelihood import MaximumLikelihoodIsing as MaximumLikelihoodIsing
+    from isingkit.estimators.maximum_likelihood import (
+        MaximumLikelihoodIsing as MaximumLikelihoodIsing,
+    )
     from isingkit.estimators.mean_field import MeanFieldIsing as MeanFieldIsing
     from isingkit.estimators.pseudolikelihood import PseudolikelihoodIsing as PseudolikelihoodIsing
     from isingkit.estimators.ridge import RidgeIsing as RidgeIsing
@@ -87,7 +91,9 @@ __all__ = sorted([*_HOMES, *_MODULES])
 
 
 def __getattr__(name: str) -> object:
-    """Import public names when they are first used, so that `isingkit --help` need not wait for numba and scipy."""
+    """Import public names when they are first used, so that `isingkit --help` need not wait for
+    numba and scipy.
+    """
     if name in _MODULES:
         return import_module(f"isingkit.{name}")
     if name not in _HOMES:
@@ -102,9 +108,13 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """Keeps `isingkit.gram` the function when Python binds the module of that name, which it does on importing it."""
+    """Keeps `isingkit.gram` the function when Python binds the module of that name, which it does
+    on importing it.
+    """
 
-    def __reduce__(self) -> tuple[object, tuple[str]]:  # cloudpickle sends modules by name, but only plain ones
+    def __reduce__(
+        self,
+    ) -> tuple[object, tuple[str]]:  # cloudpickle sends modules by name, but only plain ones
         return import_module, (self.__name__,)
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends well, and vanishes when it does not."""
+    """A temporary path beside `path`; it takes its place if the block ends well, else vanishes."""
     final = Path(path)
     if not final.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(final.parent))

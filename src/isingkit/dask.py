@@ -1,6 +1,8 @@
-"""Dask: Grams of data in many parts, and work in many tasks, on the workers of a cluster. The only file that imports dask.
+"""Dask: Grams of data in many parts, and work in many tasks, on the workers of a cluster. The only
+file that imports dask.
 
-Retries, scheduling, spilling and dashboards are Dask's. Workers need this package, in the same version.
+Retries, scheduling, spilling and dashboards are Dask's. Workers need this package, in the same
+version.
 """
 
 import gc
@@ -21,9 +23,11 @@ try:
     from distributed.comm import get_address_host_port
     from distributed.scheduler import NoWorkerError
 except ImportError as error:
-    raise ImportError("isingkit.dask needs dask and distributed: pip install 'isingkit[dask]'") from error
+    raise ImportError(
+        "isingkit.dask needs dask and distributed: pip install 'isingkit[dask]'"
+    ) from error
 
-from isingkit.estimators.tasks import Work, asking
+from isingkit.estimators.executor import Work, use_executor
 from isingkit.exceptions import (
     ConstantColumnWarning,
     EmptyTableError,
@@ -37,7 +41,18 @@ from isingkit.gram import gram as _gram
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, values_seen
 from isingkit.packing import pack as _pack
-from isingkit.spins import Coding, Column, as_spins, check_missing, codings_of, merged, require_matrix, survey, warn_of_constants
+from isingkit.spins import (
+    Coding,
+    Column,
+    as_spins,
+    check_missing,
+    codings_of,
+    merged,
+    missing_policy,
+    require_matrix,
+    survey,
+    warn_of_constants,
+)
 from isingkit.tables.many import Seen, common_mapping, read_coded, seen_in
 from isingkit.tables.rows import Reading
 from isingkit.worlds.graphs import Seed, generator
@@ -54,8 +69,11 @@ _WAIT = 10.0  # seconds for a scheduler to answer, and for a first worker to be 
 
 
 @contextmanager
-def connected(scheduler: str | None = None, *, workers: int | None = None, timeout: float = _WAIT) -> Iterator[Client]:
-    """A Client of the scheduler at an address, or of as many processes of this machine as `workers` says, one thread each.
+def connected(
+    scheduler: str | None = None, *, workers: int | None = None, timeout: float = _WAIT
+) -> Iterator[Client]:
+    """A Client of the scheduler at an address, or of as many processes of this machine as `workers`
+    says, one thread each.
 
     Processes that were started are ended on leaving; whoever else's scheduler and workers stay.
 
@@ -69,7 +87,8 @@ def connected(scheduler: str | None = None, *, workers: int | None = None, timeo
         Seconds to wait for the scheduler and its first worker.
     """
     if (scheduler is None) == (workers is None):
-        raise SettingError(setting="scheduler", value=scheduler, expected="an address, or None where workers is a number")
+        expected = "an address, or None where workers is a number"
+        raise SettingError(setting="scheduler", value=scheduler, expected=expected)
     if scheduler is not None:
         with _client_of(scheduler, timeout) as client:
             yield client
@@ -77,7 +96,8 @@ def connected(scheduler: str | None = None, *, workers: int | None = None, timeo
     require_number("workers", workers, at_least=1, whole=True)
     local = LocalCluster(
         n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1",
-        dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0",  # any port that is free
+        # any port that is free
+        dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0",
         env={"NUMBA_NUM_THREADS": "1"},  # as Dask has it for BLAS: processes share the processors
     )  # fmt: skip
     with local, Client(local) as client:
@@ -88,7 +108,9 @@ def connected(scheduler: str | None = None, *, workers: int | None = None, timeo
 def _client_of(address: str, timeout: float) -> Iterator[Client]:
     client = _opened(address, timeout)
     if client is None:
-        gc.collect()  # a Client that failed is closed here, and not within the start of another, where both would wait forever
+        # a Client that failed is closed here, and not within the start of another, where both would
+        # wait forever
+        gc.collect()
         raise SchedulerUnreachableError(address=address, seconds=timeout)
     with client:
         try:
@@ -99,7 +121,9 @@ def _client_of(address: str, timeout: float) -> Iterator[Client]:
 
 
 def _opened(address: str, timeout: float) -> Client | None:
-    """A Client, or None where nobody answers; a plain connection is tried first, for it fails without leaving anything behind."""
+    """A Client, or None where nobody answers; a plain connection is tried first, for it fails
+    without leaving anything behind.
+    """
     try:
         host, port = get_address_host_port(address)
         socket.create_connection((host, port), timeout=timeout).close()
@@ -110,10 +134,12 @@ def _opened(address: str, timeout: float) -> Client | None:
 
 @contextmanager
 def using(client: Client) -> Iterator[None]:
-    """Within, screens of more than 5000 spins (TwoStageIsing, AutoIsing), AutoIsing.stability and compare are done by the cluster.
+    """Within, screens of more than 5000 spins (TwoStageIsing, AutoIsing), AutoIsing.stability and
+    compare are done by the cluster.
 
-    Results are those of one machine. Bits of the data go to every worker once, then one small task for each band of spins, each
-    half of the rows, or each method. Finished bands are recorded here, in `checkpoint`, where one is given.
+    Results are those of one machine. Bits of the data go to every worker once, then one small task
+    for each band of spins, each half of the rows, or each method. Finished bands are recorded here,
+    in `checkpoint`, where one is given.
 
     Parameters
     ----------
@@ -122,15 +148,16 @@ def using(client: Client) -> Iterator[None]:
     """
 
     def run(work: Work, shared: Any, items: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        with losses_told():
+        with translate_worker_errors():
             yield from _spread(client, work, shared, items)
 
-    with asking(run):
+    with use_executor(run):
         yield
 
 
 def executor(client: Client) -> Any:
-    """An executor as concurrent.futures has it, for `isingkit.experiments.runner.run`, whose work is done by the cluster.
+    """An executor as concurrent.futures has it, for `isingkit.experiments.runner.run`, whose work
+    is done by the cluster.
 
     Parameters
     ----------
@@ -140,12 +167,18 @@ def executor(client: Client) -> Any:
     return client.get_executor(pure=False)
 
 
-def _spread(client: Client, work: Work, shared: Any, items: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-    """Place in items and work(shared, item), as they are done; `shared` stays on the workers meanwhile."""
+def _spread(
+    client: Client, work: Work, shared: Any, items: Sequence[Any]
+) -> Iterator[tuple[int, Any]]:
+    """Place in items and work(shared, item), as they are done; `shared` stays on the workers
+    meanwhile.
+    """
     if not items:
         return
     there = client.scatter(shared, broadcast=True, hash=False, timeout=_WAIT)
-    places = {client.submit(work, there, item, pure=False): place for place, item in enumerate(items)}
+    places = {
+        client.submit(work, there, item, pure=False): place for place, item in enumerate(items)
+    }
     try:
         for future in as_completed(list(places)):
             yield places[future], future.result()
@@ -154,12 +187,14 @@ def _spread(client: Client, work: Work, shared: Any, items: Sequence[Any]) -> It
 
 
 @contextmanager
-def losses_told() -> Iterator[None]:
+def translate_worker_errors() -> Iterator[None]:
     """What Dask raises where workers are gone for good, as one sentence."""
     try:
         yield
     except KilledWorker as error:
-        raise WorkersLostError(problem=f"a task of theirs was tried {error.allowed_failures + 1} times") from error
+        raise WorkersLostError(
+            problem=f"a task of theirs was tried {error.allowed_failures + 1} times"
+        ) from error
     except (NoWorkerError, TimeoutError) as error:
         raise WorkersLostError(problem="there is none left") from error
     except CancelledError as error:
@@ -180,19 +215,22 @@ def gram(
     drop: Sequence[str] = (),
     weights: str | None = None,
 ) -> Gram:
-    """Gram of data in many parts, each counted where a worker reads it, then added up: to the last bit that of the whole.
+    """Gram of data in many parts, each counted where a worker reads it, then added up: to the last
+    bit that of the whole.
 
-    Without `mapping` parts are looked at first to learn what columns hold, and read again to be counted.
+    Without `mapping` parts are looked at first to learn what columns hold, and read again to be
+    counted.
 
     Parameters
     ----------
     source
-        A dask array, one row a sample; a dask DataFrame; or a list of files as `isingkit fit` reads them, which workers must see
-        under these paths.
+        A dask array, one row a sample; a dask DataFrame; or a list of files as `isingkit fit` reads
+        them, which workers must see under these paths.
     client
         The cluster's Client; by default the current one or, without any, threads of this process.
     mapping
-        For each column the pair of values that become -1 and +1; by default it is found from all parts.
+        For each column the pair of values that become -1 and +1; by default it is found from all
+        parts.
     binarize
         As for `as_spins`.
     missing
@@ -207,7 +245,9 @@ def gram(
     options = {"columns": columns, "drop": drop, "weights": weights}
     parts = _readings(source, _given(client), mapping, binarize, missing, options)
     total: Gram
-    (total,) = _computed([_folded([dask.delayed(_gram_of)(part) for part in parts], _sum)], _given(client))
+    (total,) = _computed(
+        [_folded([dask.delayed(_gram_of)(part) for part in parts], _sum)], _given(client)
+    )
     if total.n_rows == 0:
         raise EmptyTableError(n_samples=0, n_spins=total.n_spins)
     if mapping is None:  # else the data are not there to learn from
@@ -226,7 +266,8 @@ def pack(
     columns: Sequence[str] = (),
     drop: Sequence[str] = (),
 ) -> PackedSpins:
-    """PackedSpins of data in many parts, read by workers; the bits come here. For estimators that look at samples.
+    """PackedSpins of data in many parts, read by workers; the bits come here. For estimators that
+    look at samples.
 
     Parameters
     ----------
@@ -245,8 +286,10 @@ def pack(
     drop
         Of files: columns to leave out.
     """
-    parts = _readings(source, _given(client), mapping, binarize, missing, {"columns": columns, "drop": drop})
-    packed = PackedSpins.concatenate([reading.packed for reading in _computed(parts, _given(client))])
+    options = {"columns": columns, "drop": drop}
+    parts = _readings(source, _given(client), mapping, binarize, missing, options)
+    readings = _computed(parts, _given(client))
+    packed = PackedSpins.concatenate([reading.packed for reading in readings])
     if packed.n_samples == 0:
         raise EmptyTableError(n_samples=0, n_spins=packed.n_spins)
     if mapping is None:
@@ -256,27 +299,46 @@ def pack(
 
 
 def _readings(
-    source: Any, client: Client, mapping: Sequence[Coding] | None, binarize: float | None, missing: str, options: dict[str, Any]
+    source: Any,
+    client: Client,
+    mapping: Sequence[Coding] | None,
+    binarize: float | None,
+    missing: str,
+    options: dict[str, Any],
 ) -> list[Any]:
     """A delayed Reading of each part, all with one mapping."""
     if not hasattr(source, "to_delayed"):
-        paths, asked = _paths(source), _constant(options | {"binarize": binarize, "missing": missing})
-        if mapping is None:
-            mapping = common_mapping(_computed([dask.delayed(_seen_in)(path, asked) for path in paths], client), binarize)
-        coding = _constant(mapping)
-        return [dask.delayed(_read_file)(path, coding, asked) for path in paths]
+        how = options | {"binarize": binarize, "missing": missing}
+        return _file_readings(_paths(source), client, mapping, how)
     for name, value in options.items():
         if value:
-            raise SettingError(setting=name, value=value, expected="left out, for the source is no list of files")
+            expected = "left out, for the source is no list of files"
+            raise SettingError(setting=name, value=value, expected=expected)
     chunks = _chunks(source)
     if mapping is None:
-        ((known, n_rows),) = _computed([_folded([dask.delayed(_surveyed)(one, binarize) for one in chunks], _merged)], client)
+        surveys = [dask.delayed(_surveyed)(one, binarize) for one in chunks]
+        ((known, n_rows),) = _computed([_folded(surveys, _merged)], client)
         if known is None:
             raise EmptyTableError(n_samples=0, n_spins=int(source.shape[1]))
-        check_missing(known, missing, n_rows, to_learn=True)
+        check_missing(known, missing_policy(missing), n_rows, to_learn=True)
         mapping = codings_of(known, binarize)
     coding = _constant(mapping)
     return [dask.delayed(_read_chunk)(one, coding, binarize, missing) for one in chunks]
+
+
+def _file_readings(
+    paths: Sequence[Path],
+    client: Client,
+    mapping: Sequence[Coding] | None,
+    options: dict[str, Any],
+) -> list[Any]:
+    """A delayed Reading of each file, with these options of `read_spins`."""
+    how = _constant(options)
+    if mapping is None:
+        seen = _computed([dask.delayed(_seen_in)(path, how) for path in paths], client)
+        mapping = common_mapping(seen, options["binarize"])
+    coding = _constant(mapping)
+    return [dask.delayed(_read_file)(path, coding, how) for path in paths]
 
 
 def _constant(value: Any) -> Any:
@@ -287,8 +349,10 @@ def _constant(value: Any) -> Any:
 def _paths(source: Any) -> list[Path]:
     if isinstance(source, str | os.PathLike):
         source = [source]
-    if not isinstance(source, Sequence) or not source or not all(isinstance(path, str | os.PathLike) for path in source):
-        raise SettingError(setting="source", value=type(source), expected="a dask array, a dask DataFrame or a list of files")
+    is_list = isinstance(source, Sequence) and len(source) > 0
+    if not is_list or not all(isinstance(path, str | os.PathLike) for path in source):
+        expected = "a dask array, a dask DataFrame or a list of files"
+        raise SettingError(setting="source", value=type(source), expected=expected)
     return [Path(path).absolute() for path in source]
 
 
@@ -297,26 +361,31 @@ def _chunks(source: Any) -> list[Any]:
     require_matrix((0,) * source.ndim, "dask array")
     if source.shape[1] == 0:
         raise EmptyTableError(n_samples=1, n_spins=0)
-    return list(np.ravel(source.rechunk({1: -1}).to_delayed() if hasattr(source, "rechunk") else source.to_delayed()))
+    whole_rows = source.rechunk({1: -1}) if hasattr(source, "rechunk") else source
+    return list(np.ravel(whole_rows.to_delayed()))
 
 
 def _given(client: Client | None) -> Client:
     try:
         return default_client(client)
     except ValueError:
-        raise SettingError(setting="client", value=None, expected="a distributed.Client, for none is there") from None
+        expected = "a distributed.Client, for none is there"
+        raise SettingError(setting="client", value=None, expected=expected) from None
 
 
 def _computed(parts: Sequence[Any], client: Client) -> list[Any]:
     """Results of delayed parts, in order."""
-    with losses_told():
+    with translate_worker_errors():
         return list(client.gather(client.compute(list(parts))))
 
 
 def _folded(parts: Sequence[Any], combine: Callable[[list[Any]], Any]) -> Any:
     """A tree of tasks that combine a few results each."""
     while len(parts) > 1:
-        parts = [dask.delayed(combine)(list(parts[start : start + _FAN])) for start in range(0, len(parts), _FAN)]
+        parts = [
+            dask.delayed(combine)(list(parts[start : start + _FAN]))
+            for start in range(0, len(parts), _FAN)
+        ]
     return parts[0]
 
 
@@ -324,10 +393,19 @@ def _folded(parts: Sequence[Any], combine: Callable[[list[Any]], Any]) -> Any:
 
 
 def sample(
-    model: IsingModel, n_samples: int, client: Client | None = None, *, chunk: int = 8192, warm_up: int | None = None,
-    update: str = "heat-bath", order: str = "sequential", check: bool = True, random_state: Seed = None,
-) -> PackedSpins:  # fmt: skip
-    """Independent samples, one a chain, as `isingkit.sample` draws them, `chunk` of them to a task with a seed of its own.
+    model: IsingModel,
+    n_samples: int,
+    client: Client | None = None,
+    *,
+    chunk: int = 8192,
+    warm_up: int | None = None,
+    update: str = "heat-bath",
+    order: str = "sequential",
+    check: bool = True,
+    random_state: Seed = None,
+) -> PackedSpins:
+    """Independent samples, one a chain, as `isingkit.sample` draws them, `chunk` of them to a task
+    with a seed of its own.
 
     The same seed and chunk give the same samples on any cluster; another chunk gives others.
 
@@ -348,7 +426,8 @@ def sample(
     order
         As for `isingkit.sample`.
     check
-        Whether to refuse samples of chains that have not forgotten their start; each task looks at its own.
+        Whether to refuse samples of chains that have not forgotten their start; each task looks at
+        its own.
     random_state
         Seed or numpy Generator.
     """
@@ -358,7 +437,7 @@ def sample(
     warm_up = default_warm_up(model) if warm_up is None else warm_up
     options = {"warm_up": warm_up, "update": update, "order": order, "check": check}
     tasks = list(zip(sizes, generator(random_state).spawn(len(sizes)), strict=True))
-    with losses_told():
+    with translate_worker_errors():
         parts = dict(_spread(_given(client), _sampled, (model, options), tasks))
     return PackedSpins.concatenate([parts[place] for place in range(len(sizes))])
 
@@ -366,8 +445,11 @@ def sample(
 # What workers do
 
 
-def _sampled(shared: tuple[IsingModel, dict[str, Any]], task: tuple[int, np.random.Generator]) -> PackedSpins:
-    (model, options), (n_samples, rng) = shared, task
+def _sampled(
+    shared: tuple[IsingModel, dict[str, Any]], task: tuple[int, np.random.Generator]
+) -> PackedSpins:
+    model, options = shared
+    n_samples, rng = task
     return _sample(model, n_samples, random_state=rng, n_jobs=1, **options)
 
 
@@ -394,14 +476,17 @@ def _merged(surveys: list[tuple[list[Column] | None, int]]) -> tuple[list[Column
     return known, sum(n_rows for _, n_rows in surveys)
 
 
-def _read_chunk(part: Any, mapping: Sequence[Coding], binarize: float | None, missing: str) -> Reading:
+def _read_chunk(
+    part: Any, mapping: Sequence[Coding], binarize: float | None, missing: str
+) -> Reading:
     try:
-        return Reading(_pack(as_spins(part, mapping=mapping, binarize=binarize, missing=missing)), None)
+        packed = _pack(as_spins(part, mapping=mapping, binarize=binarize, missing=missing))
     except EmptyTableError:  # no row, or no complete one, which is no mistake of the whole
-        names = (
-            tuple(str(name) for name in part.columns) if hasattr(part, "columns") else tuple(f"x{j}" for j in range(len(mapping)))
-        )
-        return Reading(PackedSpins(np.empty((len(mapping), 0), np.uint64), 0, names, None, tuple(mapping)), None)
+        unnamed = [f"x{j}" for j in range(len(mapping))]
+        names = tuple(str(name) for name in getattr(part, "columns", unnamed))
+        no_words = np.empty((len(mapping), 0), np.uint64)
+        packed = PackedSpins(no_words, 0, names, None, tuple(mapping))
+    return Reading(packed, None)
 
 
 def _seen_in(path: Path, options: dict[str, Any]) -> Seen:

@@ -1,4 +1,6 @@
-"""Errors and warnings: what was expected, what came, what to do. The facts of each message are its attributes."""
+"""Errors and warnings: what was expected, what came, what to do. The facts of each message are its
+attributes.
+"""
 
 import math
 import numbers
@@ -8,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from isingkit.missing import EVERY_POLICY, MissingPolicy
+
 
 def _listed(items: Sequence[object], most: int = 5) -> str:
     shown = ", ".join(str(item) for item in items[:most])
@@ -16,6 +20,10 @@ def _listed(items: Sequence[object], most: int = 5) -> str:
 
 def _quoted(names: Sequence[str], most: int = 5) -> str:
     return _listed([f"'{name}'" for name in names], most)
+
+
+def _shown(value: Any) -> str:
+    return f"'{value}'" if isinstance(value, str) else f"{value:g}"
 
 
 def _rebuilt(kind: type[Exception], message: str, facts: dict[str, Any]) -> Exception:
@@ -28,7 +36,9 @@ def _rebuilt(kind: type[Exception], message: str, facts: dict[str, Any]) -> Exce
 class IsingkitError(ValueError):
     """Base of every error that isingkit raises on purpose."""
 
-    def __reduce__(self) -> Any:  # joblib sends errors between processes; constructors here take keywords only
+    def __reduce__(
+        self,
+    ) -> Any:  # joblib sends errors between processes; constructors here take keywords only
         return _rebuilt, (type(self), self.args[0], vars(self))
 
 
@@ -41,9 +51,11 @@ class IsingkitWarning(UserWarning):
 
 def warn(warning: IsingkitWarning) -> None:
     """Warn at the line of the caller outside isingkit, however deep inside we are."""
-    frame, level = sys._getframe(1), 2
+    frame = sys._getframe(1)
+    level = 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("isingkit."):
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
+        level += 1
     warnings.warn(warning, stacklevel=level)
 
 
@@ -51,23 +63,52 @@ class SettingError(IsingkitError):
     """An argument of a function or an estimator is outside what it accepts."""
 
     def __init__(self, *, setting: str, value: object, expected: str) -> None:
-        self.setting, self.value, self.expected = setting, value, expected
+        self.setting = setting
+        self.value = value
+        self.expected = expected
         super().__init__(f"{setting} must be {expected}, but got {value!r}.")
 
 
 def require_number(
-    setting: str, value: object, *, at_least: float = -math.inf, above: float = -math.inf, finite: bool = True, whole: bool = False,
+    setting: str,
+    value: object,
+    *,
+    at_least: float = -math.inf,
+    above: float = -math.inf,
+    finite: bool = True,
+    whole: bool = False,
     auto: bool = False,
-) -> None:  # fmt: skip
+) -> None:
     """Refuse what is no number within the bounds, nor "auto" where that is allowed."""
     if auto and value == "auto":
         return
-    is_number = isinstance(value, numbers.Integral if whole else numbers.Real) and not isinstance(value, bool)
-    if is_number and value >= at_least and value > above and (math.isfinite(value) or not finite):  # type: ignore[operator,arg-type]
-        return
-    bound = f" > {above:g}" if above > -math.inf else f" >= {at_least:g}" if at_least > -math.inf else ""
-    kind = "a whole number" if whole else "a finite number" if finite else "a number"
-    raise SettingError(setting=setting, value=value, expected=kind + bound + (" or 'auto'" if auto else ""))
+    kind = numbers.Integral if whole else numbers.Real
+    if isinstance(value, kind) and not isinstance(value, bool):
+        number: Any = value
+        if number >= at_least and number > above and not (finite and math.isinf(number)):
+            return
+    expected = _number(finite, whole) + _bound(at_least, above) + (" or 'auto'" if auto else "")
+    raise SettingError(setting=setting, value=value, expected=expected)
+
+
+def _number(finite: bool, whole: bool) -> str:
+    if whole:
+        return "a whole number"
+    return "a finite number" if finite else "a number"
+
+
+def _bound(at_least: float, above: float) -> str:
+    if above > -math.inf:
+        return f" > {above:g}"
+    return f" >= {at_least:g}" if at_least > -math.inf else ""
+
+
+def require_choice(setting: str, value: object, choices: Sequence[str], why: str = "") -> None:
+    """Refuse what is none of the choices; `why` says why there are no more."""
+    if value not in choices:
+        *most, last = (f"'{choice}'" for choice in choices)
+        expected = f"{', '.join(most)} or {last}" + (why and f": {why}")
+        raise SettingError(setting=setting, value=value, expected=expected)
 
 
 def require_instance(setting: str, value: object, kind: type, expected: str) -> None:
@@ -82,8 +123,10 @@ class TableShapeError(IsingkitError):
     def __init__(self, *, shape: tuple[int, ...]) -> None:
         self.shape = shape
         super().__init__(
-            f"Expected 2D array, got {len(shape)}D array instead (shape {shape}): one row a sample, one column a spin. "
-            "Reshape your data, e.g. X.reshape(-1, 1) for one column or X.reshape(1, -1) for one row."
+            f"Expected 2D array, got {len(shape)}D array instead (shape {shape}): one row a "
+            "sample, one column a spin. "
+            "Reshape your data, e.g. X.reshape(-1, 1) for one column or X.reshape(1, -1) for one "
+            "row."
         )
 
 
@@ -99,16 +142,21 @@ class NotATableError(IsingkitError):
             "Gram": "a Gram goes to fit_gram",
             "IsingModel": "draw samples of it first, with isingkit.sample",
         }.get(kind, "give an array or a pandas, polars or pyarrow table")
-        super().__init__(f"expected a table, one row a sample and one column a spin, but got a {kind}: {advice}.")
+        super().__init__(
+            f"expected a table, one row a sample and one column a spin, but got a {kind}: {advice}."
+        )
 
 
 class EmptyTableError(IsingkitError):
     """The table has no rows or no columns, or has none left once incomplete rows are dropped."""
 
     def __init__(self, *, n_samples: int, n_spins: int, dropped: int = 0) -> None:
-        self.n_samples, self.n_spins, self.dropped = n_samples, n_spins, dropped
+        self.n_samples = n_samples
+        self.n_spins = n_spins
+        self.dropped = dropped
         what = "0 sample(s)" if n_samples == 0 else "0 feature(s)"
-        message = f"Found array with {what} (shape=({n_samples}, {n_spins})) while a minimum of 1 is required."
+        shape = f"(shape=({n_samples}, {n_spins}))"
+        message = f"Found array with {what} {shape} while a minimum of 1 is required."
         if dropped:
             message += (
                 f" missing='drop' removed all {dropped} rows, for each has a missing value: "
@@ -121,10 +169,13 @@ class TableTooSmallError(IsingkitError):
     """There are too few rows or columns for a network."""
 
     def __init__(self, *, n_samples: int, n_spins: int) -> None:
-        self.n_samples, self.n_spins = n_samples, n_spins
+        self.n_samples = n_samples
+        self.n_spins = n_spins
         super().__init__(
-            f"A network needs at least 2 samples of at least 2 spins, but got n_samples = {n_samples}, "
-            f"n_features = {n_spins} (1 sample or 1 feature(s) cannot show a coupling): give more rows or columns."
+            "A network needs at least 2 samples of at least 2 spins, but got n_samples = "
+            f"{n_samples}, "
+            f"n_features = {n_spins} (1 sample or 1 feature(s) cannot show a coupling): give "
+            "more rows or columns."
         )
 
 
@@ -132,20 +183,25 @@ class ColumnNamesError(IsingkitError):
     """Two columns share a name, or the number of names is not the number of columns."""
 
     def __init__(self, *, names: Sequence[str], n_spins: int) -> None:
-        self.names, self.n_spins = tuple(names), n_spins
+        self.names = tuple(names)
+        self.n_spins = n_spins
         repeated = sorted({name for name in names if list(names).count(name) > 1})
         self.repeated = tuple(repeated)
         problem = f"{_quoted(repeated)} repeated" if repeated else f"{len(names)} names"
         super().__init__(
-            f"Expected {n_spins} different names, one for each spin, but got {problem}: rename the columns, e.g. X.columns = [...]."
+            f"Expected {n_spins} different names, one for each spin, but got {problem}: rename "
+            "the columns, e.g. X.columns = [...]."
         )
 
 
 class ColumnTypeError(IsingkitError):
-    """A column holds things that cannot be spins: complex numbers, dates, mixtures of text and numbers."""
+    """A column holds things that cannot be spins: complex numbers, dates, mixtures of text and
+    numbers.
+    """
 
     def __init__(self, *, column: str, kind: str) -> None:
-        self.column, self.kind = column, kind
+        self.column = column
+        self.kind = kind
         if kind == "complex":
             super().__init__(
                 f"Complex data not supported: column '{column}' holds complex numbers. "
@@ -153,7 +209,8 @@ class ColumnTypeError(IsingkitError):
             )
         else:
             super().__init__(
-                f"column '{column}' holds {kind}, but a spin is a bool, a number or one of two texts; "
+                f"column '{column}' holds {kind}, but a spin is a bool, a number or one of two "
+                "texts; "
                 "argument must be a string or a number. Convert the column first, or leave it out."
             )
 
@@ -161,29 +218,50 @@ class ColumnTypeError(IsingkitError):
 class SpinValueError(IsingkitError):
     """A column holds other than two values, or two values that are no known coding of a spin."""
 
-    def __init__(self, *, column: str, values: Sequence[object], n_columns: int = 1, expected: str | None = None) -> None:
-        self.column, self.values, self.n_columns, self.expected = column, tuple(values), n_columns, expected
-        shown = [f"'{value}'" if isinstance(value, str) else f"{value:g}" for value in self.values]  # type: ignore[str-bytes-safe]
-        if expected is not None:
-            text = f"column '{column}' holds {shown[0]}, but {expected} was expected. Use the same coding throughout."
-        elif len(shown) == 2:
-            text = (
-                f"column '{column}' holds the values {_listed(shown)}, but a numeric spin is 0/1, -1/+1 or 1/2. "
-                f"Recode it, e.g. X['{column}'] == {shown[1]}, or pass binarize=threshold, which all numeric columns then share."
-            )
-        else:
-            number = f"{len(shown)}" + ("" if len(shown) < 20 else " or more")
-            text = f"column '{column}' holds {number} values ({_listed(shown)}), but a spin has two. {self._advice(shown)}"
+    def __init__(
+        self,
+        *,
+        column: str,
+        values: Sequence[object],
+        n_columns: int = 1,
+        expected: str | None = None,
+    ) -> None:
+        self.column = column
+        self.values = tuple(values)
+        self.n_columns = n_columns
+        self.expected = expected
+        text = self._problem()
         if n_columns > 1:
             text += f" ({n_columns - 1} more such column{'s' if n_columns > 2 else ''}.)"
         super().__init__(text)
 
+    def _problem(self) -> str:
+        shown = [_shown(value) for value in self.values]
+        holds = f"column '{self.column}' holds"
+        if self.expected is not None:
+            came = f"{holds} {shown[0]}, but {self.expected} was expected"
+            return f"{came}. Use the same coding throughout."
+        if len(shown) == 2:
+            return (
+                f"{holds} the values {_listed(shown)}, but a numeric spin is 0/1, -1/+1 or 1/2. "
+                f"Recode it, e.g. X['{self.column}'] == {shown[1]}, or pass binarize=threshold, "
+                "which all numeric columns then share."
+            )
+        number = f"{len(shown)}" + ("" if len(shown) < 20 else " or more")
+        came = f"{holds} {number} values ({_listed(shown)}), but a spin has two"
+        return f"{came}. {self._advice(shown)}"
+
     def _advice(self, shown: Sequence[str]) -> str:
+        column = f"X['{self.column}']"
         texts = [value for value in self.values if isinstance(value, str)]
         if texts and len({text.strip().casefold() for text in texts}) == 2:
-            return f"They differ only in case or spaces: X['{self.column}'].str.strip().str.lower()."
-        binary = f"X['{self.column}'] == {shown[0]}" if texts else f"X['{self.column}'] >= {shown[len(shown) // 2]}"
-        return f"Leave it out if it is no spin, set codes of missing values to NaN, repair typos, or binarise it, e.g. {binary}."
+            return f"They differ only in case or spaces: {column}.str.strip().str.lower()."
+        middle = shown[len(shown) // 2]
+        binary = f"{column} == {shown[0]}" if texts else f"{column} >= {middle}"
+        return (
+            "Leave it out if it is no spin, set codes of missing values to NaN, repair typos, "
+            f"or binarise it, e.g. {binary}."
+        )
 
 
 class InfiniteValueError(IsingkitError):
@@ -192,7 +270,8 @@ class InfiniteValueError(IsingkitError):
     def __init__(self, *, columns: Sequence[str]) -> None:
         self.columns = tuple(columns)
         super().__init__(
-            f"Input X contains infinity (inf) in {_quoted(columns)}, but a spin has two finite values: "
+            f"Input X contains infinity (inf) in {_quoted(columns)}, but a spin has two finite "
+            "values: "
             "replace it, or set it to NaN and choose missing='drop' or missing='pairwise'."
         )
 
@@ -200,19 +279,27 @@ class InfiniteValueError(IsingkitError):
 class MissingValuesError(IsingkitError):
     """Values are missing and the caller has not said what to do about them."""
 
-    def __init__(self, *, counts: Mapping[str, int], n_samples: int, pairwise: bool = True) -> None:
-        self.counts, self.n_samples = dict(counts), n_samples
-        worst = sorted(self.counts.items(), key=lambda item: -item[1])
-        listed = _listed([f"'{name}': {count}" for name, count in worst])
+    def __init__(
+        self,
+        *,
+        counts: Mapping[str, int],
+        n_samples: int,
+        policies: Sequence[MissingPolicy] = EVERY_POLICY,
+    ) -> None:
+        self.counts = dict(counts)
+        self.n_samples = n_samples
+        worst_first = sorted(self.counts.items(), key=lambda item: -item[1])
+        listed = _listed([f"'{name}': {count}" for name, count in worst_first])
+        remedies = [f"missing='{one}' {one.remedy}" for one in policies if one.remedy]
         super().__init__(
-            f"Input X contains NaN (missing values): {sum(self.counts.values())} in {len(self.counts)} column(s) of "
-            f"{n_samples} rows ({listed}). Give the estimator or as_spins missing='drop' to use complete rows only"
-            + (", or missing='pairwise' to use for each pair the rows where both are present." if pairwise else ".")
+            f"Input X contains NaN (missing values): {sum(self.counts.values())} in "
+            f"{len(self.counts)} column(s) of {n_samples} rows ({listed}). "
+            f"Give the estimator or as_spins {', or '.join(remedies)}."
         )
 
-    def without_pairwise(self) -> "MissingValuesError":
-        """The same, for methods that need complete rows."""
-        return MissingValuesError(counts=self.counts, n_samples=self.n_samples, pairwise=False)
+    def offering(self, policies: Sequence[MissingPolicy]) -> "MissingValuesError":
+        """The same, for methods that take only these policies."""
+        return MissingValuesError(counts=self.counts, n_samples=self.n_samples, policies=policies)
 
 
 class NoValuesError(IsingkitError):
@@ -220,7 +307,10 @@ class NoValuesError(IsingkitError):
 
     def __init__(self, *, columns: Sequence[str]) -> None:
         self.columns = tuple(columns)
-        super().__init__(f"every value of {_quoted(columns)} is missing (NaN), so nothing can be learnt: leave the column out.")
+        super().__init__(
+            f"every value of {_quoted(columns)} is missing (NaN), so nothing can be learnt: "
+            "leave the column out."
+        )
 
 
 class SampleWeightError(IsingkitError):
@@ -228,30 +318,43 @@ class SampleWeightError(IsingkitError):
 
     def __init__(self, *, problem: str) -> None:
         self.problem = problem
-        super().__init__(f"sample_weight must hold one finite number >= 0 for each row and not only zeros, but {problem}.")
+        super().__init__(
+            "sample_weight must hold one finite number >= 0 for each row and not only zeros, "
+            f"but {problem}."
+        )
 
 
 class UnderdeterminedError(IsingkitError):
     """An estimator without penalty has at least as many unknowns as samples."""
 
     def __init__(self, *, n_samples: float, n_spins: int, what: str = "least squares") -> None:
-        self.n_samples, self.n_spins, self.what = n_samples, n_spins, what
+        self.n_samples = n_samples
+        self.n_spins = n_spins
+        self.what = what
         super().__init__(
-            f"n_samples={n_samples:g} rows of {n_spins} spins leave {what} underdetermined (it needs more rows than spins). "
-            "Use RidgeIsing(ridge=0.1) or TwoStageIsing(), which work with fewer samples than spins, or a penalty, e.g. l2=0.01."
+            f"n_samples={n_samples:g} rows of {n_spins} spins leave {what} underdetermined (it "
+            "needs more rows than spins). "
+            "Use RidgeIsing(ridge=0.1) or TwoStageIsing(), which work with fewer samples than "
+            "spins, or a penalty, e.g. l2=0.01."
         )
 
 
 class DuplicateColumnsError(IsingkitError):
-    """Two columns are equal or opposite in every row, so nothing without a penalty can tell them apart."""
+    """Two columns are equal or opposite in every row, so nothing without a penalty can tell them
+    apart.
+    """
 
     def __init__(self, *, pair: tuple[str, str], opposite: bool, n_pairs: int) -> None:
-        self.pair, self.opposite, self.n_pairs = pair, opposite, n_pairs
+        self.pair = pair
+        self.opposite = opposite
+        self.n_pairs = n_pairs
         how = "opposite" if opposite else "identical"
         more = f" (and {n_pairs - 1} more such pairs)" if n_pairs > 1 else ""
         super().__init__(
-            f"columns '{pair[0]}' and '{pair[1]}' are {how} in every row{more}, so nothing without a penalty can tell them apart. "
-            "Leave one of the two out, or use RidgeIsing(ridge=0.1), or l2=0.01 where there is an l2."
+            f"columns '{pair[0]}' and '{pair[1]}' are {how} in every row{more}, so nothing "
+            "without a penalty can tell them apart. "
+            "Leave one of the two out, or use RidgeIsing(ridge=0.1), or l2=0.01 where there is "
+            "an l2."
         )
 
 
@@ -259,26 +362,37 @@ class SingularSystemError(IsingkitError):
     """The normal equations of least squares are singular."""
 
     def __init__(self, *, spin: str, n_samples: float, n_spins: int) -> None:
-        self.spin, self.n_samples, self.n_spins = spin, n_samples, n_spins
+        self.spin = spin
+        self.n_samples = n_samples
+        self.n_spins = n_spins
         super().__init__(
-            f"in these {n_samples:g} rows of {n_spins} spins column '{spin}' is a linear combination of others (nearly), so that "
-            "regression has no single answer. Give more rows, leave the column out, or use RidgeIsing(ridge=0.1), or l2=0.01 where "
+            f"in these {n_samples:g} rows of {n_spins} spins column '{spin}' is a linear "
+            "combination of others (nearly), so that "
+            "regression has no single answer. Give more rows, leave the column out, or use "
+            "RidgeIsing(ridge=0.1), or l2=0.01 where "
             "there is an l2."
         )
 
 
 class SeparationError(IsingkitError):
-    """A likelihood has no maximum: a coupling could grow for ever, for the data hold no exception to it."""
+    """A likelihood has no maximum: a coupling could grow for ever, for the data hold no exception
+    to it.
+    """
 
-    def __init__(self, *, pair: tuple[str, str], coupling: float, never: tuple[int, int] | None = None) -> None:
-        self.pair, self.coupling, self.never = pair, coupling, never
+    def __init__(
+        self, *, pair: tuple[str, str], coupling: float, never: tuple[int, int] | None = None
+    ) -> None:
+        self.pair = pair
+        self.coupling = coupling
+        self.never = never
         if never is None:
             why = f"others predict '{pair[0]}' without exception in these rows"
         else:
-            values = ["-1", "+1"]
-            why = f"no row has '{pair[0]}' at {values[never[0] > 0]} and '{pair[1]}' at {values[never[1] > 0]}"
+            first, second = ("+1" if value > 0 else "-1" for value in never)
+            why = f"no row has '{pair[0]}' at {first} and '{pair[1]}' at {second}"
         super().__init__(
-            f"the coupling of '{pair[0]}' and '{pair[1]}' grows without bound (it had come to {coupling:.3g}), for {why}. "
+            f"the coupling of '{pair[0]}' and '{pair[1]}' grows without bound (it had come to "
+            f"{coupling:.3g}), for {why}. "
             "Give a penalty, e.g. l2=0.01, give more rows, or leave out one of the two."
         )
 
@@ -286,8 +400,11 @@ class SeparationError(IsingkitError):
 class NotConvergedError(IsingkitError):
     """An iteration did not come to rest."""
 
-    def __init__(self, *, what: str, residual: float, advice: str = "use a larger ridge, or weaker couplings") -> None:
-        self.what, self.residual = what, residual
+    def __init__(
+        self, *, what: str, residual: float, advice: str = "use a larger ridge, or weaker couplings"
+    ) -> None:
+        self.what = what
+        self.residual = residual
         super().__init__(f"{what} did not converge (residual {residual:.2g}): {advice}.")
 
 
@@ -295,15 +412,22 @@ class NotEquilibratedError(IsingkitError):
     """Chains started at random and chains started aligned still tell different stories."""
 
     def __init__(self, *, diagnostics: Mapping[str, Mapping[str, float]], warm_up: int) -> None:
-        self.diagnostics, self.warm_up = {name: dict(found) for name, found in diagnostics.items()}, warm_up
+        self.diagnostics = {name: dict(found) for name, found in diagnostics.items()}
+        self.warm_up = warm_up
         worst = max(
-            self.diagnostics, key=lambda k: max(self.diagnostics[k]["r_hat"] / 1.1, self.diagnostics[k]["starts_apart"] / 5)
+            self.diagnostics,
+            key=lambda k: max(
+                self.diagnostics[k]["r_hat"] / 1.1, self.diagnostics[k]["starts_apart"] / 5
+            ),
         )
         found = self.diagnostics[worst]
         super().__init__(
-            f"after {warm_up} sweeps the chains have not forgotten how they started: of their {worst} R-hat is "
-            f"{found['r_hat']:.2f}, where 1.1 is allowed, and random and aligned starts differ by {found['starts_apart']:.1f} "
-            "standard errors, where 5 are. Raise warm_up, e.g. tenfold; weaken the couplings; or pass check=False to take the "
+            f"after {warm_up} sweeps the chains have not forgotten how they started: of their "
+            f"{worst} R-hat is "
+            f"{found['r_hat']:.2f}, where 1.1 is allowed, and random and aligned starts differ "
+            f"by {found['starts_apart']:.1f} "
+            "standard errors, where 5 are. Raise warm_up, e.g. tenfold; weaken the couplings; or "
+            "pass check=False to take the "
             "samples as they are."
         )
 
@@ -312,11 +436,17 @@ class OrderedPhaseError(IsingkitError):
     """The theory was asked about a teacher outside its paramagnetic phase."""
 
     def __init__(self, *, growth: float | None, strongest: float | None = None) -> None:
-        self.growth, self.strongest = growth, strongest
-        came = "its Bethe matrix has an eigenvalue <= 0" if growth is None else f"they grow {growth:.3g}-fold"
+        self.growth = growth
+        self.strongest = strongest
+        came = (
+            "its Bethe matrix has an eigenvalue <= 0"
+            if growth is None
+            else f"they grow {growth:.3g}-fold"
+        )
         advice = "weaker couplings" if strongest is None else f"couplings below {strongest:.4g}"
         super().__init__(
-            f"the theory holds in the paramagnetic phase, where disturbances shrink from spin to spin, but here {came}. "
+            "the theory holds in the paramagnetic phase, where disturbances shrink from spin to "
+            f"spin, but here {came}. "
             f"Use {advice}, or fewer neighbours."
         )
 
@@ -325,13 +455,18 @@ class StageTwoError(IsingkitError):
     """The second stage of a two-stage fit cannot be solved for some spin."""
 
     def __init__(self, *, spin: str, n_unknowns: int, most: int) -> None:
-        self.spin, self.n_unknowns, self.most = spin, n_unknowns, most
+        self.spin = spin
+        self.n_unknowns = n_unknowns
+        self.most = most
         if n_unknowns > most:
-            why, advice = f"but the rows allow {max(0, most)} at the most", ", or give more rows"
+            why = f"but the rows allow {max(0, most)} at the most"
+            advice = ", or give more rows"
         else:
-            why, advice = "of which some follow from others", ", or leave out columns that follow from others"
+            why = "of which some follow from others"
+            advice = ", or leave out columns that follow from others"
         super().__init__(
-            f"stage two at spin '{spin}' has {n_unknowns} candidates, {why}, so it has no single answer. "
+            f"stage two at spin '{spin}' has {n_unknowns} candidates, {why}, so it has no single "
+            "answer. "
             f"Raise prune so that fewer candidates survive stage one{advice}."
         )
 
@@ -342,7 +477,8 @@ class CheckpointError(IsingkitError):
     def __init__(self, *, folder: Any) -> None:
         self.folder = folder
         super().__init__(
-            f"the records in '{folder}' are of other data, settings or another version. Name another folder, or delete this one."
+            f"the records in '{folder}' are of other data, settings or another version. Name "
+            "another folder, or delete this one."
         )
 
 
@@ -350,10 +486,15 @@ class NotEnoughMemoryError(IsingkitError):
     """A run would need more memory than there is."""
 
     def __init__(self, *, needed: int, there: int, n_spins: int, n_samples: int) -> None:
-        self.needed, self.there, self.n_spins, self.n_samples = needed, there, n_spins, n_samples
+        self.needed = needed
+        self.there = there
+        self.n_spins = n_spins
+        self.n_samples = n_samples
         super().__init__(
-            f"{n_samples} samples of {n_spins} spins need {needed / 2**30:.1f} GiB beside the data, {there / 2**30:.1f} are free. "
-            "TwoStageIsing(ridge=inf) needs least, less with a larger prune; or take fewer spins or samples, or a larger machine."
+            f"{n_samples} samples of {n_spins} spins need {needed / 2**30:.1f} GiB beside the "
+            f"data, {there / 2**30:.1f} are free. "
+            "TwoStageIsing(ridge=inf) needs least, less with a larger prune; or take fewer spins "
+            "or samples, or a larger machine."
         )
 
 
@@ -361,7 +502,8 @@ class SchedulerUnreachableError(IsingkitError):
     """No Dask scheduler answers at an address."""
 
     def __init__(self, *, address: str, seconds: float) -> None:
-        self.address, self.seconds = address, seconds
+        self.address = address
+        self.seconds = seconds
         super().__init__(
             f"no Dask scheduler with workers answered at '{address}' within {seconds:g} seconds: "
             "look whether 'dask scheduler' and 'dask worker' run and whether the address is theirs."
@@ -374,7 +516,8 @@ class WorkersLostError(IsingkitError):
     def __init__(self, *, problem: str) -> None:
         self.problem = problem
         super().__init__(
-            f"the workers of the cluster were lost ({problem}): see their logs, where lack of memory is the likeliest cause, and "
+            f"the workers of the cluster were lost ({problem}): see their logs, where lack of "
+            "memory is the likeliest cause, and "
             "start again; with a checkpoint, what is finished is not done again."
         )
 
@@ -384,19 +527,26 @@ class ModelError(IsingkitError):
 
     def __init__(self, *, problem: str) -> None:
         self.problem = problem
-        super().__init__(f"an Ising model needs a finite, symmetric matrix of couplings with zero diagonal, but {problem}.")
+        super().__init__(
+            "an Ising model needs a finite, symmetric matrix of couplings with zero diagonal, "
+            f"but {problem}."
+        )
 
 
 class ModelMismatchError(IsingkitError):
     """Two things that should speak of the same spins do not."""
 
     def __init__(self, *, left: Sequence[str], right: Sequence[str], what: str) -> None:
-        self.left, self.right = tuple(left), tuple(right)
+        self.left = tuple(left)
+        self.right = tuple(right)
         if len(self.left) != len(self.right):
             came = f"one has {len(self.left)} spins and the other {len(self.right)}"
         else:
-            place = next((k for k, pair in enumerate(zip(left, right, strict=True)) if pair[0] != pair[1]), 0)
-            came = f"spin {place} is '{self.left[place]}' in one and '{self.right[place]}' in the other"
+            place = next(
+                (k for k, pair in enumerate(zip(left, right, strict=True)) if pair[0] != pair[1]), 0
+            )
+            came = f"spin {place} is '{self.left[place]}' in one"
+            came += f" and '{self.right[place]}' in the other"
         super().__init__(f"{what} must be over the same spins in the same order, but {came}.")
 
 
@@ -404,10 +554,14 @@ class CodingMismatchError(IsingkitError):
     """Two parts of one table were read with different codings."""
 
     def __init__(self, *, column: str, left: object, right: object) -> None:
-        self.column, self.left, self.right = column, left, right
+        self.column = column
+        self.left = left
+        self.right = right
         super().__init__(
-            f"column '{column}' was read as {left} in one part and as {right} in the other. Read all parts alike: "
-            "as_spins(part, mapping=...), with the mapping of one part that holds both values of every column."
+            f"column '{column}' was read as {left} in one part and as {right} in the other. Read "
+            "all parts alike: "
+            "as_spins(part, mapping=...), with the mapping of one part that holds both values of "
+            "every column."
         )
 
 
@@ -415,7 +569,9 @@ class FileFormatError(IsingkitError):
     """A file is not of the kind that was asked for, or is damaged."""
 
     def __init__(self, *, path: Path, kind: str, problem: str) -> None:
-        self.path, self.kind, self.problem = Path(path), kind, problem
+        self.path = Path(path)
+        self.kind = kind
+        self.problem = problem
         super().__init__(f"'{path}' is not {kind}: {problem}. Give a file that isingkit has saved.")
 
 
@@ -423,17 +579,24 @@ class FolderExistsError(IsingkitError):
     """A folder to write into is there already."""
 
     def __init__(self, *, folder: Any, is_fit: bool) -> None:
-        self.folder, self.is_fit = folder, is_fit
+        self.folder = folder
+        self.is_fit = is_fit
         what = "holds a fit already: name another with -o, or replace it with --force"
-        super().__init__(f"'{folder}' {what if is_fit else 'is there already and is no fit: name another with -o'}.")
+        super().__init__(
+            f"'{folder}' "
+            f"{what if is_fit else 'is there already and is no fit: name another with -o'}."
+        )
 
 
 class TableFileError(IsingkitError):
     """A file of data cannot be read."""
 
     def __init__(self, *, path: Path | None, problem: str) -> None:
-        self.path, self.problem = path, problem
-        super().__init__(f"{'this table' if path is None else repr(str(path))} cannot be used: {problem}.")
+        self.path = path
+        self.problem = problem
+        super().__init__(
+            f"{'this table' if path is None else repr(str(path))} cannot be used: {problem}."
+        )
 
 
 class ConstantColumnWarning(IsingkitWarning):
@@ -442,7 +605,8 @@ class ConstantColumnWarning(IsingkitWarning):
     def __init__(self, *, columns: Sequence[str]) -> None:
         self.columns = tuple(columns)
         super().__init__(
-            f"constant column(s) {_quoted(columns)} say nothing about couplings: kept as isolated spin(s). "
+            f"constant column(s) {_quoted(columns)} say nothing about couplings: kept as "
+            "isolated spin(s). "
             "Leave them out to silence this."
         )
 
@@ -451,20 +615,28 @@ class OrderedTeacherWarning(IsingkitWarning):
     """A teacher outside its paramagnetic phase: sampling is slow and the theory does not hold."""
 
     def __init__(self, *, glass: float, order: float) -> None:
-        self.glass, self.order = glass, order
+        self.glass = glass
+        self.order = order
         super().__init__(
-            f"this model is not paramagnetic: disturbances grow {max(glass, order):.2f}-fold a step (it should be below 1), so "
-            "chains need long to forget their start and the theory does not hold. Use weaker couplings, or fewer neighbours."
+            f"this model is not paramagnetic: disturbances grow {max(glass, order):.2f}-fold a "
+            "step (it should be below 1), so "
+            "chains need long to forget their start and the theory does not hold. Use weaker "
+            "couplings, or fewer neighbours."
         )
 
 
 class UnobservedPairWarning(IsingkitWarning):
-    """Pairs of columns that are never present in the same row: no coupling between them can be learnt."""
+    """Pairs of columns that are never present in the same row: no coupling between them can be
+    learnt.
+    """
 
     def __init__(self, *, pairs: Sequence[tuple[str, str]]) -> None:
         self.pairs = tuple(pairs)
         listed = _listed([f"'{a}' - '{b}'" for a, b in pairs])
-        super().__init__(f"never present in the same row: {listed}. Their coupling is taken as zero, for the data cannot tell.")
+        super().__init__(
+            f"never present in the same row: {listed}. Their coupling is taken as zero, for the "
+            "data cannot tell."
+        )
 
 
 class ContradictoryPairsWarning(IsingkitWarning):
@@ -473,7 +645,8 @@ class ContradictoryPairsWarning(IsingkitWarning):
     def __init__(self, *, smallest: float) -> None:
         self.smallest = smallest
         super().__init__(
-            f"with missing='pairwise' the pair sums come from different rows and contradict each other (smallest eigenvalue "
+            "with missing='pairwise' the pair sums come from different rows and contradict each "
+            "other (smallest eigenvalue "
             f"{smallest:.2g} of the mean one): the nearest consistent ones were taken. "
             "Leave out the emptiest columns to avoid this."
         )
@@ -483,11 +656,16 @@ class NotConvergedWarning(IsingkitWarning):
     """An iteration stopped before it came to rest; what it had reached is used."""
 
     def __init__(self, *, what: str, residual: float, allowed: float, advice: str) -> None:
-        self.what, self.residual, self.allowed = what, residual, allowed
-        super().__init__(f"{what} stopped with a residual of {residual:.2g}, where {allowed:.2g} is allowed: {advice}.")
+        self.what = what
+        self.residual = residual
+        self.allowed = allowed
+        super().__init__(
+            f"{what} stopped with a residual of {residual:.2g}, where {allowed:.2g} is allowed: "
+            f"{advice}."
+        )
 
 
-class DoubtWarning(IsingkitWarning):
+class ReliabilityWarning(IsingkitWarning):
     """A result is there, but something about the data says not to trust all of it."""
 
     def __init__(self, *, check: str, words: str) -> None:
@@ -496,13 +674,16 @@ class DoubtWarning(IsingkitWarning):
 
 
 class EmptyCellWarning(IsingkitWarning):
-    """Pairs of which two values never occur together: taken alone, their coupling would be infinite."""
+    """Pairs of which two values never occur together: taken alone, their coupling would be
+    infinite.
+    """
 
     def __init__(self, *, pairs: Sequence[tuple[str, str]]) -> None:
         self.pairs = tuple(pairs)
         listed = _listed([f"'{a}' - '{b}'" for a, b in pairs])
         super().__init__(
-            f"never seen with all four combinations of their values: {listed}. Half a sample was added to each combination, which "
+            f"never seen with all four combinations of their values: {listed}. Half a sample was "
+            "added to each combination, which "
             "keeps their coupling finite; give more rows to learn it."
         )
 
@@ -510,8 +691,15 @@ class EmptyCellWarning(IsingkitWarning):
 class NoMeanFieldWarning(IsingkitWarning):
     """Pairs whose covariances no coupling can have, as a mean-field method sees it."""
 
-    def __init__(self, *, method: str, pairs: Sequence[tuple[str, str]], instead: str = "as independent pairs") -> None:
-        self.method, self.pairs = method, tuple(pairs)
+    def __init__(
+        self,
+        *,
+        method: str,
+        pairs: Sequence[tuple[str, str]],
+        instead: str = "as independent pairs",
+    ) -> None:
+        self.method = method
+        self.pairs = tuple(pairs)
         listed = _listed([f"'{a}' - '{b}'" for a, b in pairs])
         super().__init__(
             f"method '{method}' has no answer for {listed}: they were taken {instead}. "

@@ -23,15 +23,19 @@ _MOST_UPDATES = 3 * 10**9  # of spins in all chains: seconds
 _MUCH_WEAKER = 0.8  # of the data's correlations
 _MUCH_OFF = 0.2  # in the means
 _WEAKER = (
-    " The model's correlations are weaker than the data's: small couplings that were set to zero or not found, shrunk couplings, "
-    "or a cause that is no column would do that."
+    " The model's correlations are weaker than the data's: small couplings that were set to zero "
+    "or not found, shrunk couplings, or a cause that is no column would do that."
 )
-_OFF = " The model as a whole is far from the data: take its edges as a ranking of pairs, and not the model for how data arise."
+_OFF = (
+    " The model as a whole is far from the data: take its edges as a ranking of pairs, and not the "
+    "model for how data arise."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FitCheck:
-    """Means, correlations of pairs and the distribution of the sum of all spins, in the data and in the model.
+    """Means, correlations of pairs and the distribution of the sum of all spins, in the data and in
+    the model.
 
     Where `problem` says why the model could not be sampled, the model's numbers are NaN.
     """
@@ -43,7 +47,9 @@ class FitCheck:
     data_correlations: NDArray[np.float64]  # (n_pairs,): of the pairs; NaN where one never changes
     model_correlations: NDArray[np.float64]  # (n_pairs,)
     sums: NDArray[np.int64]  # what the sum of all spins can be
-    data_shares: NDArray[np.float64]  # (n_sums,): of the samples without missing values that have this sum
+    data_shares: NDArray[
+        np.float64
+    ]  # (n_sums,): of the samples without missing values that have this sum
     model_shares: NDArray[np.float64]  # (n_sums,)
     n_drawn: int  # samples drawn of the model
     problem: str | None
@@ -57,17 +63,23 @@ class FitCheck:
         data, model = self.data_correlations[both], self.model_correlations[both]
         overlap = float(np.minimum(self.data_shares, self.model_shares).sum())
         if not both.any():
-            return f"Samples of the model differ from the data by {off:.3f} in the means; no pair of spins changes in both."
+            return (
+                f"Samples of the model differ from the data by {off:.3f} in the means; no pair of "
+                "spins changes in both."
+            )
         wrong = float(np.sqrt(np.mean((data - model) ** 2)))
         is_weaker = off < _MUCH_OFF and _slope(data, model) < _MUCH_WEAKER
         return (
-            f"Samples of the model differ from the data by {off:.3f} in the means and by {wrong:.3f} in the correlations "
-            f"(root mean squares); the distributions of the sum of all spins overlap by {overlap:.0%}."
+            f"Samples of the model differ from the data by {off:.3f} in the means and by "
+            f"{wrong:.3f} in the correlations (root mean squares); the distributions of the sum of "
+            f"all spins overlap by {overlap:.0%}."
             + (_WEAKER if is_weaker else _OFF if off >= _MUCH_OFF else "")
         )
 
 
-def fit_check(model: IsingModel, X: Any, *, sample_weight: Any = None, random_state: Seed = 0) -> FitCheck:
+def fit_check(
+    model: IsingModel, X: Any, *, sample_weight: Any = None, random_state: Seed = 0
+) -> FitCheck:
     """Numbers of the data beside those of samples of the model.
 
     Parameters
@@ -81,30 +93,54 @@ def fit_check(model: IsingModel, X: Any, *, sample_weight: Any = None, random_st
     random_state
         Seed or numpy Generator.
     """
-    require_instance("model", model, IsingModel, "an IsingModel, such as model_ of a fitted estimator")
+    require_instance(
+        "model", model, IsingModel, "an IsingModel, such as model_ of a fitted estimator"
+    )
     packed = pack(X if isinstance(X, PackedSpins | Spins) else as_spins(X, missing="pairwise"))
     packed = _matched(packed, model)
     weights = None if sample_weight is None else as_weights(sample_weight, packed.n_samples)
     if model.n_spins > _MOST_SPINS:
-        return _nothing(model, f"it has more than {_MOST_SPINS} spins, whose sampling would take long")
+        return _nothing(
+            model, f"it has more than {_MOST_SPINS} spins, whose sampling would take long"
+        )
     pairs = _some_pairs(model)
     drawn, problem = _drawn(model, random_state)
     of_data = _moments(gram(packed, sample_weight=weights), pairs)
-    of_model = (np.full(model.n_spins, np.nan), np.full(len(pairs), np.nan)) if drawn is None else _moments(gram(drawn), pairs)
+    of_model = (
+        (np.full(model.n_spins, np.nan), np.full(len(pairs), np.nan))
+        if drawn is None
+        else _moments(gram(drawn), pairs)
+    )
     sums = np.arange(-model.n_spins, model.n_spins + 1, 2)
     model_shares = np.full(len(sums), np.nan) if drawn is None else _shares(drawn, None)
     n_drawn = 0 if drawn is None else drawn.n_samples
     data_shares = _shares(packed, weights)
     return FitCheck(
-        model.names, of_data[0], of_model[0], pairs, of_data[1], of_model[1], sums, data_shares, model_shares, n_drawn, problem
-    )  # fmt: skip
+        model.names,
+        of_data[0],
+        of_model[0],
+        pairs,
+        of_data[1],
+        of_model[1],
+        sums,
+        data_shares,
+        model_shares,
+        n_drawn,
+        problem,
+    )
 
 
 def _matched(packed: PackedSpins, model: IsingModel) -> PackedSpins:
-    """The samples with spins in the model's order, by name; by position where one of the two has none but x0, x1, ..."""
+    """The samples with spins in the model's order, by name; by position where one of the two has
+    none but x0, x1, ...
+    """
     unnamed = tuple(f"x{i}" for i in range(model.n_spins))
-    if packed.n_spins != model.n_spins or (set(packed.names) != set(model.names) and unnamed not in (packed.names, model.names)):
-        raise ModelMismatchError(left=model.names, right=packed.names, what="the model and the samples")
+    if packed.n_spins != model.n_spins or (
+        set(packed.names) != set(model.names) and unnamed not in (packed.names, model.names)
+    ):
+        raise ModelMismatchError(
+            left=model.names, right=packed.names, what="the model and the samples"
+        )
     if packed.names == model.names or set(packed.names) != set(model.names):
         return packed
     place = {name: j for j, name in enumerate(packed.names)}
@@ -137,14 +173,17 @@ def _drawn(model: IsingModel, random_state: Seed) -> tuple[PackedSpins | None, s
     try:
         return sample(model, n_samples=n_drawn, warm_up=longest, random_state=rng), None
     except NotEquilibratedError as error:
-        return (
-            None,
-            f"after {error.warm_up} sweeps its chains still remember how they started, as they do where couplings are strong",
+        problem = (
+            f"after {error.warm_up} sweeps its chains still remember how they started, as they do "
+            "where couplings are strong"
         )
+        return None, problem
 
 
 def _some_pairs(model: IsingModel) -> NDArray[np.int64]:
-    """All pairs i < j, or some thousand of them: each spin with those a few fixed distances away."""
+    """All pairs i < j, or some thousand of them: each spin with those a few fixed distances
+    away.
+    """
     n_spins = model.n_spins
     if n_spins * (n_spins - 1) // 2 <= _MOST_PAIRS:
         return np.argwhere(np.triu(np.ones((n_spins, n_spins), dtype=bool), 1))
@@ -155,8 +194,12 @@ def _some_pairs(model: IsingModel) -> NDArray[np.int64]:
     return np.unique(np.concatenate([edges, others[others[:, 0] < others[:, 1]]]), axis=0)
 
 
-def _moments(stat: Gram, pairs: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Means, and correlations of pairs; with missing values over the rows where a spin, or both, are present."""
+def _moments(
+    stat: Gram, pairs: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Means, and correlations of pairs; with missing values over the rows where a spin, or both,
+    are present.
+    """
     i, j = pairs.T
     if stat.joint is None:
         means = stat.spin_sums / stat.n_samples
@@ -169,12 +212,16 @@ def _moments(stat: Gram, pairs: NDArray[np.int64]) -> tuple[NDArray[np.float64],
         product = stat.sums[i, j] / both
     variance = (1 - mean_i**2) * (1 - mean_j**2)
     with np.errstate(invalid="ignore", divide="ignore"):
-        correlations = np.where(variance > 1e-12, (product - mean_i * mean_j) / np.sqrt(variance), np.nan)
+        correlations = np.where(
+            variance > 1e-12, (product - mean_i * mean_j) / np.sqrt(variance), np.nan
+        )
     return np.asarray(means, dtype=np.float64), np.asarray(correlations)
 
 
 def _shares(packed: PackedSpins, weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    """Share of complete samples by the number of spins that are +1; all zero where no sample is complete."""
+    """Share of complete samples by the number of spins that are +1; all zero where no sample is
+    complete.
+    """
     total = np.zeros(packed.n_spins + 1)
     for start in range(0, packed.n_samples, 65_536):
         values = np.asarray(packed[start : start + 65_536])

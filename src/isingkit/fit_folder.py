@@ -16,12 +16,13 @@ import numpy as np
 
 from isingkit import __version__
 from isingkit.atomic import replacing
+from isingkit.edge_table import CSV_COLUMNS, TESTED
 from isingkit.exceptions import FolderExistsError
-from isingkit.model import EDGE_COLUMNS, IsingModel
+from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, fingerprint
 
-_KNOWN = (*EDGE_COLUMNS[3:], "low", "high")  # of an edge, besides its coupling
-_NO_MATTER = ("checkpoint", "n_jobs", "progress")  # to the answer
+_WITHOUT_EFFECT = ("checkpoint", "n_jobs", "progress")  # on the answer
+_FILES = ("model.npz", "edges.csv", "report.html", "fit.json")  # the last makes it a fit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +30,8 @@ class Fit:
     """A fitted model and all that should be known of it."""
 
     model: IsingModel
-    edges: tuple[dict[str, Any], ...]  # with EDGE_COLUMNS, low and high, strongest first; None where the method gives none
+    # by the names of `edge_table`, strongest first; None where the method gives none
+    edges: tuple[dict[str, Any], ...]
     facts: "Facts"
     diagnostics: tuple[dict[str, Any], ...] = ()  # check, words, serious; of method auto
 
@@ -51,34 +53,62 @@ class Facts:
     fingerprint: str  # of the data
 
 
-def fit_of(estimator: Any, packed: PackedSpins, method: str, seed: int | None, warnings: Sequence[str]) -> Fit:
+def fit_of(
+    estimator: Any, packed: PackedSpins, method: str, seed: int | None, warnings: Sequence[str]
+) -> Fit:
     """The fit of an estimator that has learned from these samples."""
     model = estimator.model_
-    codings = estimator.mapping_ or [(-1, 1)] * model.n_spins  # samples that were drawn as spins
-    mapping = {name: [_plain(value) for value in pair] for name, pair in zip(model.names, codings, strict=True)}
-    settings = {name: _plain(value) for name, value in sorted(estimator.get_params().items()) if name not in _NO_MATTER}
     facts = Facts(
-        n_spins=model.n_spins, n_samples=float(estimator.n_samples_), n_edges=model.n_edges, method=method, settings=settings,
-        seed=seed, version=__version__, date=datetime.date.today().isoformat(), mapping=mapping, warnings=list(warnings),
+        n_spins=model.n_spins,
+        n_samples=float(estimator.n_samples_),
+        n_edges=model.n_edges,
+        method=method,
+        settings=_settings(estimator),
+        seed=seed,
+        version=__version__,
+        date=datetime.date.today().isoformat(),
+        mapping=_mapping(estimator),
+        warnings=list(warnings),
         fingerprint=fingerprint(packed),
-    )  # fmt: skip
-    checks = [(one.check, one.words, one.serious) for one in getattr(estimator, "diagnostics_", ())]
-    diagnostics = tuple({"check": check, "words": words, "serious": bool(serious)} for check, words, serious in checks)
-    judged = getattr(estimator, "edges_", ()), getattr(estimator, "intervals_", ())
-    return Fit(model, tuple(edge_rows(model, *judged)), facts, diagnostics)
+    )
+    diagnostics = tuple(
+        {"check": one.check, "words": one.words, "serious": bool(one.serious)}
+        for one in getattr(estimator, "diagnostics_", ())
+    )
+    tested = getattr(estimator, "edges_", ())
+    intervals = getattr(estimator, "intervals_", ())
+    return Fit(model, tuple(edge_rows(model, tested, intervals)), facts, diagnostics)
+
+
+def _mapping(estimator: Any) -> dict[str, list[Any]]:
+    """For each column the values that became -1 and +1."""
+    names = estimator.model_.names
+    codings = estimator.mapping_ or [(-1, 1)] * len(names)  # samples that were drawn as spins
+    return {
+        name: [_plain(value) for value in pair] for name, pair in zip(names, codings, strict=True)
+    }
+
+
+def _settings(estimator: Any) -> dict[str, Any]:
+    """Settings that the answer depends on."""
+    return {
+        name: _plain(value)
+        for name, value in sorted(estimator.get_params().items())
+        if name not in _WITHOUT_EFFECT
+    }
 
 
 def write_fit(fit: Fit, report: str, folder: Path, *, force: bool = False) -> None:
-    """The folder, whole or not at all, with the page `report`. One that is there is left alone, unless `force` and a fit."""
+    """The folder, whole or not at all, with the page `report`. One that is there is left alone,
+    unless `force` and a fit.
+    """
     require_free(folder, force)
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         fit.model.save(temporary / "model.npz")
-        with replacing(temporary / "edges.csv") as path, open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, EDGE_COLUMNS)
-            writer.writeheader()
-            writer.writerows({name: edge[name] for name in EDGE_COLUMNS} for edge in fit.edges)
+        with replacing(temporary / "edges.csv") as path:
+            _write_edges(fit.edges, path)
         with replacing(temporary / "fit.json") as path:
             path.write_text(json.dumps(asdict(fit.facts), indent=1) + "\n", encoding="utf-8")
         with replacing(temporary / "report.html") as path:
@@ -91,14 +121,23 @@ def write_fit(fit: Fit, report: str, folder: Path, *, force: bool = False) -> No
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def _write_edges(edges: Sequence[dict[str, Any]], path: Path) -> None:
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, CSV_COLUMNS, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(edges)
+
+
 def _take_place(new: Path, folder: Path) -> None:
-    """Put the new folder where the old one is, which is deleted only then: killed at any moment, one of both is left."""
+    """Put the new folder where the old one is, which is deleted only then: killed at any moment,
+    one of both is left.
+    """
     old = new.with_name(new.name + ".old")
     if not folder.exists():
         new.replace(folder)
         return
     if not any(folder.iterdir()):  # an empty folder stays what it is: somebody may be in it
-        for name in ("model.npz", "edges.csv", "report.html", "fit.json"):  # the last makes it a fit
+        for name in _FILES:
             (new / name).replace(folder / name)
         return
     folder.replace(old)
@@ -111,7 +150,9 @@ def _take_place(new: Path, folder: Path) -> None:
 
 
 def require_free(folder: Path, force: bool) -> None:
-    """Refuse a folder that holds anything, but a fit that may be replaced, and one that could not be made."""
+    """Refuse a folder that holds anything, but a fit that may be replaced, and one that could not
+    be made.
+    """
     is_fit = (folder / "fit.json").is_file()
     if folder.exists() and any(folder.iterdir()) and not (force and is_fit):
         raise FolderExistsError(folder=folder, is_fit=is_fit)
@@ -119,25 +160,34 @@ def require_free(folder: Path, force: bool) -> None:
     try:
         tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=above).cleanup()
     except OSError as error:  # as writing would fail, but before hours of work
-        told = f"no folder can be made there ({error.strerror}); name another with -o"
-        raise OSError(error.errno, told, str(folder)) from None
+        advice = f"no folder can be made there ({error.strerror}); name another with -o"
+        raise OSError(error.errno, advice, str(folder)) from None
 
 
-def edge_rows(model: IsingModel, judged_edges: Any = (), intervals: Any = ()) -> list[dict[str, Any]]:
-    """Edges with EDGE_COLUMNS, low and high, strongest first, and what is known of them; None where nothing is."""
-    known = {
-        (row["source"], row["target"]): [*(row[name] for name in EDGE_COLUMNS[3:]), *ends]
-        for row, ends in zip(judged_edges, intervals, strict=True)
+def edge_rows(model: IsingModel, tested: Any = (), intervals: Any = ()) -> list[dict[str, Any]]:
+    """Edges by the names of `edge_table`, strongest first; None where nothing is known.
+
+    tested: like `edges_` of AutoIsing     intervals: (n_edges, 2), beside it
+    """
+    results = {
+        (row["source"], row["target"]): _result(row, interval)
+        for row, interval in zip(tested, intervals, strict=True)
     }
-    unknown = [math.nan] * len(_KNOWN)
+    unknown = dict.fromkeys(TESTED)
     rows = []
     for edge in model.edges():
-        row: dict[str, Any] = {"source": str(edge["source"]), "target": str(edge["target"]), "coupling": float(edge["coupling"])}
-        judged = known.get((edge["source"], edge["target"]), unknown)
-        for name, value in zip(_KNOWN, judged, strict=True):
-            row[name] = None if math.isnan(value) else float(value)
-        rows.append(row)
+        ends = {"source": str(edge["source"]), "target": str(edge["target"])}
+        result = results.get((edge["source"], edge["target"]), unknown)
+        rows.append(ends | {"coupling": float(edge["coupling"])} | result)
     return rows
+
+
+def _result(row: Any, interval: Any) -> dict[str, float | None]:
+    """What the test of an edge tells; None for NaN, and for columns that the method has not."""
+    low, high = interval
+    known = {"low": low, "high": high} | {name: row[name] for name in row.dtype.names}
+    values = {name: known.get(name, math.nan) for name in TESTED}
+    return {name: None if math.isnan(value) else float(value) for name, value in values.items()}
 
 
 def _plain(value: Any) -> Any:

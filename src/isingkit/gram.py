@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isingkit._kernels import gram as kernels
-from isingkit._kernels import nibbles
-from isingkit._kernels.threads import spread
+from isingkit._kernels import lookup_popcount
+from isingkit._kernels.threads import blas_threads_for, parallel_map
 from isingkit.exceptions import ModelMismatchError
 from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins, Words, pack, require_same_coding
@@ -21,7 +21,9 @@ _SLAB_BYTES = 1 << 25  # nibbles held at a time: each slab costs a pass over the
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joint:
-    """What pair sums need beside them where values are missing: over the rows in which spins i and j are both present ..."""
+    """What pair sums need beside them where values are missing: over the rows in which spins i and
+    j are both present ...
+    """
 
     counts: NDArray[Any]  # (n_spins, n_spins): ... their number, or total weight
     spin_sums: NDArray[Any]  # (n_spins, n_spins): ... the sum of spin i
@@ -32,15 +34,21 @@ class Joint:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gram:
-    """Sums over samples of all products of two spins. Grams of chunks of the data add up to the Gram of the whole."""
+    """Sums over samples of all products of two spins. Grams of chunks of the data add up to the
+    Gram of the whole.
+    """
 
-    sums: NDArray[Any]  # (n_spins, n_spins): S'S, int64, or float64 where weights are not whole numbers
+    sums: NDArray[
+        Any
+    ]  # (n_spins, n_spins): S'S, int64, or float64 where weights are not whole numbers
     spin_sums: NDArray[Any]  # (n_spins,)
     n_samples: float  # rows, or their total weight
     n_rows: int  # rows of positive weight
     names: tuple[str, ...]
     joint: Joint | None = None  # None where no value is missing
-    mapping: tuple[Coding, ...] | None = None  # values of the table that became -1 and +1, where it was one
+    mapping: tuple[Coding, ...] | None = (
+        None  # values of the table that became -1 and +1, where it was one
+    )
 
     def __repr__(self) -> str:
         return f"Gram({self.n_samples:g} samples of {self.n_spins} spins)"
@@ -51,7 +59,9 @@ class Gram:
 
     @property
     def n_effective(self) -> float:
-        """Samples that the data count as: their total weight, but each row at least as one, for weights may be mere shares."""
+        """Samples that the data count as: their total weight, but each row at least as one, for
+        weights may be mere shares.
+        """
         return max(float(self.n_samples), float(self.n_rows))
 
     def __add__(self, other: "Gram") -> "Gram":
@@ -64,9 +74,14 @@ class Gram:
         if self.joint is not None or other.joint is not None:
             joint = _joint(self) + _joint(other)
         return Gram(
-            self.sums + other.sums, self.spin_sums + other.spin_sums, self.n_samples + other.n_samples,
-            self.n_rows + other.n_rows, self.names, joint, self.mapping or other.mapping,
-        )  # fmt: skip
+            self.sums + other.sums,
+            self.spin_sums + other.spin_sums,
+            self.n_samples + other.n_samples,
+            self.n_rows + other.n_rows,
+            self.names,
+            joint,
+            self.mapping or other.mapping,
+        )
 
 
 def _joint(stat: Gram) -> Joint:
@@ -77,14 +92,16 @@ def _joint(stat: Gram) -> Joint:
 
 
 def gram(spins: Any, *, sample_weight: Any = None, n_jobs: int | None = None) -> Gram:
-    """Gram of PackedSpins, or of anything `pack` takes: exact integers, the same for any number of threads.
+    """Gram of PackedSpins, or of anything `pack` takes: exact integers, the same for any number of
+    threads.
 
     Parameters
     ----------
     spins
         The samples.
     sample_weight
-        One weight >= 0 for each sample; whole numbers count repeated rows and keep the sums integers.
+        One weight >= 0 for each sample; whole numbers count repeated rows and keep the sums
+        integers.
     n_jobs
         Threads to use; None or -1 is all.
 
@@ -97,7 +114,8 @@ def gram(spins: Any, *, sample_weight: Any = None, n_jobs: int | None = None) ->
     """
     packed = pack(spins)
     if sample_weight is not None:
-        return _weighted(packed, as_weights(sample_weight, packed.n_samples))
+        with blas_threads_for(packed.n_spins):
+            return _weighted(packed, as_weights(sample_weight, packed.n_samples))
     n_spins = packed.n_spins
     require_memory(_MATRICES * 8 * n_spins**2, n_spins=n_spins, n_samples=packed.n_samples)
     shape, rows_a_task = (n_spins, n_spins), max(_LEAST_ROWS, n_spins // 64)
@@ -105,38 +123,79 @@ def gram(spins: Any, *, sample_weight: Any = None, n_jobs: int | None = None) ->
     if packed.present is not None:
         joint = Joint(np.empty(shape, np.int64), np.empty(shape, np.int64))
         arrays = (packed.words, packed.present, sums, joint.counts, joint.spin_sums)
-        spread(kernels.masked_pair_sums, n_spins, *arrays, chunk=rows_a_task, n_jobs=n_jobs)
+        parallel_map(kernels.masked_pair_sums, n_spins, *arrays, chunk=rows_a_task, n_jobs=n_jobs)
         return Gram(
-            sums, np.diagonal(joint.spin_sums).copy(), packed.n_samples, packed.n_samples, packed.names, joint, packed.mapping
+            sums,
+            np.diagonal(joint.spin_sums).copy(),
+            packed.n_samples,
+            packed.n_samples,
+            packed.names,
+            joint,
+            packed.mapping,
         )
     ones = np.empty(n_spins, np.int64)
     if packed.n_samples == 0:
         sums[:], ones[:] = 0, 0
-    elif nibbles.wins_here():
+    elif lookup_popcount.is_fastest():
         _sums_by_lookup(packed.words, packed.n_samples, sums, ones, n_jobs)
     else:
-        spread(kernels.pair_sums, n_spins, packed.words, packed.n_samples, sums, chunk=rows_a_task, n_jobs=n_jobs)
-        spread(kernels.spin_sums, n_spins, packed.words, packed.n_samples, ones, chunk=rows_a_task, n_jobs=n_jobs)
+        parallel_map(
+            kernels.pair_sums,
+            n_spins,
+            packed.words,
+            packed.n_samples,
+            sums,
+            chunk=rows_a_task,
+            n_jobs=n_jobs,
+        )
+        parallel_map(
+            kernels.spin_sums,
+            n_spins,
+            packed.words,
+            packed.n_samples,
+            ones,
+            chunk=rows_a_task,
+            n_jobs=n_jobs,
+        )
     return Gram(sums, ones, packed.n_samples, packed.n_samples, packed.names, None, packed.mapping)
 
 
 def _sums_by_lookup(
-    words: Words, n_samples: int, sums: NDArray[np.int64], spin_sums: NDArray[np.int64], n_jobs: int | None
+    words: Words,
+    n_samples: int,
+    sums: NDArray[np.int64],
+    spin_sums: NDArray[np.int64],
+    n_jobs: int | None,
 ) -> None:
-    """Pair and spin sums by table look-up, a slab of samples at a time so that its nibbles take little memory."""
+    """Pair and spin sums by table look-up, a slab of samples at a time so that its nibbles take
+    little memory.
+    """
     words = np.ascontiguousarray(words)
     n_spins, n_words = words.shape
-    n_blocks, n_strips = -(-n_spins // nibbles.COLUMNS), -(-n_spins // nibbles.STRIP)
-    slab = min(n_words, max(64, _SLAB_BYTES // (16 * nibbles.COLUMNS * n_blocks)))
-    room = nibbles.strips(n_blocks, slab)
+    n_blocks, n_strips = (
+        -(-n_spins // lookup_popcount.COLUMNS),
+        -(-n_spins // lookup_popcount.STRIP),
+    )
+    slab = min(n_words, max(64, _SLAB_BYTES // (16 * lookup_popcount.COLUMNS * n_blocks)))
+    room = lookup_popcount.strips(n_blocks, slab)
     spin_sums[:] = -n_samples
     for start in range(0, n_words, slab):
         stop = min(start + slab, n_words)
-        n_steps = nibbles.steps_of(stop - start)
-        spread(nibbles.split, n_blocks, words, start, stop, n_steps, room, spin_sums, n_jobs=n_jobs)
-        counted = (room, n_steps, nibbles.TABLES, n_samples if start == 0 else -1, sums)
-        spread(nibbles.subtract_differences, n_strips, *counted, n_jobs=n_jobs)
-    spread(kernels.mirror, n_spins, sums, chunk=64, n_jobs=n_jobs)
+        n_steps = lookup_popcount.steps_of(stop - start)
+        parallel_map(
+            lookup_popcount.split,
+            n_blocks,
+            words,
+            start,
+            stop,
+            n_steps,
+            room,
+            spin_sums,
+            n_jobs=n_jobs,
+        )
+        counted = (room, n_steps, lookup_popcount.TABLES, n_samples if start == 0 else -1, sums)
+        parallel_map(lookup_popcount.subtract_differences, n_strips, *counted, n_jobs=n_jobs)
+    parallel_map(kernels.mirror, n_spins, sums, chunk=64, n_jobs=n_jobs)
 
 
 def _weighted(packed: PackedSpins, weights: NDArray[np.float64]) -> Gram:
@@ -154,11 +213,21 @@ def _weighted(packed: PackedSpins, weights: NDArray[np.float64]) -> Gram:
             counts += np.abs(weighted).T @ np.abs(values)
             joint_sums += weighted.T @ np.abs(values)
     total = float(weights.sum())
-    exact = bool((weights == np.rint(weights)).all()) and total < 2**53  # then products and sums were, too
+    exact = (
+        bool((weights == np.rint(weights)).all()) and total < 2**53
+    )  # then products and sums were, too
 
     def kept(array: NDArray[np.float64]) -> NDArray[Any]:
         return array.astype(np.int64) if exact else array
 
     joint = None if packed.present is None else Joint(kept(counts), kept(joint_sums))
     n_samples, n_rows = int(total) if exact else total, int(np.count_nonzero(weights))
-    return Gram(kept((sums + sums.T) / 2), kept(ones), n_samples, n_rows, packed.names, joint, packed.mapping)
+    return Gram(
+        kept((sums + sums.T) / 2),
+        kept(ones),
+        n_samples,
+        n_rows,
+        packed.names,
+        joint,
+        packed.mapping,
+    )

@@ -15,11 +15,11 @@ from isingkit.model import IsingModel
 class Scores:
     """How well a network was found. Edges count once; where nothing is claimed, precision is 1."""
 
-    precision: float  # share of the edges found that are true
-    recall: float  # share of the true edges that were found
+    precision: float  # fraction of the edges found that are true
+    recall: float  # fraction of the true edges that were found
     f1: float  # harmonic mean of the two
     exact: bool  # whether exactly the true edges were found
-    sign_accuracy: float  # share of the true edges found whose sign is right
+    sign_accuracy: float  # fraction of the true edges found whose sign is right
     rss: float  # squared error of the couplings of one spin, mean over spins [eq:RSS-def-1]
     true_positives: int
     false_positives: int
@@ -36,7 +36,8 @@ class PrecisionRecall:
 
 
 def score(model: IsingModel, truth: IsingModel) -> Scores:
-    """Scores of `model` against `truth`. Spins are matched by name, or by position where one of the two has none but x0, x1, ...
+    """Scores of `model` against `truth`. Spins are matched by name, or by position where one of the
+    two has none but x0, x1, ...
 
     Examples
     --------
@@ -47,25 +48,21 @@ def score(model: IsingModel, truth: IsingModel) -> Scores:
     0.5
     """
     for setting, value in (("model", model), ("truth", truth)):
-        require_instance(setting, value, IsingModel, "an IsingModel, such as model_ of a fitted estimator")
-    found = model.couplings
-    unnamed = tuple(f"x{i}" for i in range(truth.n_spins))
-    if model.n_spins != truth.n_spins or (set(model.names) != set(truth.names) and unnamed not in (model.names, truth.names)):
-        raise ModelMismatchError(left=model.names, right=truth.names, what="the model and the truth")
-    if set(model.names) == set(truth.names):
-        place = {name: i for i, name in enumerate(model.names)}
-        order = [place[name] for name in truth.names]
-        found = found[order][:, order]
+        require_instance(
+            setting, value, IsingModel, "an IsingModel, such as model_ of a fitted estimator"
+        )
+    found = _in_order_of(truth, model)
     both = found.multiply(truth.couplings)
     true_positives = int(both.nnz) // 2
     false_positives = model.n_edges - true_positives
     false_negatives = truth.n_edges - true_positives
     precision = true_positives / model.n_edges if model.n_edges else 1.0
     recall = true_positives / truth.n_edges if truth.n_edges else 1.0
+    total = precision + recall
     return Scores(
         precision=precision,
         recall=recall,
-        f1=2 * precision * recall / (precision + recall) if precision + recall else 0.0,
+        f1=2 * precision * recall / total if total else 0.0,
         exact=false_positives == false_negatives == 0,
         sign_accuracy=float((both.data > 0).mean()) if true_positives else 1.0,
         rss=float((abs(found - truth.couplings) ** 2).sum()) / truth.n_spins,
@@ -75,13 +72,30 @@ def score(model: IsingModel, truth: IsingModel) -> Scores:
     )
 
 
+def _in_order_of(truth: IsingModel, model: IsingModel) -> Any:
+    """The model's couplings, spins in the order of the truth."""
+    have_same_names = set(model.names) == set(truth.names)
+    unnamed = tuple(f"x{i}" for i in range(truth.n_spins))
+    is_by_position = unnamed in (model.names, truth.names)
+    if model.n_spins != truth.n_spins or not (have_same_names or is_by_position):
+        what = "the model and the truth"
+        raise ModelMismatchError(left=model.names, right=truth.names, what=what)
+    if not have_same_names:
+        return model.couplings
+    place = {name: i for i, name in enumerate(model.names)}
+    order = [place[name] for name in truth.names]
+    return model.couplings[order][:, order]
+
+
 def precision_recall(estimates: Any, truth: IsingModel, thresholds: Any = None) -> PrecisionRecall:
-    """Precision and recall of the directed couplings |estimates[i, j]| > threshold, i != j. [eq:Precision-Recall]
+    """Precision and recall of the directed couplings |estimates[i, j]| > threshold, i != j.
+    [eq:Precision-Recall]
 
     Parameters
     ----------
     estimates
-        (n_spins, n_spins), dense or sparse: row i the estimate of J_i, such as `estimates_` of an estimator.
+        (n_spins, n_spins), dense or sparse: row i the estimate of J_i, such as `estimates_` of an
+        estimator.
     truth
         The planted model.
     thresholds
@@ -91,20 +105,31 @@ def precision_recall(estimates: Any, truth: IsingModel, thresholds: Any = None) 
     if not scipy.sparse.issparse(estimates):
         estimates = np.asarray(estimates)
     if estimates.shape != truth.couplings.shape:
-        expected = f"an array of shape {truth.couplings.shape}, such as estimates_ of a fitted estimator"
+        shape = truth.couplings.shape
+        expected = f"an array of shape {shape}, such as estimates_ of a fitted estimator"
         raise SettingError(setting="estimates", value=estimates.shape, expected=expected)
-    there = truth.couplings.astype(bool)
-    if scipy.sparse.issparse(estimates):
-        entries = estimates.tocoo()
-        sizes, of_truth = np.abs(entries.data[entries.row != entries.col]), np.abs(estimates.multiply(there).data)
-    else:
-        sizes = np.abs(estimates[~np.eye(len(estimates), dtype=bool)])
-        of_truth = np.abs(estimates[there.nonzero()])
+    edges = truth.couplings.astype(bool)
+    sizes, true_sizes = _sizes(estimates, edges)
     if thresholds is None:
         thresholds = np.unique(np.concatenate([[0.0], sizes]))
     thresholds = np.asarray(thresholds, dtype=np.float64)
-    claimed = len(sizes) - np.searchsorted(np.sort(sizes), thresholds, side="right")
-    true = len(of_truth) - np.searchsorted(np.sort(of_truth), thresholds, side="right")
-    precision = np.where(claimed > 0, true / np.maximum(claimed, 1), 1.0)
-    recall = true / there.nnz if there.nnz else np.ones_like(precision)
+    n_found = _count_above(sizes, thresholds)
+    n_true = _count_above(true_sizes, thresholds)
+    precision = np.where(n_found > 0, n_true / np.maximum(n_found, 1), 1.0)
+    recall = n_true / edges.nnz if edges.nnz else np.ones_like(precision)
     return PrecisionRecall(thresholds, precision, recall)
+
+
+def _sizes(estimates: Any, edges: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """|estimates| of all pairs, and of those with an edge; zeros may be left out."""
+    if scipy.sparse.issparse(estimates):
+        entries = estimates.tocoo()
+        off_diagonal = entries.row != entries.col
+        return np.abs(entries.data[off_diagonal]), np.abs(estimates.multiply(edges).data)
+    off_diagonal = ~np.eye(len(estimates), dtype=bool)
+    return np.abs(estimates[off_diagonal]), np.abs(estimates[edges.nonzero()])
+
+
+def _count_above(sizes: NDArray[np.float64], thresholds: NDArray[np.float64]) -> NDArray[np.int64]:
+    """How many sizes are above each threshold."""
+    return len(sizes) - np.searchsorted(np.sort(sizes), thresholds, side="right")

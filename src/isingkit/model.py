@@ -1,8 +1,11 @@
-"""IsingModel: couplings, fields and names; what every estimator returns and every world starts from."""
+"""IsingModel: couplings, fields and names; what every estimator returns and every world starts
+from.
+"""
 
 import csv
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +15,14 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from isingkit.atomic import replacing
-from isingkit.exceptions import ColumnNamesError, EmptyTableError, FileFormatError, ModelError, SettingError
+from isingkit.edge_table import CSV_COLUMNS, edge_array
+from isingkit.exceptions import (
+    ColumnNamesError,
+    EmptyTableError,
+    FileFormatError,
+    ModelError,
+    SettingError,
+)
 from isingkit.packing import PackedSpins
 
 if TYPE_CHECKING:
@@ -20,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FORMAT = "isingkit model 1"
-EDGE_COLUMNS = ("source", "target", "coupling", "std_error", "z", "p_value", "q_value")
+_DIGITS = 9  # of couplings that edges are ordered by: rounding does not reach them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,18 +58,14 @@ class IsingModel:
     names: tuple[str, ...] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        if self.names is None and hasattr(self.couplings, "columns"):  # a pandas table of couplings knows its names
-            object.__setattr__(self, "names", tuple(self.couplings.columns))
+        names = self.names
+        if names is None:  # a pandas table of couplings knows them
+            names = getattr(self.couplings, "columns", None)
         couplings = _checked_couplings(self.couplings)
         n_spins = couplings.shape[0]
-        fields = np.zeros(n_spins) if self.fields is None else np.array(self.fields, dtype=np.float64)
-        if fields.shape != (n_spins,) or not np.isfinite(fields).all():
-            raise ModelError(problem=f"fields of shape {fields.shape} came where {n_spins} finite numbers were expected")
-        names = tuple(f"x{i}" for i in range(n_spins)) if self.names is None else tuple(str(name) for name in self.names)
-        if len(set(names)) != n_spins or len(names) != n_spins:
-            raise ColumnNamesError(names=names, n_spins=n_spins)
-        for attribute, value in (("couplings", couplings), ("fields", fields), ("names", names)):
-            object.__setattr__(self, attribute, value)
+        object.__setattr__(self, "couplings", couplings)
+        object.__setattr__(self, "fields", _checked_fields(self.fields, n_spins))
+        object.__setattr__(self, "names", _checked_names(names, n_spins))
 
     @property
     def n_spins(self) -> int:
@@ -73,22 +79,34 @@ class IsingModel:
         return f"IsingModel({self.n_spins} spins, {self.n_edges} edges)"
 
     def edges(self) -> NDArray[Any]:
-        """A table of edges, strongest first: the columns source, target, coupling of a structured array."""
+        """A table of edges, strongest first: the columns source, target, coupling of a structured
+        array. Strengths that agree to 9 decimals count as equal, and are in the order of spins.
+        """
         upper = scipy.sparse.triu(self.couplings, k=1).tocoo()
-        order = np.lexsort((upper.col, upper.row, -np.abs(upper.data)))
+        # the last digits differ from processor to processor, and must not decide on the order
+        strengths = np.round(np.abs(upper.data), _DIGITS)
+        order = np.lexsort((upper.col, upper.row, -strengths))
         names = np.array(self.names, dtype=np.str_)
-        table = np.empty(len(order), dtype=[("source", names.dtype), ("target", names.dtype), ("coupling", np.float64)])
-        table["source"], table["target"] = names[upper.row[order]], names[upper.col[order]]
+        table: NDArray[Any] = edge_array(len(order), names, ("source", "target", "coupling"))
+        table["source"] = names[upper.row[order]]
+        table["target"] = names[upper.col[order]]
         table["coupling"] = upper.data[order]
         return table
 
     def to_networkx(self) -> "networkx.Graph":
-        """A networkx graph: nodes are names with a `field`, edges have a `coupling`, all plain Python numbers."""
+        """A networkx graph: nodes are names with a `field`, edges have a `coupling`, all plain
+        Python numbers.
+        """
         import networkx
 
         graph = networkx.Graph()
-        graph.add_nodes_from((name, {"field": float(field)}) for name, field in zip(self.names, self.fields, strict=True))
-        graph.add_edges_from((str(a), str(b), {"coupling": float(coupling)}) for a, b, coupling in self.edges())
+        graph.add_nodes_from(
+            (name, {"field": float(field)})
+            for name, field in zip(self.names, self.fields, strict=True)
+        )
+        graph.add_edges_from(
+            (str(a), str(b), {"coupling": float(coupling)}) for a, b, coupling in self.edges()
+        )
         return graph
 
     def to_graphml(self, path: str | os.PathLike[str]) -> None:
@@ -100,7 +118,9 @@ class IsingModel:
             networkx.write_graphml(self.to_networkx(), temporary)
 
     def to_gexf(self, path: str | os.PathLike[str]) -> None:
-        """Write the graph as GEXF, for Gephi. Edges weigh |J|, for weights below zero are not allowed there."""
+        """Write the graph as GEXF, for Gephi. Edges weigh |J|, for weights below zero are not
+        allowed there.
+        """
         import networkx
 
         self._require_names_for_xml()
@@ -111,23 +131,32 @@ class IsingModel:
             networkx.write_gexf(graph, temporary)
 
     def _require_names_for_xml(self) -> None:
-        wrong = [name for name in self.names if any(ord(mark) < 32 and mark not in "\t\n\r" for mark in name)]
+        wrong = [name for name in self.names if re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", name)]
         if wrong:
-            raise SettingError(setting="names", value=wrong[0], expected="without control characters, which XML cannot hold")
+            expected = "without control characters, which XML cannot hold"
+            raise SettingError(setting="names", value=wrong[0], expected=expected)
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write the graph as JSON: nodes with fields, edges with couplings, as networkx's `node_link_graph` and D3 read it."""
+        """Write the graph as JSON: nodes with fields, edges with couplings, as networkx's
+        `node_link_graph` and D3 read it.
+        """
         import networkx
 
         with replacing(path) as temporary:
             data = networkx.node_link_data(self.to_networkx(), edges="edges")
-            temporary.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+            temporary.write_text(
+                json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
+            )
 
     def to_adjacency(self, path: str | os.PathLike[str]) -> None:
-        """Write the matrix of couplings: .csv with names in the first row and column, or .npz for `scipy.sparse.load_npz`."""
+        """Write the matrix of couplings: .csv with names in the first row and column, or .npz for
+        `scipy.sparse.load_npz`.
+        """
         suffix = Path(path).suffix.lower()
         if suffix not in (".csv", ".npz"):
-            raise SettingError(setting="path", value=str(path), expected="a name that ends in .csv or .npz")
+            raise SettingError(
+                setting="path", value=str(path), expected="a name that ends in .csv or .npz"
+            )
         with replacing(path) as temporary:
             if suffix == ".npz":
                 with open(temporary, "wb") as packed:
@@ -142,8 +171,8 @@ class IsingModel:
     def plot(self, ax: "Axes | None" = None, *, labels: bool | None = None) -> "Axes":
         """Draw the network; returns the Axes.
 
-        Blue edges join spins that tend to agree, dashed orange ones those that tend to disagree; wider is stronger. Larger spins
-        have more coupling in all.
+        Blue edges join spins that tend to agree, dashed orange ones those that tend to disagree;
+        wider is stronger. Larger spins have more coupling in all.
 
         Parameters
         ----------
@@ -160,11 +189,15 @@ class IsingModel:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the table of edges as CSV; columns this model knows nothing about stay empty."""
-        with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
+        with (
+            replacing(path) as temporary,
+            open(temporary, "w", newline="", encoding="utf-8") as file,
+        ):
             writer = csv.writer(file)
-            writer.writerow(EDGE_COLUMNS)
+            writer.writerow(CSV_COLUMNS)
+            unknown = [""] * (len(CSV_COLUMNS) - 3)
             for source, target, coupling in self.edges():
-                writer.writerow([str(source), str(target), repr(float(coupling)), "", "", "", ""])
+                writer.writerow([str(source), str(target), repr(float(coupling)), *unknown])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as .npz, whole or not at all."""
@@ -186,29 +219,61 @@ class IsingModel:
         try:
             with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
                 if not isinstance(file, np.lib.npyio.NpzFile) or str(file["format"]) != FORMAT:
-                    raise FileFormatError(path=Path(path), kind=kind, problem=f"it is not marked '{FORMAT}'")
-                n_spins = len(file["names"])
-                couplings = scipy.sparse.csr_array((file["data"], file["indices"], file["indptr"]), shape=(n_spins, n_spins))
-                couplings.check_format(full_check=True)  # an index out of range would crash
-                return IsingModel(couplings, file["fields"], tuple(file["names"].tolist()))
+                    problem = f"it is not marked '{FORMAT}'"
+                    raise FileFormatError(path=Path(path), kind=kind, problem=problem)
+                return _from_arrays(file)
         except (FileFormatError, FileNotFoundError, PermissionError, IsADirectoryError):
             raise
-        except Exception as error:  # damage shows in many ways: zipfile, zlib, tokenize, numpy and scipy each have their own
-            raise FileFormatError(path=Path(path), kind=kind, problem="its contents cannot be read as one") from error
+        # damage shows in many ways: zipfile, zlib, tokenize, numpy and scipy each have their own
+        except Exception as error:
+            problem = "its contents cannot be read as one"
+            raise FileFormatError(path=Path(path), kind=kind, problem=problem) from error
 
 
-def log_pseudolikelihood(model: IsingModel, packed: PackedSpins, weights: NDArray[np.float64] | None) -> float:
-    """Mean over samples of the sum over spins of log P(s_i | the others); missing values are left out."""
+def _from_arrays(file: Any) -> IsingModel:
+    """The model whose arrays `save` has written."""
+    n_spins = len(file["names"])
+    csr = (file["data"], file["indices"], file["indptr"])
+    couplings = scipy.sparse.csr_array(csr, shape=(n_spins, n_spins))
+    couplings.check_format(full_check=True)  # an index out of range would crash
+    return IsingModel(couplings, file["fields"], tuple(file["names"].tolist()))
+
+
+def log_pseudolikelihood(
+    model: IsingModel, packed: PackedSpins, weights: NDArray[np.float64] | None
+) -> float:
+    """Mean over samples of the sum over spins of log P(s_i | the others); missing values are left
+    out.
+    """
     if packed.n_samples == 0:
         raise EmptyTableError(n_samples=0, n_spins=packed.n_spins)
-    total, weight = 0.0, 0.0
+    total = 0.0
+    total_weight = 0.0
     for start in range(0, packed.n_samples, 4096):
         spins = np.asarray(packed[start : start + 4096], dtype=np.float64)
         local = spins @ model.couplings + model.fields
         each = np.where(spins == 0, 0.0, -np.logaddexp(0.0, -2 * spins * local)).sum(axis=1)
-        share = np.ones(len(each)) if weights is None else weights[start : start + 4096]
-        total, weight = total + float(share @ each), weight + float(share.sum())
-    return total / weight if weight else float("nan")
+        weight = np.ones(len(each)) if weights is None else weights[start : start + 4096]
+        total += float(weight @ each)
+        total_weight += float(weight.sum())
+    return total / total_weight if total_weight else float("nan")
+
+
+def _checked_fields(fields: Any, n_spins: int) -> NDArray[np.float64]:
+    checked = np.zeros(n_spins) if fields is None else np.array(fields, dtype=np.float64)
+    if checked.shape != (n_spins,) or not np.isfinite(checked).all():
+        came = f"fields of shape {checked.shape} came"
+        raise ModelError(problem=f"{came} where {n_spins} finite numbers were expected")
+    return checked
+
+
+def _checked_names(names: Any, n_spins: int) -> tuple[str, ...]:
+    if names is None:
+        return tuple(f"x{i}" for i in range(n_spins))
+    checked = tuple(str(name) for name in names)
+    if len(set(checked)) != n_spins or len(checked) != n_spins:
+        raise ColumnNamesError(names=checked, n_spins=n_spins)
+    return checked
 
 
 def _checked_couplings(couplings: Any) -> scipy.sparse.csr_array:
@@ -223,13 +288,21 @@ def _checked_couplings(couplings: Any) -> scipy.sparse.csr_array:
         raise ModelError(problem="it holds NaN or infinity")
     on_diagonal = np.flatnonzero(matrix.diagonal())
     if len(on_diagonal):
-        raise ModelError(problem=f"entry ({on_diagonal[0]}, {on_diagonal[0]}) is {matrix.diagonal()[on_diagonal[0]]:g}")
-    odd = abs(matrix - matrix.T).tocoo()
-    odd.eliminate_zeros()
-    if odd.nnz == 0:
+        i = on_diagonal[0]
+        raise ModelError(problem=f"entry ({i}, {i}) is {matrix[i, i]:g}")
+    return _symmetric(matrix)
+
+
+def _symmetric(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """A matrix that is symmetric but for rounding, made symmetric."""
+    asymmetry = abs(matrix - matrix.T).tocoo()
+    asymmetry.eliminate_zeros()
+    if asymmetry.nnz == 0:
         return matrix
-    worst = int(odd.data.argmax())
-    if odd.data[worst] > 1e-12 * np.abs(matrix.data).max():  # more than rounding
-        i, j = int(odd.row[worst]), int(odd.col[worst])
-        raise ModelError(problem=f"entry ({i}, {j}) is {matrix[i, j]:.9g} and entry ({j}, {i}) is {matrix[j, i]:.9g}")
+    worst = int(asymmetry.data.argmax())
+    if asymmetry.data[worst] > 1e-12 * np.abs(matrix.data).max():  # more than rounding
+        i = int(asymmetry.row[worst])
+        j = int(asymmetry.col[worst])
+        one_way = f"entry ({i}, {j}) is {matrix[i, j]:.9g}"
+        raise ModelError(problem=f"{one_way} and entry ({j}, {i}) is {matrix[j, i]:.9g}")
     return scipy.sparse.csr_array((matrix + matrix.T) / 2)

@@ -6,24 +6,26 @@ The file format (`save`, `load`, `map`), version 1, little-endian:
     8 bytes     length of the header
     header      JSON in UTF-8, padded with spaces so that the data starts at a multiple of 64 bytes:
                 n_samples, n_spins, names, mapping, has_missing, crc32 (of the data)
-    data        n_spins rows of ceil(n_samples / 64) uint64 words; bit b of word w is sample 64 w + b, 1 for +1
+    data        n_spins rows of ceil(n_samples / 64) uint64 words; bit b of word w is sample 64 w +
+    b, 1 for +1
     data        only if has_missing: as many words, whose bits say which values are present
 """
 
 import hashlib
 import json
+import math
 import os
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isingkit._kernels.packing import pack_words, unpack_rows
-from isingkit._kernels.threads import spread
+from isingkit._kernels.threads import parallel_map
 from isingkit.atomic import replacing
 from isingkit.exceptions import (
     CodingMismatchError,
@@ -33,7 +35,8 @@ from isingkit.exceptions import (
     MissingValuesError,
     ModelMismatchError,
 )
-from isingkit.spins import Coding, Spins, as_spins
+from isingkit.missing import MissingPolicy
+from isingkit.spins import Coding, Spins, as_spins, missing_policy
 
 MAGIC = b"ISINGPK1"
 Words = NDArray[np.uint64]
@@ -42,16 +45,20 @@ _CHUNK = 1 << 22  # values unpacked in one go
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedSpins:
-    """Spins as bits: an eighth of int8, a sixty-fourth of float64. `np.asarray` gives int8 (n_samples, n_spins) back.
+    """Spins as bits: an eighth of int8, a sixty-fourth of float64. `np.asarray` gives int8
+    (n_samples, n_spins) back.
 
-    Samples are sliced as in an array, `packed[:100]`, `packed[rows]`, and so are spins, `packed[:, columns]`.
+    Samples are sliced as in an array, `packed[:100]`, `packed[rows]`, and so are spins, `packed[:,
+    columns]`.
     """
 
-    words: Words  # (n_spins, n_words): bit b of word w is sample 64 w + b; bits past n_samples are 0
+    # (n_spins, n_words): bit b of word w is sample 64 w + b; bits past n_samples are 0
+    words: Words
     n_samples: int
     names: tuple[str, ...]
     present: Words | None = None  # like words: which values are not missing; None when none are
-    mapping: tuple[Coding, ...] | None = None  # values of the table that became -1 and +1, where it was one
+    # values of the table that became -1 and +1, where it was one
+    mapping: tuple[Coding, ...] | None = None
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.words):
@@ -115,17 +122,7 @@ class PackedSpins:
         checksum = 0
         for array in arrays:
             checksum = zlib.crc32(array.data, checksum)
-        header = json.dumps(
-            {
-                "n_samples": self.n_samples,
-                "n_spins": self.n_spins,
-                "names": self.names,
-                "mapping": None if self.mapping is None else [[_jsonable(v) for v in pair] for pair in self.mapping],
-                "has_missing": self.present is not None,
-                "crc32": checksum,
-            }
-        ).encode()
-        header += b" " * (-(16 + len(header)) % 64)
+        header = _header(self, checksum)
         with replacing(path) as temporary, open(temporary, "wb") as file:
             file.write(MAGIC + len(header).to_bytes(8, "little") + header)
             for array in arrays:
@@ -133,7 +130,9 @@ class PackedSpins:
 
     @staticmethod
     def map(path: str | os.PathLike[str]) -> "PackedSpins":
-        """Spins that stay on disk and are read as they are needed; the checksum is not looked at."""
+        """Spins that stay on disk and are read as they are needed; the checksum is not looked
+        at.
+        """
         return _from_file(Path(path))[0]
 
     @staticmethod
@@ -146,7 +145,9 @@ class PackedSpins:
         if present is not None:
             found = zlib.crc32(present.data, found)
         if found != checksum:
-            raise FileFormatError(path=Path(path), kind="a sound file of packed spins", problem="its checksum differs")
+            raise FileFormatError(
+                path=Path(path), kind="a sound file of packed spins", problem="its checksum differs"
+            )
         return PackedSpins(words, mapped.n_samples, mapped.names, present, mapped.mapping)
 
 
@@ -176,7 +177,16 @@ def fingerprint(packed: PackedSpins) -> str:
     return digest.hexdigest()[:16]
 
 
-def require_same_coding(names: Sequence[str], left: tuple[Coding, ...] | None, right: tuple[Coding, ...] | None) -> None:
+def n_samples_of(packed: PackedSpins, weights: NDArray[np.float64] | None) -> int:
+    """How many samples rows stand for: their weights are counts where they add up to more."""
+    if weights is None:
+        return packed.n_samples
+    return max(round(float(weights.sum())), packed.n_samples)
+
+
+def require_same_coding(
+    names: Sequence[str], left: tuple[Coding, ...] | None, right: tuple[Coding, ...] | None
+) -> None:
     """Refuse parts of one table that were read with different codings."""
     for name, mine, its in zip(names, left or (), right or (), strict=False):
         if mine != its:
@@ -185,30 +195,40 @@ def require_same_coding(names: Sequence[str], left: tuple[Coding, ...] | None, r
 
 def values_seen(packed: PackedSpins) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which spins are -1 in some sample, and which are +1."""
-    return np.asarray((_presence(packed) & ~packed.words).any(axis=1)), np.asarray(packed.words.any(axis=1))
+    is_low = (_presence(packed) & ~packed.words).any(axis=1)
+    is_high = packed.words.any(axis=1)
+    return np.asarray(is_low), np.asarray(is_high)
 
 
 def recoded(packed: PackedSpins, mapping: Sequence[Coding]) -> PackedSpins:
     """The same samples read with another coding; refused where that lacks a value that occurs."""
+    own = packed.mapping or mapping
     flipped = np.zeros(packed.n_spins, dtype=bool)
     for j, (is_low, is_high) in enumerate(zip(*values_seen(packed), strict=True)):
-        own, wanted = (packed.mapping or mapping)[j], mapping[j]
-        seen = [(value, spin) for value, spin, there in ((own[0], -1, is_low), (own[1], 1, is_high)) if there]
-        becomes = {wanted[0]: -1, wanted[1]: 1}
-        signs = {becomes.get(value, 0) * spin for value, spin in seen}
+        becomes = {mapping[j][0]: -1, mapping[j][1]: 1}
+        signs = set()  # by which spins of this column are multiplied; 0 where a value has no place
+        if is_low:
+            signs.add(-becomes.get(own[j][0], 0))
+        if is_high:
+            signs.add(becomes.get(own[j][1], 0))
         if not signs <= {1} and signs != {-1}:
-            raise CodingMismatchError(column=packed.names[j], left=tuple(wanted), right=own)
+            raise CodingMismatchError(column=packed.names[j], left=tuple(mapping[j]), right=own[j])
         flipped[j] = signs == {-1}
     words = np.array(packed.words)
     words[flipped] ^= _presence(packed)[flipped]
     return PackedSpins(words, packed.n_samples, packed.names, packed.present, tuple(mapping))
 
 
-def as_asked(packed: PackedSpins, missing: str) -> tuple[PackedSpins, NDArray[np.bool_] | None]:
-    """What `missing` asks of spins that lack some values, and which samples are left; None when all are."""
-    if packed.present is None or missing == "pairwise":
+def apply_missing_policy(
+    packed: PackedSpins, missing: str
+) -> tuple[PackedSpins, NDArray[np.bool_] | None]:
+    """What `missing` asks of spins that lack some values, and which samples are left; None when all
+    are.
+    """
+    policy = missing_policy(missing)
+    if packed.present is None or policy is MissingPolicy.PAIRWISE:
         return packed, None
-    if missing == "error":
+    if policy is MissingPolicy.ERROR:
         raise MissingValuesError(counts=_missing_counts(packed), n_samples=packed.n_samples)
     complete = np.bitwise_and.reduce(packed.present, axis=0)
     rows = unpacked(complete[np.newaxis], packed.n_samples, np.int8)[0] > 0
@@ -240,11 +260,18 @@ def _spans(packed: PackedSpins) -> Iterator[slice]:
 def unpacked(words: Words, n_samples: int, dtype: Any) -> NDArray[Any]:
     """-1 and +1, one row a spin: (n_spins, n_samples)."""
     values = np.empty((len(words), n_samples), dtype=dtype)
-    spread(unpack_rows, len(words), words, values, chunk=max(1, (1 << 20) // max(1, n_samples)))
+    parallel_map(
+        unpack_rows, len(words), words, values, chunk=max(1, (1 << 20) // max(1, n_samples))
+    )
     return values
 
 
-def _packed(values: NDArray[np.int8], names: tuple[str, ...], mapping: tuple[Coding, ...] | None, has_missing: bool) -> PackedSpins:
+def _packed(
+    values: NDArray[np.int8],
+    names: tuple[str, ...],
+    mapping: tuple[Coding, ...] | None,
+    has_missing: bool,
+) -> PackedSpins:
     words = bits(values)
     present = bits((values != 0).view(np.int8)) if has_missing else None
     return PackedSpins(words, len(values), names, present, mapping)
@@ -254,7 +281,13 @@ def bits(values: NDArray[np.int8]) -> Words:
     """Words of values (n_samples, n_spins), a bit 1 where one is positive: (n_spins, n_words)."""
     n_samples, n_spins = values.shape
     words: Words = np.empty((n_spins, -(-n_samples // 64)), dtype=np.uint64)
-    spread(pack_words, words.shape[1], np.ascontiguousarray(values), words, chunk=max(1, (1 << 14) // max(1, n_spins)))
+    parallel_map(
+        pack_words,
+        words.shape[1],
+        np.ascontiguousarray(values),
+        words,
+        chunk=max(1, (1 << 14) // max(1, n_spins)),
+    )
     return words
 
 
@@ -301,34 +334,89 @@ def _presence(part: PackedSpins) -> Words:
 # Files
 
 
+def _header(packed: PackedSpins, checksum: int) -> bytes:
+    """JSON, padded so that the data starts at a multiple of 64 bytes."""
+    mapping = None
+    if packed.mapping is not None:
+        mapping = [[_jsonable(value) for value in pair] for pair in packed.mapping]
+    facts = {
+        "n_samples": packed.n_samples,
+        "n_spins": packed.n_spins,
+        "names": packed.names,
+        "mapping": mapping,
+        "has_missing": packed.present is not None,
+        "crc32": checksum,
+    }
+    header = json.dumps(facts).encode()
+    return header + b" " * (-(16 + len(header)) % 64)
+
+
 def _jsonable(value: object) -> object:
     return value.item() if isinstance(value, np.generic) else value
 
 
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What a file says of its data."""
+
+    n_samples: int
+    n_spins: int
+    names: tuple[str, ...]
+    mapping: tuple[Coding, ...] | None
+    has_missing: bool
+    checksum: int
+    offset: int  # bytes before the data
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of the data: words, and which values are present, where some are not."""
+        return 1 + bool(self.has_missing), self.n_spins, -(-self.n_samples // 64)
+
+
 def _from_file(path: Path) -> tuple[PackedSpins, int]:
-    kind = "a file of packed spins"
+    """Spins that stay on disk, and the checksum they should have."""
     with open(path, "rb") as file:
-        start = file.read(16)
-        if start[:7] == MAGIC[:7] and start[7:8].isdigit() and start[7:8] > MAGIC[7:]:
-            problem = f"it is of version {start[7:8].decode()} of the format, which a newer isingkit has written; update isingkit"
-            raise FileFormatError(path=path, kind="a file for this isingkit", problem=problem)
-        if len(start) < 16 or start[:8] != MAGIC:
-            raise FileFormatError(path=path, kind=kind, problem=f"it does not start with {MAGIC.decode()}")
-        length = int.from_bytes(start[8:], "little")
-        try:
-            header = json.loads(file.read(length))
-            n_spins, n_samples = header["n_spins"], header["n_samples"]
-            names, has_missing, checksum = tuple(header["names"]), header["has_missing"], header["crc32"]
-            mapping = None if header["mapping"] is None else tuple((low, high) for low, high in header["mapping"])
-        except (ValueError, KeyError, TypeError, MemoryError, OverflowError) as error:
-            raise FileFormatError(path=path, kind=kind, problem="its header cannot be read") from error
-    n_words = -(-n_samples // 64)
-    expected = 16 + length + 8 * n_words * n_spins * (2 if has_missing else 1)
-    if path.stat().st_size != expected:
-        raise FileFormatError(path=path, kind=kind, problem=f"it has {path.stat().st_size} bytes of {expected}")
-    shape = (2 if has_missing else 1, n_spins, n_words)
-    if 0 in shape:  # nothing to map
-        data: Words = np.zeros(shape, dtype=np.uint64)
+        header = _read_header(file, path)
+    expected = header.offset + 8 * math.prod(header.shape)
+    size = path.stat().st_size
+    if size != expected:
+        raise _no_packed_spins(path, f"it has {size} bytes of {expected}")
+    if 0 in header.shape:  # nothing to map
+        data: Words = np.zeros(header.shape, dtype=np.uint64)
     else:
-        data = np.memmap(path, dtype="<u8", mode="r", offset=16 + length, shape=shape)
-    return PackedSpins(data[0], n_samples, names, data[1] if has_missing else None, mapping), checksum
+        data = np.memmap(path, dtype="<u8", mode="r", offset=header.offset, shape=header.shape)
+    present = data[1] if header.has_missing else None
+    packed = PackedSpins(data[0], header.n_samples, header.names, present, header.mapping)
+    return packed, header.checksum
+
+
+def _read_header(file: IO[bytes], path: Path) -> _Header:
+    start = file.read(16)
+    version = start[7:8]
+    if start[:7] == MAGIC[:7] and version.isdigit() and version > MAGIC[7:]:
+        problem = (
+            f"it is of version {version.decode()} of the format, which a newer isingkit has "
+            "written; update isingkit"
+        )
+        raise FileFormatError(path=path, kind="a file for this isingkit", problem=problem)
+    if len(start) < 16 or start[:8] != MAGIC:
+        raise _no_packed_spins(path, f"it does not start with {MAGIC.decode()}")
+    length = int.from_bytes(start[8:], "little")
+    try:
+        facts = json.loads(file.read(length))
+        pairs = facts["mapping"]
+        return _Header(
+            n_samples=facts["n_samples"],
+            n_spins=facts["n_spins"],
+            names=tuple(facts["names"]),
+            mapping=None if pairs is None else tuple((low, high) for low, high in pairs),
+            has_missing=facts["has_missing"],
+            checksum=facts["crc32"],
+            offset=16 + length,
+        )
+    except (ValueError, KeyError, TypeError, MemoryError, OverflowError) as error:
+        raise _no_packed_spins(path, "its header cannot be read") from error
+
+
+def _no_packed_spins(path: Path, problem: str) -> FileFormatError:
+    return FileFormatError(path=path, kind="a file of packed spins", problem=problem)

@@ -1,13 +1,16 @@
-"""Pictures for notebooks and papers: matplotlib, drawn into `ax` where one is given; the Axes come back."""
+"""Pictures for notebooks and papers: matplotlib, drawn into `ax` where one is given; the Axes come
+back.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isingkit.drawing import NEGATIVE, POSITIVE, new_axes, signed_colours
-from isingkit.exceptions import SettingError, require_instance
+from isingkit.exceptions import require_choice, require_instance
 from isingkit.fit_check import FitCheck, fit_check
 from isingkit.metrics import precision_recall
 from isingkit.model import IsingModel
@@ -28,7 +31,9 @@ def plot_couplings(model: IsingModel, ax: "Axes | None" = None) -> "Axes":
     ax
         Axes to draw into; by default new ones.
     """
-    require_instance("model", model, IsingModel, "an IsingModel, such as model_ of a fitted estimator")
+    require_instance(
+        "model", model, IsingModel, "an IsingModel, such as model_ of a fitted estimator"
+    )
     axes = new_axes((6.5, 5.5)) if ax is None else ax
     names = [name.replace("$", r"\$") for name in model.names]
     draw_couplings(axes, model.couplings.toarray(), names, size=8 if model.n_spins <= 30 else 6)
@@ -36,7 +41,8 @@ def plot_couplings(model: IsingModel, ax: "Axes | None" = None) -> "Axes":
 
 
 def plot_precision_recall(estimates: Any, truth: IsingModel, ax: "Axes | None" = None) -> "Axes":
-    """Precision and recall of directed estimates against the threshold; only where the truth is known.
+    """Precision and recall of directed estimates against the threshold; only where the truth is
+    known.
 
     Parameters
     ----------
@@ -53,8 +59,9 @@ def plot_precision_recall(estimates: Any, truth: IsingModel, ax: "Axes | None" =
     axes.step(curve.thresholds, curve.recall, where="post", color=NEGATIVE, ls="--", label="recall")
     perfect = np.flatnonzero((curve.precision == 1) & (curve.recall == 1))
     if len(perfect) and perfect[-1] + 1 < len(curve.thresholds):
-        ends = curve.thresholds[perfect[0]], curve.thresholds[perfect[-1] + 1]
-        axes.axvspan(*ends, color="0.85", label=f"both perfect: {ends[0]:.3g} to {ends[1]:.3g}")
+        low = curve.thresholds[perfect[0]]
+        high = curve.thresholds[perfect[-1] + 1]
+        axes.axvspan(low, high, color="0.85", label=f"both perfect: {low:.3g} to {high:.3g}")
     axes.set(xlabel="threshold", ylabel="share of directed couplings", ylim=(-0.02, 1.04))
     axes.legend(frameon=False)
     return axes
@@ -69,7 +76,8 @@ def plot_fit_check(
     sample_weight: Any = None,
     random_state: Any = 0,
 ) -> "Axes":
-    """What the data have beside what samples of the model have; a good model's points lie on the diagonal.
+    """What the data have beside what samples of the model have; a good model's points lie on the
+    diagonal.
 
     Parameters
     ----------
@@ -86,18 +94,23 @@ def plot_fit_check(
     random_state
         Seed or numpy Generator of the model's samples.
     """
-    if show not in DRAWN:
-        raise SettingError(setting="show", value=show, expected="'correlations', 'means' or 'sums'")
+    require_choice("show", show, sorted(FIT_CHARTS))
     check = fit_check(model, X, sample_weight=sample_weight, random_state=random_state)
     axes = new_axes((5, 4.5)) if ax is None else ax
-    DRAWN[show](axes, check)
+    FIT_CHARTS[show].draw(axes, check)
     return axes
 
 
-def draw_couplings(axes: "Axes", couplings: NDArray[np.float64], names: Sequence[str], size: float = 8) -> None:
-    """Heat map of (n_spins, n_spins) couplings, with the spins' names in letters of this size where there are not too many."""
+def draw_couplings(
+    axes: "Axes", couplings: NDArray[np.float64], names: Sequence[str], size: float = 8
+) -> None:
+    """Heat map of (n_spins, n_spins) couplings, with the spins' names in letters of this size where
+    there are not too many.
+    """
     largest = float(np.abs(couplings).max(initial=0.0)) or 1.0
-    image = axes.imshow(couplings, cmap=signed_colours(), vmin=-largest, vmax=largest, interpolation="nearest")
+    image = axes.imshow(
+        couplings, cmap=signed_colours(), vmin=-largest, vmax=largest, interpolation="nearest"
+    )
     axes.figure.colorbar(image, ax=axes, label="coupling J", shrink=0.8)
     if len(names) <= _MOST_NAMES:
         axes.set_xticks(range(len(names)), names, rotation=90, fontsize=size)
@@ -129,14 +142,40 @@ def draw_sums(axes: "Axes", check: FitCheck) -> None:
     axes.legend(frameon=False)
 
 
-DRAWN = {"means": draw_means, "correlations": draw_correlations, "sums": draw_sums}  # in the order that reports show
+@dataclass(frozen=True, slots=True)
+class FitChart:
+    """A chart of data and model, and what a report says of it."""
+
+    draw: Callable[["Axes", FitCheck], None]
+    caption: str
+    description: str  # for those who do not see it
+
+
+FIT_CHARTS = {  # in the order that reports show
+    "means": FitChart(draw_means, "Means of spins", "Means of spins, data against model."),
+    "correlations": FitChart(
+        draw_correlations, "Correlations of pairs", "Correlations of pairs, data against model."
+    ),
+    "sums": FitChart(
+        draw_sums,
+        "How many spins are +1",
+        "Distribution of the number of spins that are plus one, data and model.",
+    ),
+}
 
 
 def _scatter(axes: "Axes", data: Any, model: Any, check: FitCheck) -> None:
     if check.problem is not None:
-        axes.text(0.5, 0.5, "the model could not be sampled", ha="center", va="center", transform=axes.transAxes)
+        centred: dict[str, Any] = {"ha": "center", "va": "center", "transform": axes.transAxes}
+        axes.text(0.5, 0.5, "the model could not be sampled", **centred)
         return
-    both = np.isfinite(data) & np.isfinite(model)
-    ends = [min(data[both].min(initial=0), model[both].min(initial=0)), max(data[both].max(initial=0), model[both].max(initial=0))]
+    known = np.isfinite(data) & np.isfinite(model)
+    x = data[known]
+    y = model[known]
+    ends = [
+        min(x.min(initial=0), y.min(initial=0)),
+        max(x.max(initial=0), y.max(initial=0)),
+    ]
     axes.plot(ends, ends, color="0.6", lw=1, zorder=0)
-    axes.plot(data[both], model[both], "o", ms=3 if both.sum() > 200 else 4.5, alpha=0.6, mew=0, color=POSITIVE, rasterized=True)
+    size = 3 if len(x) > 200 else 4.5
+    axes.plot(x, y, "o", ms=size, alpha=0.6, mew=0, color=POSITIVE, rasterized=True)

@@ -9,7 +9,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from isingkit._kernels import spins as kernels
-from isingkit._kernels.threads import spread
+from isingkit._kernels.threads import parallel_map
 from isingkit.exceptions import (
     ColumnNamesError,
     ColumnTypeError,
@@ -24,18 +24,21 @@ from isingkit.exceptions import (
     SpinValueError,
     TableShapeError,
     TableTooSmallError,
+    require_choice,
     require_number,
     warn,
 )
+from isingkit.missing import EVERY_POLICY, MissingPolicy
 
 Coding = tuple[object, object]  # the value that becomes -1, the value that becomes +1
 NUMERIC_CODINGS: tuple[tuple[float, float], ...] = ((0, 1), (-1, 1), (1, 2))
 # Of two texts the one found here becomes -1; otherwise the first in alphabetical order does.
-NEGATIVE_WORDS = frozenset(
-    {"no", "n", "false", "f", "absent", "off", "nay", "negative", "never", "low", "down", "dead", "inactive", "disagree", "fail"}
-    | {"incorrect", "wrong", "unchecked", "control", "nein", "non", "nej", "0", "-1"}
-)
-MISSING_WORDS = frozenset(["", "na", "n/a", "nan", "-nan", "+nan", "null", "none"])
+NEGATIVE_TEXTS = frozenset([
+    "no", "n", "false", "f", "absent", "off", "nay", "negative", "never", "low", "down", "dead",
+    "inactive", "disagree", "fail", "incorrect", "wrong", "unchecked", "control", "nein", "non",
+    "nej", "0", "-1",
+])  # fmt: skip
+MISSING_TEXTS = frozenset(["", "na", "n/a", "nan", "-nan", "+nan", "null", "none"])
 _CHUNK = 1 << 22  # values looked at in one go, so that no temporary copy of a large table is made
 
 
@@ -71,7 +74,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Neighbouring columns of one kind: a matrix of numbers (dense or sparse), or one column of texts."""
+    """Neighbouring columns of one kind: a matrix of numbers (dense or sparse), or one column of
+    texts.
+    """
 
     names: tuple[str, ...]
     array: Any  # (n_samples, n_columns)
@@ -94,6 +99,11 @@ class Column:
     n_missing: int
     distinct: tuple[Any, ...] | None  # the first values, listed only where there are more than two
 
+    def values(self) -> set[Any]:
+        """Values that are known to occur; without any, low and high are infinite."""
+        seen = {self.low, self.high, *(self.distinct or ())} - {None}
+        return {value for value in seen if isinstance(value, str) or np.isfinite(value)}
+
 
 def as_spins(
     table: Any,
@@ -104,18 +114,22 @@ def as_spins(
 ) -> Spins:
     """Spins of any table of two-valued columns: numpy, scipy.sparse, pandas, polars or pyarrow.
 
-    Columns may hold bool, 0/1, -1/+1, 1/2 or two texts such as no/yes; `mapping` of the result says which value became which spin.
+    Columns may hold bool, 0/1, -1/+1, 1/2 or two texts such as no/yes; `mapping` of the result says
+    which value became which spin.
 
     Parameters
     ----------
     table
         One row a sample, one column a spin.
     binarize
-        Threshold for real-valued columns: larger values become +1, the others -1. By default such columns are refused.
+        Threshold for real-valued columns: larger values become +1, the others -1. By default such
+        columns are refused.
     missing
-        What to do about missing values: "error" refuses them, "drop" keeps complete rows, "pairwise" keeps all rows and marks them.
+        What to do about missing values: "error" refuses them, "drop" keeps complete rows,
+        "pairwise" keeps all rows and marks them.
     mapping
-        For each column the pair of values that become -1 and +1; by default it is found from the data.
+        For each column the pair of values that become -1 and +1; by default it is found from the
+        data.
 
     Examples
     --------
@@ -125,39 +139,38 @@ def as_spins(
            [ 1,  1],
            [ 1, -1]], dtype=int8)
     """
-    require_settings(binarize, missing)
+    policy = missing_policy(missing)
+    require_binarize(binarize)
     names, n_samples, blocks = _blocks(table)
     columns = [column for block in blocks for column in _survey(block, binarize)]
-    check_missing(columns, missing, n_samples, to_learn=mapping is None)
-    if mapping is None:
-        codings = codings_of(columns, binarize)
-    elif len(mapping) != len(names):
-        raise SettingError(setting="mapping", value=mapping, expected=f"{len(names)} pairs of values, one for each column")
-    else:
-        codings = [_filled(coding, column) for coding, column in zip(mapping, columns, strict=True)]
-    are_spins = all(column.distinct is None and column.low in (-1, 1) and column.high in (-1, 1) for column in columns)
-    only = blocks[0].array if len(blocks) == 1 else None
-    if are_spins and set(codings) == {(-1, 1)} and isinstance(only, np.ndarray) and only.dtype == np.int8:
-        values = only
-    else:
-        values = _encoded(blocks, codings, binarize, n_samples)
+    check_missing(columns, policy, n_samples, to_learn=mapping is None)
+    codings = codings_of(columns, binarize) if mapping is None else _given(mapping, columns)
+    values = _encoded_or_same(blocks, columns, codings, binarize, n_samples)
     has_missing = any(column.n_missing for column in columns)
     rows = None
-    if has_missing and missing == "drop":
+    if has_missing and policy is MissingPolicy.DROP:
         rows = np.asarray(values.all(axis=1))
-        values, has_missing = values[rows], False
+        values = values[rows]
+        has_missing = False
         if len(values) == 0:
             raise EmptyTableError(n_samples=0, n_spins=len(names), dropped=n_samples)
     if mapping is None:  # a table that is read like an earlier one is not there to learn from
-        constant = constant_columns(values) if rows is not None or binarize is not None else [c.low == c.high for c in columns]
-        warn_of_constants(names, constant)
+        is_as_surveyed = rows is None and binarize is None
+        one_valued = [column.low == column.high for column in columns]
+        warn_of_constants(names, one_valued if is_as_surveyed else constant_columns(values))
     return Spins(values, names, tuple(codings), rows, has_missing)
 
 
-def require_settings(binarize: float | None, missing: str) -> None:
-    """Refuse what `as_spins` does not take."""
-    if missing not in ("error", "drop", "pairwise"):
-        raise SettingError(setting="missing", value=missing, expected="'error', 'drop' or 'pairwise'")
+def missing_policy(
+    missing: str, allowed: Sequence[MissingPolicy] = EVERY_POLICY, why: str = ""
+) -> MissingPolicy:
+    """The policy of this name, refused where it is none of those allowed."""
+    require_choice("missing", missing, allowed, why)
+    return MissingPolicy(missing)
+
+
+def require_binarize(binarize: float | None) -> None:
+    """Refuse what is no threshold."""
     if binarize is not None:
         require_number("binarize", binarize)
 
@@ -184,8 +197,12 @@ def require_network(n_samples: float, n_spins: int) -> None:
         raise TableTooSmallError(n_samples=int(n_samples), n_spins=n_spins)
 
 
-def as_weights(sample_weight: Any, n_samples: int, rows: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
-    """One weight for each kept row, float64 (n_samples,); `rows` says which rows of the table were kept."""
+def as_weights(
+    sample_weight: Any, n_samples: int, rows: NDArray[np.bool_] | None = None
+) -> NDArray[np.float64]:
+    """One weight for each kept row, float64 (n_samples,); `rows` says which rows of the table were
+    kept.
+    """
     n_rows = n_samples if rows is None else len(rows)
     try:
         weights = np.asarray(sample_weight, dtype=np.float64)
@@ -210,24 +227,38 @@ def as_weights(sample_weight: Any, n_samples: int, rows: NDArray[np.bool_] | Non
 
 
 def _blocks(table: Any) -> tuple[tuple[str, ...], int, list[_Block]]:
+    """Names, number of samples, and the columns in blocks of one kind."""
     named = _named_columns(table)
     if named is not None:
         names, columns = named
         n_samples = len(columns[0]) if columns else 0
-        blocks = [_Block((name,), _plain(column, name).reshape(-1, 1)) for name, column in zip(names, columns, strict=True)]
+        blocks = [_column_block(name, one) for name, one in zip(names, columns, strict=True)]
     else:
-        own_names, table = (table.names, table.array) if isinstance(table, Table) else (None, table)
-        if isinstance(table, np.ma.MaskedArray):
-            table = np.ma.filled(table.astype(np.float64), np.nan)
-        array = table.tocsr() if scipy.sparse.issparse(table) else np.asarray(table)
-        require_matrix(array.shape, type(table).__name__)
-        names, n_samples = own_names or tuple(f"x{j}" for j in range(array.shape[1])), array.shape[0]
+        array = _matrix(table.array if isinstance(table, Table) else table)
+        n_samples, n_columns = array.shape
+        names = table.names if isinstance(table, Table) else ()
+        names = names or tuple(f"x{j}" for j in range(n_columns))
         if array.dtype.kind in "biuf":
             blocks = [_Block(names, array)]
         else:
-            blocks = [_Block((name,), _plain(array[:, j], name).reshape(-1, 1)) for j, name in enumerate(names)]
+            blocks = [_column_block(name, array[:, j]) for j, name in enumerate(names)]
     require_table(names, n_samples)
     return names, n_samples, blocks
+
+
+def _column_block(name: str, column: NDArray[Any]) -> _Block:
+    return _Block((name,), _plain(column, name).reshape(-1, 1))
+
+
+def _matrix(table: Any) -> Any:
+    """A table without names as an array of two dimensions, dense or CSR."""
+    kind = type(table).__name__
+    if isinstance(table, np.ma.MaskedArray):
+        table = np.ma.filled(table.astype(np.float64), np.nan)
+        kind = type(table).__name__
+    array = table.tocsr() if scipy.sparse.issparse(table) else np.asarray(table)
+    require_matrix(array.shape, kind)
+    return array
 
 
 def _named_columns(table: Any) -> tuple[tuple[str, ...], list[NDArray[Any]]] | None:
@@ -235,7 +266,9 @@ def _named_columns(table: Any) -> tuple[tuple[str, ...], list[NDArray[Any]]] | N
     if hasattr(table, "column_names") and hasattr(table, "itercolumns"):  # pyarrow
         return tuple(table.column_names), [arrow_values(column) for column in table.itercolumns()]
     if hasattr(table, "iloc") and hasattr(table, "columns"):  # pandas
-        return tuple(str(name) for name in table.columns), [table.iloc[:, j].to_numpy() for j in range(table.shape[1])]
+        return tuple(str(name) for name in table.columns), [
+            table.iloc[:, j].to_numpy() for j in range(table.shape[1])
+        ]
     if hasattr(table, "get_columns"):  # polars
         return tuple(table.columns), [column.to_numpy() for column in table.get_columns()]
     return None
@@ -243,7 +276,8 @@ def _named_columns(table: Any) -> tuple[tuple[str, ...], list[NDArray[Any]]] | N
 
 def arrow_values(column: Any) -> NDArray[Any]:
     """A column of pyarrow as numpy has it."""
-    if hasattr(column.type, "index_type"):  # of a dictionary column to_numpy would forget which values are missing
+    is_dictionary = hasattr(column.type, "index_type")
+    if is_dictionary:  # of which to_numpy would forget which values are missing
         column = column.cast(column.type.value_type)
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
@@ -258,20 +292,25 @@ def _plain(column: NDArray[Any], name: str) -> NDArray[Any]:
     if kind not in "OUST":
         raise ColumnTypeError(column=name, kind=f"values of type {column.dtype}")
     values = [None if _is_missing(value) else value for value in column.tolist()]
-    kinds = {type(value) for value in values if value is not None}
-    if all(issubclass(kind, (bool, int, float, np.number, np.bool_)) for kind in kinds):
+    types = {type(value) for value in values if value is not None}
+    if all(issubclass(one, (bool, int, float, np.number, np.bool_)) for one in types):
         return np.array([np.nan if value is None else float(value) for value in values])
-    if all(issubclass(kind, str) for kind in kinds):
+    if all(issubclass(one, str) for one in types):
         return np.array(values, dtype=object)
-    if complex in kinds:
+    if complex in types:
         raise ColumnTypeError(column=name, kind="complex")
-    raise ColumnTypeError(column=name, kind=" and ".join(sorted(f"values of type {kind.__name__}" for kind in kinds)))
+    mixture = sorted(f"values of type {one.__name__}" for one in types)
+    raise ColumnTypeError(column=name, kind=" and ".join(mixture))
 
 
 def _is_missing(value: object) -> bool:
     if isinstance(value, str):
-        return value.strip().casefold() in MISSING_WORDS
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+        return value.strip().casefold() in MISSING_TEXTS
+    return (
+        value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, float) and value != value)
+    )
 
 
 # What each column holds
@@ -288,11 +327,10 @@ def merged(left: Sequence[Column], right: Sequence[Column]) -> list[Column]:
 
 
 def _both(left: Column, right: Column) -> Column:
-    values = {value for side in (left, right) for value in (side.low, side.high, *(side.distinct or ()))}
-    values = {value for value in values if isinstance(value, str) or (value is not None and np.isfinite(value))}
-    both = column_of(left.name, values, left.n_missing + right.n_missing)
-    is_crowded = left.distinct is not None or right.distinct is not None
-    return replace(both, distinct=()) if is_crowded and both.distinct is None else both
+    both = column_of(left.name, left.values() | right.values(), left.n_missing + right.n_missing)
+    if both.distinct is None and (left.distinct is not None or right.distinct is not None):
+        return replace(both, distinct=())
+    return both
 
 
 def column_of(name: str, values: Iterable[Any], n_missing: int) -> Column:
@@ -301,38 +339,64 @@ def column_of(name: str, values: Iterable[Any], n_missing: int) -> Column:
     if not distinct:
         return Column(name, None, None, n_missing, None)
     if isinstance(distinct[0], str):
-        negative_first = sorted(distinct, key=lambda text: text.strip().casefold() not in NEGATIVE_WORDS)
+        negative_first = sorted(distinct, key=lambda text: not _is_negative(text))
         low, high = negative_first[0], negative_first[-1]
     else:
         low, high = _python(distinct[0]), _python(distinct[-1])
     return Column(name, low, high, n_missing, tuple(distinct[:20]) if len(distinct) > 2 else None)
 
 
+def _is_negative(text: str) -> bool:
+    return text.strip().casefold() in NEGATIVE_TEXTS
+
+
 def _survey(block: _Block, binarize: float | None) -> list[Column]:
     if block.array.dtype.kind == "O":
         return [_survey_texts(block)]
-    n_samples, n_columns = block.array.shape
     if block.array.dtype == np.int8 and isinstance(block.array, np.ndarray):
-        seen = np.bitwise_or.reduce(spread(kernels.values_seen, n_samples, block.array, chunk=max(1, _CHUNK // n_columns)))
-        if (seen < kernels.MINUS | kernels.ZERO | kernels.PLUS).all():  # at most two of -1, 0, +1: nothing more to learn
-            low = np.select([seen & kernels.MINUS > 0, seen & kernels.ZERO > 0], [-1, 0], 1)
-            high = np.select([seen & kernels.PLUS > 0, seen & kernels.ZERO > 0], [1, 0], -1)
-            return [Column(name, int(low[j]), int(high[j]), 0, None) for j, name in enumerate(block.names)]
-    low, high = np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
+        columns = _survey_spins(block)
+        if columns is not None:
+            return columns
+    return _survey_numbers(block, binarize)
+
+
+def _survey_spins(block: _Block) -> list[Column] | None:
+    """What int8 columns of at most two of -1, 0 and +1 hold; None where one has more, or others."""
+    n_samples, n_columns = block.array.shape
+    chunk = max(1, _CHUNK // n_columns)
+    parts = parallel_map(kernels.values_seen, n_samples, block.array, chunk=chunk)
+    seen = np.bitwise_or.reduce(parts)
+    if (seen >= kernels.MINUS | kernels.ZERO | kernels.PLUS).any():
+        return None
+    low = np.select([seen & kernels.MINUS > 0, seen & kernels.ZERO > 0], [-1, 0], 1)
+    high = np.select([seen & kernels.PLUS > 0, seen & kernels.ZERO > 0], [1, 0], -1)
+    return [Column(name, int(low[j]), int(high[j]), 0, None) for j, name in enumerate(block.names)]
+
+
+def _survey_numbers(block: _Block, binarize: float | None) -> list[Column]:
+    n_samples, n_columns = block.array.shape
+    low = np.full(n_columns, np.inf)
+    high = np.full(n_columns, -np.inf)
     n_missing = np.zeros(n_columns, dtype=np.int64)
     for _, chunk in block.chunks():
         low = np.fmin(low, np.fmin.reduce(chunk, axis=0))
         high = np.fmax(high, np.fmax.reduce(chunk, axis=0))
         if chunk.dtype.kind == "f":
             n_missing += np.isnan(chunk).sum(axis=0)
-    infinite = (n_missing < n_samples) & ~(np.isfinite(low) & np.isfinite(high))
-    if infinite.any():
-        raise InfiniteValueError(columns=[block.names[j] for j in np.flatnonzero(infinite)])
-    crowded = np.zeros(n_columns, dtype=bool) if binarize is not None else _has_values_between(block, low, high)
-    distinct: list[tuple[Any, ...] | None] = [() if is_crowded else None for is_crowded in crowded]
-    if crowded.any():  # one column's values are enough for the message
-        distinct[int(crowded.argmax())] = _distinct(block, int(crowded.argmax()))
-    return [Column(name, _python(low[j]), _python(high[j]), int(n_missing[j]), distinct[j]) for j, name in enumerate(block.names)]
+    is_infinite = (n_missing < n_samples) & ~(np.isfinite(low) & np.isfinite(high))
+    if is_infinite.any():
+        raise InfiniteValueError(columns=[block.names[j] for j in np.flatnonzero(is_infinite)])
+    distinct: list[tuple[Any, ...] | None] = [None] * n_columns
+    if binarize is None:
+        more_than_two = np.flatnonzero(_has_values_between(block, low, high))
+        for j in more_than_two:
+            distinct[j] = ()
+        for j in more_than_two[:1]:  # one column's values are enough for the message
+            distinct[j] = _distinct(block, int(j))
+    return [
+        Column(name, _python(low[j]), _python(high[j]), int(n_missing[j]), distinct[j])
+        for j, name in enumerate(block.names)
+    ]
 
 
 def _python(number: float) -> float:
@@ -340,7 +404,9 @@ def _python(number: float) -> float:
     return int(number) if float(number).is_integer() else float(number)
 
 
-def _has_values_between(block: _Block, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _has_values_between(
+    block: _Block, low: NDArray[np.float64], high: NDArray[np.float64]
+) -> NDArray[np.bool_]:
     found = np.zeros(len(low), dtype=bool)
     whole = block.array.dtype.kind in "biu"
     if whole and (high - low <= 1).all():
@@ -351,22 +417,27 @@ def _has_values_between(block: _Block, low: NDArray[np.float64], high: NDArray[n
 
 
 def _distinct(block: _Block, column: int) -> tuple[Any, ...]:
-    values: NDArray[Any] = np.unique(np.concatenate([np.unique(chunk[:, column]) for _, chunk in block.chunks()]))
+    values: NDArray[Any] = np.unique(
+        np.concatenate([np.unique(chunk[:, column]) for _, chunk in block.chunks()])
+    )
     return tuple(values[~np.isnan(values)][:20].tolist())
 
 
 def _survey_texts(block: _Block) -> Column:
     texts = block.array[:, 0]
-    return column_of(block.names[0], {text for text in texts if text is not None}, sum(text is None for text in texts))
+    distinct = {text for text in texts if text is not None}
+    return column_of(block.names[0], distinct, sum(text is None for text in texts))
 
 
-def check_missing(columns: Sequence[Column], missing: str, n_samples: int, to_learn: bool) -> None:
+def check_missing(
+    columns: Sequence[Column], policy: MissingPolicy, n_samples: int, to_learn: bool
+) -> None:
     """Refuse columns without any value, and missing values where they are an error."""
     counts = {column.name: column.n_missing for column in columns if column.n_missing}
     empty = [name for name, count in counts.items() if count == n_samples]
     if empty and to_learn:
         raise NoValuesError(columns=empty)
-    if counts and missing == "error":
+    if counts and policy is MissingPolicy.ERROR:
         raise MissingValuesError(counts=counts, n_samples=n_samples)
 
 
@@ -374,21 +445,38 @@ def check_missing(columns: Sequence[Column], missing: str, n_samples: int, to_le
 
 
 def codings_of(columns: Sequence[Column], binarize: float | None) -> list[Coding]:
-    """For each column the values that become -1 and +1. A constant column follows the columns that change."""
-    wrong = [column for column in columns if not _is_numeric(column) or binarize is None]
-    wrong = [column for column in wrong if column.distinct is not None or not _is_coded(column)]
+    """For each column the values that become -1 and +1. A constant column follows the columns that
+    change.
+    """
+    wrong = [column for column in columns if not _is_codable(column, binarize)]
     if wrong:
         values = wrong[0].distinct or tuple(sorted({wrong[0].low, wrong[0].high}))
         raise SpinValueError(column=wrong[0].name, values=values, n_columns=len(wrong))
     changing = {(column.low, column.high) for column in columns if column.low != column.high}
-    return [
-        (f"<= {binarize:g}", f"> {binarize:g}")
-        if binarize is not None and _is_numeric(column)
-        else (column.low, column.high)
-        if column.low != column.high
-        else _constant_coding(column.low, changing)
-        for column in columns
-    ]
+    return [_coding(column, binarize, changing) for column in columns]
+
+
+def _is_codable(column: Column, binarize: float | None) -> bool:
+    """Whether a column has two values, or one, in a known coding, or is binarised."""
+    if binarize is not None and _is_numeric(column):
+        return True
+    return column.distinct is None and _is_coded(column)
+
+
+def _coding(column: Column, binarize: float | None, changing: set[Coding]) -> Coding:
+    if binarize is not None and _is_numeric(column):
+        return f"<= {binarize:g}", f"> {binarize:g}"
+    if column.low == column.high:
+        return _constant_coding(column.low, changing)
+    return column.low, column.high
+
+
+def _given(mapping: Sequence[Coding], columns: Sequence[Column]) -> list[Coding]:
+    """The codings of a mapping, one for each column."""
+    if len(mapping) != len(columns):
+        expected = f"{len(columns)} pairs of values, one for each column"
+        raise SettingError(setting="mapping", value=mapping, expected=expected)
+    return [_filled(coding, column) for coding, column in zip(mapping, columns, strict=True)]
 
 
 def _is_numeric(column: Column) -> bool:
@@ -405,7 +493,11 @@ def _filled(coding: Coding, column: Column) -> Coding:
 
 
 def _is_coded(column: Column) -> bool:
-    return not _is_numeric(column) or column.low == column.high or (column.low, column.high) in NUMERIC_CODINGS
+    return (
+        not _is_numeric(column)
+        or column.low == column.high
+        or (column.low, column.high) in NUMERIC_CODINGS
+    )
 
 
 def _constant_coding(value: Any, changing: set[Coding]) -> Coding:
@@ -413,17 +505,40 @@ def _constant_coding(value: Any, changing: set[Coding]) -> Coding:
     if len(shared) == 1:
         return shared[0]
     if isinstance(value, str):
-        return (value, "") if value.strip().casefold() in NEGATIVE_WORDS else ("", value)
+        return (value, "") if _is_negative(value) else ("", value)
     return next((coding for coding in NUMERIC_CODINGS if value in coding), (value - 1, value))
 
 
 def encoded(table: Any, codings: Sequence[Coding], binarize: float | None) -> NDArray[np.int8]:
-    """-1 for the low value of each column, +1 for the high one, 0 where missing: int8 (n_samples, n_columns)."""
+    """-1 for the low value of each column, +1 for the high one, 0 where missing: int8 (n_samples,
+    n_columns).
+    """
     _, n_samples, blocks = _blocks(table)
     return _encoded(blocks, codings, binarize, n_samples)
 
 
-def _encoded(blocks: Sequence[_Block], codings: Sequence[Coding], binarize: float | None, n_samples: int) -> NDArray[np.int8]:
+def _encoded_or_same(
+    blocks: Sequence[_Block],
+    columns: Sequence[Column],
+    codings: Sequence[Coding],
+    binarize: float | None,
+    n_samples: int,
+) -> NDArray[np.int8]:
+    """Encoded values; a table that is int8 -1 and +1 already is not copied."""
+    array = blocks[0].array
+    is_int8 = len(blocks) == 1 and isinstance(array, np.ndarray) and array.dtype == np.int8
+    if is_int8 and set(codings) == {(-1, 1)} and all(_is_spin(column) for column in columns):
+        return np.asarray(array)
+    return _encoded(blocks, codings, binarize, n_samples)
+
+
+def _is_spin(column: Column) -> bool:
+    return column.distinct is None and {column.low, column.high} <= {-1, 1}
+
+
+def _encoded(
+    blocks: Sequence[_Block], codings: Sequence[Coding], binarize: float | None, n_samples: int
+) -> NDArray[np.int8]:
     values = np.empty((n_samples, len(codings)), dtype=np.int8)
     first = 0
     for block in blocks:
@@ -438,26 +553,52 @@ def _encoded(blocks: Sequence[_Block], codings: Sequence[Coding], binarize: floa
     return values
 
 
-def _encode_pairs(chunk: NDArray[Any], codings: Sequence[Coding], names: Sequence[str], out: NDArray[np.int8]) -> None:
+def _encode_pairs(
+    chunk: NDArray[Any], codings: Sequence[Coding], names: Sequence[str], out: NDArray[np.int8]
+) -> None:
     low, high = np.array(codings, dtype=object).T
     if chunk.dtype.kind != "O":
-        texts = [j for j, coding in enumerate(codings) if any(isinstance(value, str) for value in coding)]
-        for j in texts:
-            numbers = chunk[:, j][~np.isnan(chunk[:, j])]
-            if len(numbers):
-                expected = " or ".join(str(value) for value in codings[j])
-                raise SpinValueError(column=names[j], values=(numbers[0],), expected=expected)
-            low[j] = high[j] = 0  # all are missing, which looks like numbers
-        exact = chunk.dtype.kind == "i" and set(low) | set(high) <= {-1, 0, 1, 2}
-        low, high = (side.astype(chunk.dtype if exact else np.float64) for side in (low, high))
-    is_low, is_high = chunk == low, chunk == high
+        _clear_texts(chunk, codings, names, low, high)
+        is_exact = chunk.dtype.kind == "i" and set(low) | set(high) <= {-1, 0, 1, 2}
+        dtype = chunk.dtype if is_exact else np.float64
+        low, high = low.astype(dtype), high.astype(dtype)
+    is_low = chunk == low
+    is_high = chunk == high
     np.subtract(is_high, is_low, out=out, dtype=np.int8, casting="unsafe")
-    is_missing = chunk == np.array(None) if chunk.dtype.kind == "O" else np.isnan(chunk) if chunk.dtype.kind == "f" else False
-    strange = ~(is_low | is_high | is_missing)
-    if strange.any():  # only a given mapping can leave values out
-        row, column = np.argwhere(strange)[0]
-        expected = " or ".join(str(value) for value in codings[column])
-        raise SpinValueError(column=names[column], values=(chunk[row, column],), expected=expected)
+    is_unknown = ~(is_low | is_high | _missing_in(chunk))
+    if is_unknown.any():  # only a given mapping can leave values out
+        row, j = np.argwhere(is_unknown)[0]
+        raise _unexpected(names[j], chunk[row, j], codings[j])
+
+
+def _clear_texts(
+    chunk: NDArray[Any],
+    codings: Sequence[Coding],
+    names: Sequence[str],
+    low: NDArray[Any],
+    high: NDArray[Any],
+) -> None:
+    """Set codings of texts to 0 in low and high: all values of such a column are missing here,
+    which looks like numbers.
+    """
+    for j, coding in enumerate(codings):
+        if not any(isinstance(value, str) for value in coding):
+            continue
+        numbers = chunk[:, j][~np.isnan(chunk[:, j])]
+        if len(numbers):
+            raise _unexpected(names[j], numbers[0], coding)
+        low[j] = high[j] = 0
+
+
+def _missing_in(chunk: NDArray[Any]) -> Any:
+    if chunk.dtype.kind == "O":
+        return chunk == np.array(None)
+    return np.isnan(chunk) if chunk.dtype.kind == "f" else False
+
+
+def _unexpected(column: str, value: Any, coding: Coding) -> SpinValueError:
+    expected = " or ".join(str(one) for one in coding)
+    return SpinValueError(column=column, values=(value,), expected=expected)
 
 
 def constant_columns(values: NDArray[np.int8]) -> NDArray[np.bool_]:

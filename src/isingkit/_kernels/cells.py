@@ -1,47 +1,114 @@
-"""Cells: samples in which the neighbours of a spin are all alike, taken together: regressions then cost by the cell."""
+"""Cells: samples in which all regressors of a spin are the same, taken together.
 
-import numpy as np
+With n neighbours there are at most 2^n different rows, however many samples: regressions then cost
+by the cell. A sample tuple is (spins, weights), a graph tuple (indptr, indices).
+"""
+
 from numba import njit
 
-_ROOM = 4  # patterns of neighbours there could be, for each sample, beyond which hardly any two samples share one
+from isingkit._kernels.flags import KERNEL, PART
+from isingkit._kernels.sources import spin_row
+from isingkit._kernels.workspace import fill, matrix, numbers, whole_numbers
+
+# possible patterns of regressors, for each sample, beyond which hardly any two samples share one
+_PATTERNS_PER_SAMPLE = 4
+_MOST_REGRESSORS = 40
 
 
-@njit(cache=True, nogil=True, fastmath=False)
-def into_cells(design, cell):
-    """The design by cells, (1 + n_neighbours, n_cells), from that by samples: ones, and neighbours.
+@njit(**PART)
+def regressors_of(i, without, also, graph):
+    """Neighbours of spin i but one, and another spin; -1 for none of these."""
+    indptr, indices = graph
+    chosen = whole_numbers(indptr[i + 1] - indptr[i] + 1)
+    size = 0
+    for k in range(indptr[i], indptr[i + 1]):
+        if indices[k] != without:
+            chosen[size] = indices[k]
+            size += 1
+    if also >= 0:
+        chosen[size] = also
+        size += 1
+    return chosen[:size]
 
-    cell: (n_samples,), overwritten with the cell of each sample; where there are many neighbours, each sample is its own
-    """
-    n, n_samples = len(design) - 1, len(cell)
-    if n >= 40 or 1 << n > _ROOM * n_samples:
-        for k in range(n_samples):
-            cell[k] = k
-        return design
-    for k in range(n_samples):
-        cell[k] = 0
-    for a in range(n):
-        for k in range(n_samples):
-            cell[k] += np.int64(design[a + 1, k] > 0) << a
-    place, n_cells = np.full(1 << n, -1), 0
-    for k in range(n_samples):
+
+@njit(**PART)
+def are_shared(n_regressors, n_samples):
+    """Whether patterns are few enough for samples to share cells."""
+    if n_regressors >= _MOST_REGRESSORS:
+        return False
+    return 1 << n_regressors <= _PATTERNS_PER_SAMPLE * n_samples
+
+
+@njit(**PART)
+def _number_patterns(cell, n_patterns):
+    """The patterns that occur, in the order of samples; cell: from pattern to its number."""
+    place, patterns = whole_numbers(n_patterns), whole_numbers(min(n_patterns, len(cell)))
+    n_cells = 0
+    fill(place, -1)
+    for k in range(len(cell)):
         if place[cell[k]] < 0:
             place[cell[k]] = n_cells
+            patterns[n_cells] = cell[k]
             n_cells += 1
-    cells = np.ones((n + 1, n_cells))
-    for pattern in range(1 << n):
-        if place[pattern] >= 0:
-            for a in range(n):
-                cells[a + 1, place[pattern]] = 1.0 if pattern >> a & 1 else -1.0
-    for k in range(n_samples):
         cell[k] = place[cell[k]]
-    return cells
+    return patterns[:n_cells]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
-def weights_and_sums(own, weights, cell, n_cells):
-    """(n_cells,) both: sums of w and of w s over the samples of a cell."""
-    totals, sums = np.zeros(n_cells), np.zeros(n_cells)
+@njit(**PART)
+def _shared_cells(regressors, samples, seen, cell):
+    """Design of cells that samples share."""
+    spins, weights = samples
+    value, n = numbers(len(weights)), len(regressors)
+    fill(cell, 0)
+    for a in range(n):
+        spin_row(spins, regressors[a], value)
+        for k in range(len(cell)):
+            cell[k] += (1 << a) if value[k] > 0 else 0
+            seen[k] *= value[k] * value[k]  # 1, or 0 where missing
+    patterns = _number_patterns(cell, 1 << n)
+    design = matrix(n + 1, len(patterns))
+    fill(design[0], 1.0)
+    for a in range(n):
+        for c in range(len(patterns)):
+            design[a + 1, c] = 1.0 if patterns[c] >> a & 1 else -1.0
+    return design
+
+
+@njit(**PART)
+def _own_cells(regressors, samples, seen, cell):
+    """Design of samples, each a cell of its own."""
+    spins, weights = samples
+    design = matrix(len(regressors) + 1, len(weights))
+    fill(design[0], 1.0)
     for k in range(len(cell)):
-        totals[cell[k]] += weights[k]
-        sums[cell[k]] += weights[k] * own[k]
-    return totals, sums
+        cell[k] = k
+    for a in range(len(regressors)):
+        spin_row(spins, regressors[a], design[a + 1])
+        for k in range(len(cell)):
+            seen[k] *= design[a + 1, k] * design[a + 1, k]
+    return design
+
+
+@njit(**KERNEL)
+def into_cells(i, regressors, samples, own, seen, cell):
+    """A regression of spin i in cells: sums of w, of w s, both (n_cells,), and the design.
+
+    The design, (1 + n_regressors, n_cells), has a row of ones for the field.
+    own, seen, cell: (n_samples,), overwritten: the spin, the weights of rows in which nothing is
+    missing (0 for others), and the cell of each row
+    """
+    spins, weights = samples
+    spin_row(spins, i, own)
+    for k in range(len(own)):
+        seen[k] = weights[k] * own[k] * own[k]
+    if are_shared(len(regressors), len(weights)):
+        design = _shared_cells(regressors, samples, seen, cell)
+    else:
+        design = _own_cells(regressors, samples, seen, cell)
+    totals, sums = numbers(design.shape[1]), numbers(design.shape[1])
+    fill(totals, 0.0)
+    fill(sums, 0.0)
+    for k in range(len(cell)):
+        totals[cell[k]] += seen[k]
+        sums[cell[k]] += seen[k] * own[k]
+    return totals, sums, design

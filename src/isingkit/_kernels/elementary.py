@@ -1,20 +1,28 @@
-"""Exponentials and what comes of them, written so that LLVM makes vectors of loops over them; numba's own are calls, one by one.
+"""Exponentials and what comes of them, written so that LLVM makes vectors of loops over them;
+numba's own are calls, one by one.
 
-Callers need error_model="numpy" (a division that may raise is no vector) and fastmath={"contract"}, with "reassoc" where they sum.
+Callers need error_model="numpy" (a division that may raise is no vector) and fastmath={"contract"},
+with "reassoc" where they sum.
 """
 
 import numpy as np
 from numba import njit
 
-_ROUND = 1.5 * 2.0**52  # added to a number and taken off again, it rounds; in between, the last bits hold the whole number
-_LOG2_HIGH, _LOG2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10  # the first has zeros at its end
+# added to a number and taken off again, it rounds; in between, the last bits hold the whole number
+_ROUND = 1.5 * 2.0**52
+_LOG2_HIGH = 0.693147180369123816490  # has zeros at its end
+_LOG2_LOW = 1.90821492927058770002e-10
 _MOST = 708.0  # exponents beyond count as this
-_FRACTION, _OF_ONE, _OF_2_TO_52 = (1 << 52) - 1, 1023 << 52, 1075 << 52  # bits of a float's fraction, and of the numbers 1 and 2^52
+_FRACTION = (1 << 52) - 1  # bits of a float's fraction
+_OF_ONE = 1023 << 52  # and of the numbers 1 and 2^52
+_OF_2_TO_52 = 1075 << 52
 
 
 @njit(cache=True, nogil=True, inline="always", error_model="numpy", fastmath={"contract"})
 def exp(x):
-    """e^x to 2 units in the last place: 2^n times the Taylor series of the rest, which is within log(2) / 2 of 0."""
+    """e^x to 2 units in the last place: 2^n times the Taylor series of the rest, which is within
+    log(2) / 2 of 0.
+    """
     x = x if x > -_MOST else -_MOST
     x = x if x < _MOST else _MOST
     shifted = np.float64(x * 1.4426950408889634 + _ROUND)
@@ -39,7 +47,9 @@ def exp(x):
 
 @njit(cache=True, nogil=True, inline="always", error_model="numpy", fastmath={"contract"})
 def log1p_of_share(u):
-    """log(1 + u) for u from 0 to 1, to 2 units in the last place: 2 artanh(y), y = u / (2 + u) at most a third."""
+    """log(1 + u) for u from 0 to 1, to 2 units in the last place: 2 artanh(y), y = u / (2 + u) at
+    most a third.
+    """
     y = u / (2 + u)
     square = y * y
     series = 1 / 33.0

@@ -3,16 +3,19 @@
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.flags import KERNEL, PART
 from isingkit._kernels.sources import covariance
 
 TILE = 64
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def centred(start, stop, sums, spin_sums, n_samples, out):
-    """out = S'S - s s' / M, the sums of products of centred spins, for rows start to stop. Zero means give S'S itself.
+    """out = S'S - s s' / M, the sums of products of centred spins, for rows start to stop. Zero
+    means give S'S itself.
 
-    sums: (n_spins, n_spins)     spin_sums: (n_spins,) float64     out: (n_spins, n_spins) float64, overwritten
+    sums: (n_spins, n_spins)     spin_sums: (n_spins,) float64
+    out: (n_spins, n_spins) float64, overwritten
     """
     for i in range(start, stop):
         factor = spin_sums[i] / n_samples
@@ -20,11 +23,13 @@ def centred(start, stop, sums, spin_sums, n_samples, out):
             out[i, j] = sums[i, j] - factor * spin_sums[j]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def regressions(start, stop, inverse, diagonal, keep):
-    """inverse[i, j] -> -P_ij / P_ii in place, 0 on the diagonal, where P stands in the lower triangle, for tiles start to stop.
+    """inverse[i, j] -> -P_ij / P_ii in place, 0 on the diagonal, where P stands in the lower
+    triangle, for tiles start to stop.
 
-    inverse: (n_spins, n_spins) float64     diagonal: (n_spins,) = P_ii     keep: (n_spins,) bool, rows and columns not zeroed
+    inverse: (n_spins, n_spins) float64     diagonal: (n_spins,) = P_ii
+    keep: (n_spins,) bool, rows and columns not zeroed
     """
     n_spins = len(inverse)
     n_tiles = (n_spins + TILE - 1) // TILE
@@ -39,11 +44,13 @@ def regressions(start, stop, inverse, diagonal, keep):
             inverse[i, i] = 0.0
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def mirrored(start, stop, matrix, factor, squares):
-    """matrix -> factor times the symmetric matrix whose lower triangle it holds, in place, for tiles start to stop of columns.
+    """matrix -> factor times the symmetric matrix whose lower triangle it holds, in place, for
+    tiles start to stop of columns.
 
-    squares: (n_tiles, n_spins), row `tile` overwritten with what the tile adds to the sums of squares of the rows of the result
+    squares: (n_tiles, n_spins), row `tile` overwritten with what the tile adds to the sums of
+    squares of the rows of the result
     """
     n_spins = len(matrix)
     n_tiles = (n_spins + TILE - 1) // TILE
@@ -60,9 +67,11 @@ def mirrored(start, stop, matrix, factor, squares):
                         sums[j] += value * value
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def scaled_both_ways(start, stop, matrix, own, others):
-    """matrix[i, j] -> -matrix[i, j] (own_i others_j + own_j others_i) / 2 in place, 0 on the diagonal, for rows start to stop."""
+    """matrix[i, j] -> -matrix[i, j] (own_i others_j + own_j others_i) / 2 in place, 0 on the
+    diagonal, for rows start to stop.
+    """
     for i in range(start, stop):
         for j in range(len(matrix)):
             matrix[i, j] *= (own[i] * others[j] + own[j] * others[i]) / -2
@@ -72,7 +81,7 @@ def scaled_both_ways(start, stop, matrix, own, others):
 AVERAGE, AND, OR = 0, 1, 2
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def _is_edge(forth, back, threshold, rule):
     if rule == AVERAGE:
         return abs(forth + back) > 2 * threshold
@@ -81,9 +90,11 @@ def _is_edge(forth, back, threshold, rule):
     return abs(forth) > threshold or abs(back) > threshold
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def edges(start, stop, estimates, threshold, rule):
-    """Rows, columns and couplings of the edges that two directed estimates agree on, for tiles start to stop, row < column."""
+    """Rows, columns and couplings of the edges that two directed estimates agree on, for tiles
+    start to stop, row < column.
+    """
     n_spins = len(estimates)
     n_edges = 0
     rows, columns, couplings = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float64)
@@ -105,9 +116,10 @@ def edges(start, stop, estimates, threshold, rule):
     return rows, columns, couplings
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def factorize(factor, size):
-    """Cholesky factor of G, in place: at least (size, size), G in the lower triangle on entry, L on exit, L L' = G.
+    """Cholesky factor of G, in place: at least (size, size), G in the lower triangle on entry, L on
+    exit, L L' = G.
 
     False where G is as good as singular.
     """
@@ -129,7 +141,7 @@ def factorize(factor, size):
     return True
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def substitute(factor, x, size):
     """Solve L L' x = b in place: x is b on entry."""
     for a in range(size):
@@ -144,23 +156,27 @@ def substitute(factor, x, size):
         x[a] = dot / factor[a, a]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def solve(factor, x, size):
-    """Solve G x = b by Cholesky factors, in place: x is b on entry, `factor` as in `factorize`. False if as good as singular."""
+    """Solve G x = b by Cholesky factors, in place: x is b on entry, `factor` as in `factorize`.
+    False if as good as singular.
+    """
     if not factorize(factor, size):
         return False
     substitute(factor, x, size)
     return True
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def restricted_regressions(start, stop, normal, candidates, prune, most, sizes, estimates):
-    """Least squares of spin i on the spins j with |candidates[i, j]| > prune, for spins start to stop.
+    """Least squares of spin i on the spins j with |candidates[i, j]| > prune, for spins start to
+    stop.
 
     normal: (n_spins, n_spins) float64, S'S     candidates: (n_spins, n_spins) float64
-    sizes: (n_spins,) int64, candidates of each spin     estimates: (n_spins, n_spins) float64, zero on entry
-    Gives the first spin whose system has more than `most` unknowns or is singular, or -1. The system:
-    G[a, a] x = G[a, i].
+    sizes: (n_spins,) int64, candidates of each spin
+    estimates: (n_spins, n_spins) float64, zero on entry
+    Gives the first spin whose system has more than `most` unknowns or is singular, or -1. The
+    system: G[a, a] x = G[a, i].
     """
     n_spins = len(normal)
     chosen = np.empty(n_spins, np.int64)
@@ -189,12 +205,14 @@ def restricted_regressions(start, stop, normal, candidates, prune, most, sizes, 
     return -1
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def regressions_on_candidates(start, stop, source, indptr, indices, most, trifle, estimates):
     """Least squares of spin i on its candidates, for spins start to stop.
 
-    The twin of `restricted_regressions` without a matrix of all candidates: the same numbers to the last bit.
-    source: as `covariance` takes it     indptr, indices: candidates, CSR     estimates: (n_candidates,) float64, overwritten
+    The twin of `restricted_regressions` without a matrix of all candidates: the same numbers to the
+    last bit.
+    source: as `covariance` takes it     indptr, indices: candidates, CSR
+    estimates: (n_candidates,) float64, overwritten
     trifle: a ridge, in units of each candidate's variance
     Gives the first spin whose system has more than `most` unknowns or is singular, or -1.
     """
@@ -218,11 +236,12 @@ def regressions_on_candidates(start, stop, source, indptr, indices, most, trifle
     return -1
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def noises_on_candidates(start, stop, source, indptr, indices, estimates, n_samples, noises):
     """Standard deviations of the estimates of `regressions_on_candidates`, for spins start to stop.
 
-    Of n candidates with covariances G that leave a sum of squares e_i of spin i: sqrt(e_i (G^{-1})_jj / (M - n)).
+    Of n candidates with covariances G that leave a sum of squares e_i of spin i: sqrt(e_i
+    (G^{-1})_jj / (M - n)).
     noises: (n_candidates,), overwritten
     """
     for i in range(start, stop):
@@ -233,17 +252,21 @@ def noises_on_candidates(start, stop, source, indptr, indices, estimates, n_samp
         left = whole
         for a in range(size):
             for b in range(a + 1):
-                block[a, b] = block[b, a] = covariance(source, indices[first + a], indices[first + b])
+                block[a, b] = block[b, a] = covariance(
+                    source, indices[first + a], indices[first + b]
+                )
             left -= estimates[first + a] * covariance(source, indices[first + a], i)
         factorize(block, size)
         for a in range(size):
             column = np.zeros(size)
             column[a] = 1.0
             substitute(block, column, size)
-            noises[first + a] = np.sqrt(max(left, 1e-6 * whole) / max(n_samples - size - 1, 1.0) * column[a])
+            noises[first + a] = np.sqrt(
+                max(left, 1e-6 * whole) / max(n_samples - size - 1, 1.0) * column[a]
+            )
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**KERNEL)
 def covariances_of(start, stop, source, pairs, out):
     """out[p] = covariance of pairs[p], for pairs start to stop."""
     for p in range(start, stop):

@@ -4,11 +4,13 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def spanning_order(indptr, indices, order, parent):
-    """Every spin after its parent, roots first in their trees. Gives False where the graph has a cycle.
+    """Every spin after its parent, roots first in their trees. Gives False where the graph has a
+    cycle.
 
-    indptr, indices: CSR     order, parent: (n_spins,) int64, overwritten; parent is a spin, or -1 for roots
+    indptr, indices: CSR     order, parent: (n_spins,) int64, overwritten; parent is a spin, or -1
+    for roots
     """
     n_spins = len(order)
     seen = np.zeros(n_spins, np.bool_)
@@ -37,13 +39,14 @@ def spanning_order(indptr, indices, order, parent):
     return True
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def sum_upwards(order, parent, couplings, fields, cavity):
     """cavity[i] = field on spin i of its own and of all spins below it; gives log Z.
 
-    couplings: (n_spins,) float64, with the parent; 0 for roots     cavity: (n_spins,) float64, overwritten
-    Summing over a spin with field h under a coupling J leaves the field u = atanh(tanh J tanh h) on its parent, and the factor
-    2 sqrt(cosh(h + J) cosh(h - J)).
+    couplings: (n_spins,) float64, with the parent; 0 for roots
+    cavity: (n_spins,) float64, overwritten
+    Summing over a spin with field h under a coupling J leaves the field u = atanh(tanh J tanh h) on
+    its parent, and the factor 2 sqrt(cosh(h + J) cosh(h - J)).
     """
     cavity[:] = fields
     log_z = 0.0
@@ -59,14 +62,15 @@ def sum_upwards(order, parent, couplings, fields, cavity):
     return log_z
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
 def _log_two_cosh(x):
     return abs(x) + np.log1p(np.exp(-2 * abs(x)))
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def sum_downwards(order, parent, couplings, cavity, means, pair_means):
-    """means[i] = <s_i>, pair_means[i] = <s_i s_parent(i)>, from the roots down: <s_i | s_p> = tanh(cavity_i + J s_p).
+    """means[i] = <s_i>, pair_means[i] = <s_i s_parent(i)>, from the roots down: <s_i | s_p> =
+    tanh(cavity_i + J s_p).
 
     means, pair_means: (n_spins,) float64, overwritten
     """
@@ -77,7 +81,7 @@ def sum_downwards(order, parent, couplings, cavity, means, pair_means):
         pair_means[i] = up * (1 + above) / 2 - down * (1 - above) / 2
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def transform_rows(start, stop, values):
     """Walsh-Hadamard transforms, in place, of rows start to stop; values: (n_rows, 2^k) float64."""
     for row in range(start, stop):
@@ -91,9 +95,11 @@ def transform_rows(start, stop, values):
             half *= 2
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def transform_columns(start, stop, values):
-    """Walsh-Hadamard transforms, in place, of columns start to stop; values: (2^k, n_columns) float64."""
+    """Walsh-Hadamard transforms, in place, of columns start to stop; values: (2^k, n_columns)
+    float64.
+    """
     half = 1
     while half < len(values):
         for first in range(0, len(values), 2 * half):

@@ -1,4 +1,6 @@
-"""Pair sums by XOR and popcount: the plain twin of `nibbles`, and the only one that knows missing values."""
+"""Pair sums by XOR and popcount: the plain twin of `nibbles`, and the only one that knows missing
+values.
+"""
 
 import numpy as np
 from numba import njit, types
@@ -7,7 +9,9 @@ from numba.extending import intrinsic
 
 @intrinsic
 def popcount(typing, word):
-    """Number of set bits. Inside a loop over words LLVM turns it into the processor's vector popcount, where there is one."""
+    """Number of set bits. Inside a loop over words LLVM turns it into the processor's vector
+    popcount, where there is one.
+    """
 
     def generate(context, builder, signature, args):
         return builder.ctpop(args[0])
@@ -15,9 +19,10 @@ def popcount(typing, word):
     return types.uint64(types.uint64), generate
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def pair_sums(start, stop, words, n_samples, sums):
-    """sums[i, j] = sums[j, i] = n_samples - 2 * (samples in which spins i and j differ), for rows start to stop and j >= i.
+    """sums[i, j] = sums[j, i] = n_samples - 2 * (samples in which spins i and j differ), for rows
+    start to stop and j >= i.
 
     words: (n_spins, n_words) uint64     sums: (n_spins, n_spins) int64, overwritten
     One writer per entry and integer sums: the result does not depend on the number of threads.
@@ -33,12 +38,14 @@ def pair_sums(start, stop, words, n_samples, sums):
             sums[i, j] = sums[j, i] = n_samples - 2 * np.int64(differ)
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def masked_pair_sums(start, stop, words, present, sums, counts, joint_sums):
-    """Pair sums over the samples in which both spins are present, their number, and spin i's own sum over them (joint_sums[i, j]).
+    """Pair sums over the samples in which both spins are present, their number, and spin i's own
+    sum over them (joint_sums[i, j]).
 
     For rows start to stop and j >= i; the entries [j, i] come along.
-    words, present: (n_spins, n_words) uint64     sums, counts, joint_sums: (n_spins, n_spins) int64, overwritten
+    words, present: (n_spins, n_words) uint64
+    sums, counts, joint_sums: (n_spins, n_spins) int64, overwritten
     """
     n_spins, n_words = words.shape
     for i in range(start, stop):
@@ -56,7 +63,7 @@ def masked_pair_sums(start, stop, words, present, sums, counts, joint_sums):
             joint_sums[j, i] = 2 * np.int64(up_j) - np.int64(both)
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def spin_sums(start, stop, words, n_samples, sums):
     """sums[j] = sum of spin j over all samples, for rows start to stop.
 
@@ -70,9 +77,11 @@ def spin_sums(start, stop, words, n_samples, sums):
         sums[j] = 2 * np.int64(up) - n_samples
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def mirror(start, stop, matrix):
-    """matrix[j, i] = matrix[i, j] for rows i from start to stop and j > i, in square tiles that stay in cache."""
+    """matrix[j, i] = matrix[i, j] for rows i from start to stop and j > i, in square tiles that
+    stay in cache.
+    """
     for first in range(start, len(matrix), 64):
         for i in range(start, stop):
             for j in range(max(i + 1, first), min(first + 64, len(matrix))):

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def tree_edges(sequence, n_nodes):
     """Edges (n_nodes - 1, 2) of the labelled tree with this Pruefer sequence, in linear time.
 
@@ -16,7 +16,9 @@ def tree_edges(sequence, n_nodes):
     degree = np.ones(n_nodes, np.int64)
     for node in sequence:
         degree[node] += 1
-    pointer = 0  # the smallest leaf not used yet, but for one that has just become a leaf and is smaller
+    pointer = (
+        0  # the smallest leaf not used yet, but for one that has just become a leaf and is smaller
+    )
     while degree[pointer] != 1:
         pointer += 1
     leaf = pointer

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, fastmath=False, inline="always")
 def shrunk(value, by):
     """The soft threshold: value moved towards 0 by `by`, and 0 where that passes it."""
     if value > by:
@@ -14,9 +14,11 @@ def shrunk(value, by):
     return 0.0
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, fastmath=False, inline="always")
 def violation(gradient, x, penalty):
-    """How far a coordinate is from its optimality condition: 0 in gradient + penalty * subgradient of |x|."""
+    """How far a coordinate is from its optimality condition: 0 in gradient + penalty * subgradient
+    of |x|.
+    """
     if x > 0:
         return abs(gradient + penalty)
     if x < 0:
@@ -24,13 +26,14 @@ def violation(gradient, x, penalty):
     return max(abs(gradient) - penalty, 0.0)
 
 
-@njit(cache=True, nogil=True, fastmath=False)
-def descend(hessian, x, gradient, penalties, tolerance, most_sweeps):
-    """Minimise g'd + d'Hd / 2 + sum of penalties * |x + d| over d, by sweeps over coordinates; x and gradient in place.
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+def descend(hessian, x, gradient, penalties, n, tolerance, most_sweeps):
+    """Minimise g'd + d'Hd / 2 + sum of penalties * |x + d| over d, by sweeps over coordinates; x
+    and gradient in place.
 
-    hessian: (n, n)     x, gradient, penalties: (n,); on return gradient is that of the quadratic part at the new x
+    hessian: (n, n) or more     x, gradient, penalties: (n,) or more; on return gradient is that of
+    the quadratic part at the new x
     """
-    n = len(x)
     for _ in range(most_sweeps):
         worst = 0.0
         for j in range(n):
@@ -49,12 +52,17 @@ def descend(hessian, x, gradient, penalties, tolerance, most_sweeps):
             return
 
 
-@njit(cache=True, nogil=True, fastmath=False)
-def lasso_paths(start, stop, covariance, keep, penalties, tolerance, most_sweeps, estimates, residuals):
-    """Minimise x'Cx / 2 - C_i'x + penalty * sum |x_j|, x_i = 0, for spins start to stop and each penalty, the largest first.
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+def lasso_paths(
+    start, stop, covariance, keep, penalties, tolerance, most_sweeps, estimates, residuals
+):
+    """Minimise x'Cx / 2 - C_i'x + penalty * sum |x_j|, x_i = 0, for spins start to stop and each
+    penalty, the largest first.
 
-    covariance: (n_spins, n_spins)     keep: (n_spins,) bool, spins that change     penalties: (n,), falling
-    estimates: (n, n_spins, n_spins), zero on entry     residuals: (n, n_spins), largest violation of optimality
+    covariance: (n_spins, n_spins)     keep: (n_spins,) bool, spins that change
+    penalties: (n,), falling
+    estimates: (n, n_spins, n_spins), zero on entry
+    residuals: (n, n_spins), largest violation of optimality
     Sweeps over the couplings that are not 0 alternate with looks at all of them.
     """
     n_spins = len(covariance)

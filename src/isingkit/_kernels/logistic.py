@@ -1,37 +1,43 @@
-"""Logistic regression on few coefficients, in loops: array expressions take numba many times as long to compile."""
+"""Logistic regression on few coefficients.
 
-import numpy as np
+Written in loops: array expressions take numba many times as long to compile. A regression is the
+tuple (sums of w, sums of w s, design) that `cells.into_cells` makes.
+"""
+
+from math import inf
+
 from numba import njit
 
 from isingkit._kernels.elementary import tanh
 from isingkit._kernels.estimators import factorize, substitute
+from isingkit._kernels.flags import PART, VECTOR_PART
+from isingkit._kernels.workspace import fill, matrix, numbers
 
 _STEPS = 30
 SHORT = 1e-4  # step of Newton's method after which the next would be about its square
-_LEAST = 1e-9  # ridge of steps, in units of the Hessian's diagonal, where samples are so many that the ridge itself is nothing
-_BY_HAND = 24  # rows of a design, below which half a matrix is quicker than a whole one by BLAS
+# ridge of steps, in units of the Hessian's diagonal, for so many samples that the ridge is nothing
+_LEAST = 1e-9
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@njit(**VECTOR_PART)
 def predict(x, design, field):
     """field: (n_cells,), overwritten with design' x."""
-    for k in range(len(field)):
-        field[k] = 0.0
+    fill(field, 0.0)
     for a in range(len(x)):
         for k in range(len(field)):
             field[k] += x[a] * design[a, k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-def responses(sums, field, weights, residual, curvature):
+@njit(**VECTOR_PART)
+def responses(totals, sums, field, residual, curvature):
     """residual, curvature: overwritten with sums - w tanh f and w (1 - tanh^2 f)."""
     for k in range(len(field)):
         mean = tanh(field[k])
-        residual[k] = sums[k] - weights[k] * mean
-        curvature[k] = weights[k] * (1 - mean * mean)
+        residual[k] = sums[k] - totals[k] * mean
+        curvature[k] = totals[k] * (1 - mean * mean)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@njit(**VECTOR_PART)
 def project(design, values, out):
     """out: (n,), overwritten with the design times values, (n_cells,)."""
     for a in range(len(out)):
@@ -41,72 +47,69 @@ def project(design, values, out):
         out[a] = total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-def _weigh(design, curvature, room):
-    """room: overwritten with the design times curvatures."""
+@njit(**VECTOR_PART)
+def _hessian(design, curvature, weighted, hessian):
+    """hessian: the lower triangle overwritten with that of sum_k curvature_k d_k d_k'.
+
+    weighted: (n_cells,), overwritten
+    """
     for a in range(len(design)):
         for k in range(len(curvature)):
-            room[a, k] = design[a, k] * curvature[k]
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-def _multiply(room, design, hessian):
-    """hessian: the lower triangle overwritten with that of room design'."""
-    for a in range(len(design)):
+            weighted[k] = design[a, k] * curvature[k]
         for b in range(a + 1):
             total = 0.0
-            for k in range(design.shape[1]):
-                total += room[a, k] * design[b, k]
+            for k in range(len(curvature)):
+                total += weighted[k] * design[b, k]
             hessian[a, b] = total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-def _clear_of_bias(design, factor, field, curvature, residual, room, parts):
-    """residual: less h tanh f, where h = w (1 - tanh^2 f) |L^-1 d|^2 is a cell's part in the fit; d its column of the design.
+@njit(**PART)
+def _whiten(design, factor, whitened, leverage):
+    """whitened, leverage: overwritten with L^-1 d and |L^-1 d|^2 of each column d of the design.
 
-    factor: L, L L' the Hessian     room, parts: overwritten
+    factor: L, L L' the Hessian
     """
-    for k in range(len(parts)):
-        parts[k] = 0.0
+    fill(leverage, 0.0)
     for a in range(len(design)):
-        for k in range(len(parts)):
-            room[a, k] = design[a, k]
+        for k in range(len(leverage)):
+            whitened[a, k] = design[a, k]
         for b in range(a):
-            for k in range(len(parts)):
-                room[a, k] -= factor[a, b] * room[b, k]
-        for k in range(len(parts)):
-            room[a, k] /= factor[a, a]
-            parts[k] += room[a, k] * room[a, k]
-    for k in range(len(parts)):
-        residual[k] -= curvature[k] * parts[k] * tanh(field[k])
+            for k in range(len(leverage)):
+                whitened[a, k] -= factor[a, b] * whitened[b, k]
+        for k in range(len(leverage)):
+            whitened[a, k] /= factor[a, a]
+            leverage[k] += whitened[a, k] * whitened[a, k]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
-def logistic(sums, design, weights, ridges, clearing, x, field, residual, curvature):
-    """Fit P(s) ~ exp(s (design' x)) in place by Newton steps; gives the last Hessian's Cholesky factor and the last step's length.
+@njit(**PART)
+def logistic(regression, ridges, firth, x, state):
+    """Fit P(s) ~ exp(s (design' x)) in place, by Newton steps.
 
-    sums, weights: (n_cells,), of w s and w, cells of samples or single ones     design: (n, n_cells)
-    field, residual, curvature: (n_cells,), overwritten: f, sums - w tanh f, w (1 - tanh^2 f)
-    ridges: the penalties on the square of the field, the first coefficient, and of couplings, the others
-    clearing: 0.0; or 1.0 to maximize the likelihood times the square root of the Hessian's determinant (Firth), which clears x of
-    the bias of few samples, some x / n_samples for each coefficient, to first order
+    Gives the last Hessian's Cholesky factor and the length of the last step.
+    state: (field, residual, curvature), each (n_cells,), overwritten: f, sums - w tanh f,
+    w (1 - tanh^2 f)
+    ridges: penalties on the square of the field, which is x[0], and of couplings, the others
+    firth: 0.0; or 1.0 to maximise the likelihood times the square root of the Hessian's
+    determinant, which removes the bias of few samples, some x / n_samples for each coefficient, to
+    first order (a number: of True and False numba would compile one version each)
     """
+    totals, sums, design = regression
+    field, residual, curvature = state
     size, n_cells = design.shape
-    factor, change, longest = np.empty((size, size)), np.empty(size), np.inf
-    room, parts = np.empty((size, n_cells)), np.empty(n_cells)
+    factor, change, scratch = matrix(size, size), numbers(size), numbers(n_cells)
+    whitened = matrix(size if firth > 0 else 0, n_cells)
+    longest = inf
     for _ in range(_STEPS):
         predict(x, design, field)
-        responses(sums, field, weights, residual, curvature)
-        _weigh(design, curvature, room)
-        if size > _BY_HAND:
-            factor = np.dot(room, design.T)
-        else:
-            _multiply(room, design, factor)
+        responses(totals, sums, field, residual, curvature)
+        _hessian(design, curvature, scratch, factor)
         for a in range(size):
             factor[a, a] += max(ridges[min(a, 1)], _LEAST * factor[a, a])
         factorize(factor, size)
-        if clearing > 0:
-            _clear_of_bias(design, factor, field, curvature, residual, room, parts)
+        if firth > 0:
+            _whiten(design, factor, whitened, scratch)
+            for k in range(n_cells):
+                residual[k] -= curvature[k] * scratch[k] * tanh(field[k])
         project(design, residual, change)
         for a in range(size):
             change[a] -= ridges[min(a, 1)] * x[a]
@@ -119,16 +122,15 @@ def logistic(sums, design, weights, ridges, clearing, x, field, residual, curvat
         if longest < SHORT:
             break
     predict(x, design, field)
-    responses(sums, field, weights, residual, curvature)
+    responses(totals, sums, field, residual, curvature)
     return factor, longest
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(**PART)
 def inverse_of_factor(factor, inverse):
     """inverse: (n, n), overwritten with that of L L'."""
     size = len(factor)
     for a in range(size):
-        for b in range(size):
-            inverse[a, b] = 0.0
+        fill(inverse[a], 0.0)
         inverse[a, a] = 1.0
         substitute(factor, inverse[a], size)

@@ -1,52 +1,136 @@
-"""Convex losses of one spin given all others, with absolute-value and quadratic penalties, along paths of penalties.
+"""Convex losses of one spin given all others, with absolute-value and quadratic penalties, along
+paths of penalties.
 
-The loss of spin i is a function of its fields f = H + sum_j J_j s_j in the samples, through the margins m = s_i f:
-logistic: mean log(1 + exp(-2m)); screening: mean exp(-m); log screening: log mean exp(-m).
+The loss of spin i is a function of its fields f = H + sum_j J_j s_j in the samples, through the
+margins m = s_i f: logistic: mean log(1 + exp(-2m)); screening: mean exp(-m); log screening: log
+mean exp(-m).
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.cholesky import factorize, products, solve, variances_of
 from isingkit._kernels.elementary import exp, log1p_of_share
 from isingkit._kernels.lasso import descend, violation
 
-LOGISTIC, SCREENING, LOG_SCREENING = 0, 1, 2
+LOGISTIC = None  # so that numba, which looks at types, leaves out the code of the others
+SCREENING = 1
+LOG_SCREENING = 2
 SEPARATED = np.inf  # the residual that stands for a loss without a minimum
-LARGEST_VARIANCE = 900.0  # of a coupling, in units of the lightest sample; more only where there is no minimum
+# of a coupling, in units of the lightest sample; more only where there is no minimum
+LARGEST_VARIANCE = 900.0
 _ALL_EXPLAINED = 0.999  # share of the loss, where a path that may end early does
-_HOPELESS = 3  # penalties in a row at which even a perfect fit with half the neighbours would be too costly
+# penalties in a row at which even a perfect fit with half the neighbours would be too costly
+_HOPELESS = 3
 FAR = 300.0  # couplings that no data can hold up
 _NOTHING = 1e-10  # couplings no larger are 0 but for rounding
 _SHORTEST = 1e-9  # step of a line search
+_FALLS_ENOUGH = 0.2  # of the residual in a step, for the Hessian to be kept
 
 
-@njit(cache=True, nogil=True, fastmath=False)
-def _least_margin(kind, own, field):
-    """What to take off margins before a logarithm of a sum of exponentials, so that none overflows; 0 for the other losses."""
+class Samples(NamedTuple):
+    """What the losses are of."""
+
+    spins: np.ndarray  # (n_spins, n_samples) float64: -1/+1
+    weights: np.ndarray  # (n_samples,): of sum 1
+    changes: np.ndarray  # (n_spins,) bool: spins that are not constant
+    scales: np.ndarray  # (n_spins,): of the penalty of each coupling, by the spin at its other end
+    first_fields: np.ndarray  # (n_spins,): where to start
+
+
+class Settings(NamedTuple):
+    """What is minimised, and when to stop."""
+
+    loss: int | None
+    l2: float
+    fit_fields: bool
+    tolerance: float  # of the residual
+    most_steps: int  # for each penalty
+    least_gain: float  # of the share of the loss explained; a path that gains less ends, 0 for none
+    cost: float  # of each neighbour, in units of the loss; 0 where a path is not to end early
+    largest_variance: float  # of a coupling without penalties; more only where there is no minimum
+
+
+class Results(NamedTuple):
+    """What comes out, for each penalty."""
+
+    fields: np.ndarray  # (n, n_spins), overwritten
+    estimates: np.ndarray  # (n, n_spins, n_spins), zero on entry
+    losses: np.ndarray  # (n, n_spins), overwritten: without penalties
+    residuals: np.ndarray  # (n, n_spins), overwritten: distance to optimality, or SEPARATED
+
+
+class _Room(NamedTuple):
+    """What is known of one spin and what its steps overwrite.
+
+    Few arrays of many rows, because numba takes long over functions of many arrays. Unknowns are
+    the spin's field, and after it the couplings that may be present.
+    """
+
+    design: np.ndarray  # (n_spins + 1, n_samples): 1 for the field, spins for couplings
+    hessian: np.ndarray  # (n_spins + 1, n_spins + 1)
+    factor: np.ndarray  # (n_spins + 1, n_spins + 1)
+    of_samples: np.ndarray  # (5, n_samples): FIELD, SLOPE, ...
+    of_unknowns: np.ndarray  # (7, n_spins + 1): X, L1, ...
+    places: np.ndarray  # (2, n_spins + 1) int64: PLACE, SPIN
+
+
+FIELD = 0  # of the spin in each sample
+SLOPE = 1  # of the loss by each field
+CURVATURE = 2  # of the loss
+DIRECTION = 3  # change of the fields in a full step
+TRIED = 4  # fields after a step
+
+X = 0  # the unknowns
+L1 = 1  # their penalties
+PLAIN = 2  # slopes of the loss by them
+GRADIENT = 3  # with those of the quadratic penalty
+MOVED = 4  # where a full step leads
+THERE = 5  # where a shorter step leads
+SLOPES = 6  # of the loss by the couplings of all spins, where they were last looked at
+
+PLACE = 0  # of a spin's coupling among the unknowns, or -1
+SPIN = 1  # of an unknown
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+def _least_margin(own, field):
+    """What to take off margins before a logarithm of a sum of exponentials, so that none
+    overflows.
+    """
     least = np.inf
-    if kind != LOG_SCREENING:
-        return 0.0
     for k in range(len(field)):
         least = min(least, own[k] * field[k])
     return least
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@njit(
+    cache=True,
+    nogil=True,
+    no_cfunc_wrapper=True,
+    error_model="numpy",
+    fastmath={"contract", "reassoc"},
+)
 def slopes_of_loss(kind, own, field, weights, slope, curvature):
-    """slope and curvature: (n_samples,), overwritten with the first two derivatives of the loss by each field.
+    """slope and curvature: (n_samples,), overwritten with the first two derivatives of the loss by
+    each field.
 
-    Of log screening the curvature lacks the outer product of the slopes, which is taken off where the Hessian is made.
+    Of log screening the curvature lacks the outer product of the slopes, which is taken off where
+    the Hessian is made.
     """
-    if kind == LOGISTIC:
+    if kind is None:
         for k in range(len(field)):
             margin = own[k] * field[k]
             small = exp(-2 * abs(margin))
             share = weights[k] / (1 + small)
-            slope[k] = -2 * own[k] * share * (small if margin > 0 else 1.0)  # times the probability of the other value
+            other = small if margin > 0 else 1.0  # over share: the probability of the other value
+            slope[k] = -2 * own[k] * share * other
             curvature[k] = 4 * share * small / (1 + small)
         return
     total = 0.0
-    least = _least_margin(kind, own, field)
+    least = _least_margin(own, field) if kind == LOG_SCREENING else 0.0
     for k in range(len(field)):
         term = weights[k] * exp(least - own[k] * field[k])
         total += term
@@ -58,204 +142,378 @@ def slopes_of_loss(kind, own, field, weights, slope, curvature):
             curvature[k] /= total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@njit(
+    cache=True,
+    nogil=True,
+    no_cfunc_wrapper=True,
+    error_model="numpy",
+    fastmath={"contract", "reassoc"},
+)
 def loss_of(kind, own, field, weights):
     """The loss itself."""
     total = 0.0
-    if kind == LOGISTIC:
+    if kind is None:
         for k in range(len(field)):
             margin = own[k] * field[k]
             total += weights[k] * (log1p_of_share(exp(-2 * abs(margin))) - 2 * min(margin, 0.0))
         return total
-    least = _least_margin(kind, own, field)
+    least = _least_margin(own, field) if kind == LOG_SCREENING else 0.0
     for k in range(len(field)):
         total += weights[k] * exp(least - own[k] * field[k])
     return np.log(total) - least if kind == LOG_SCREENING else total
 
 
-@njit(cache=True, nogil=True, fastmath=False)
-def _penalised(loss, x, l1, l2):
-    """The loss and its penalties; x[0] is the field, which has none."""
-    for a in range(1, len(x)):
-        loss += l1[a] * abs(x[a]) + l2 * x[a] ** 2
-    return loss
+# Kernels that only other kernels call have no wrappers for Python, which take as long to compile as
+# the kernels themselves. LLVM optimises whatever a kernel calls once more in each caller: what has
+# one caller and no loops of its own to speak of is inlined.
 
 
-@njit(cache=True, nogil=True, fastmath=False)
-def _extend_hessian(kind, design, known, curvature, slopes, l2, room, hessian):
-    """Second derivatives by the unknowns, in place, from row `known` on; those before it stay as they are.
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+def node_paths(start, stop, samples, penalties, settings, results):
+    """Minimise loss + sum_j penalty * scale_j |J_j| + l2 * J_j^2 for spins start to stop and each
+    of their penalties.
 
-    design, room: (n, n_samples)     slopes: (n,), first derivatives     hessian: (n or more, n or more)
+    samples: Samples     penalties: (n_spins, n), falling     settings: Settings
+    results: Results
+    Proximal Newton steps on the couplings that may be present; the Hessian is kept while it still
+    serves; the optimality of all others is then looked at with one product. With a cost of each
+    neighbour, a path ends once these alone cost twice as much as the best loss and neighbours so
+    far; twice, for where spins can be separated, fits at small penalties may drop neighbours again.
     """
-    size = len(design)
-    for a in range(known, size):
-        for k in range(len(curvature)):
-            room[a, k] = design[a, k] * curvature[k]
-    rows = np.dot(room[known:size], design.T)
-    for a in range(known, size):
-        for b in range(size):
-            value = rows[a - known, b] - (slopes[a] * slopes[b] if kind == LOG_SCREENING else 0.0)
-            hessian[a, b], hessian[b, a] = value, value
-        # a trifle keeps steps finite where nothing bends the loss any more, or where there is no field
-        hessian[a, a] += 1e-13 * hessian[a, a] + 1e-15 + (2 * l2 if a > 0 else 0.0)
+    n_spins, n_samples = samples.spins.shape
+    room = _Room(
+        np.empty((n_spins + 1, n_samples)),
+        np.empty((n_spins + 1, n_spins + 1)),
+        np.empty((n_spins + 1, n_spins + 1)),
+        np.empty((5, n_samples)),
+        np.empty((7, n_spins + 1)),
+        np.empty((2, n_spins + 1), np.int64),
+    )
+    field, x = room.of_samples[FIELD], room.of_unknowns[X]
+    history = np.empty(4)
+    for i in range(start, stop):
+        if not samples.changes[i]:
+            continue
+        _clear(room, samples.first_fields[i], settings.fit_fields)
+        size = np.int64(1)
+        known = np.int64(0)  # rows of the Hessian that serve
+        before = np.inf
+        for number in range(penalties.shape[1]):
+            penalty = penalties[i, number]
+            # in a path, couplings that the next penalty will probably let in; without one, all
+            level = -1.0 if penalty == 0.0 else np.inf if number == 0 else 2 * penalty - before
+            before = penalty
+            size, known, residual = _minimise(
+                i, samples, penalty, level, settings, room, size, known
+            )
+            loss = loss_of(settings.loss, samples.spins[i], field, samples.weights)
+            results.fields[number, i] = x[0]
+            results.losses[number, i] = loss
+            results.residuals[number, i] = residual
+            n_neighbours = _note_estimates(x, room.places, size, results.estimates[number, i])
+            if _is_over(number, loss, n_neighbours, settings, history):
+                break
 
 
-@njit(cache=True, nogil=True, fastmath=False)
-def _step(kind, own, field, weights, x, moved, l1, l2, promised, direction, slope, curvature):
-    """Move x and field towards `moved`, as far as the objective falls as it should; gives the length of the step, 0 for none.
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+def _clear(room, first_field, fit_fields):
+    """Make room for another spin: no couplings, and the field to start with."""
+    design, of_samples, unknowns = room.design, room.of_samples, room.of_unknowns
+    for k in range(design.shape[1]):
+        design[0, k] = 1.0 if fit_fields else 0.0
+        of_samples[FIELD, k] = first_field
+    for a in range(len(design)):
+        unknowns[X, a] = 0.0
+        unknowns[L1, a] = 0.0
+        unknowns[SLOPES, a] = 0.0
+        room.places[PLACE, a] = -1
+    unknowns[X, 0] = first_field
 
-    promised: slope of the objective along the step     slope, curvature: overwritten with those at the end of the step
-    A full step after which the objective would not rise half as steeply as it fell is taken without a look at the objective itself:
-    where that is nearly quadratic, as it is near the end, it has fallen by at least a quarter of what was promised. Log screening
-    bends too sharply for that at strong coupling; it must go on falling.
+
+@njit(
+    cache=True,
+    nogil=True,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    fastmath=False,
+    inline="always",
+)
+def _minimise(i, samples, penalty, level, settings, room, size, known):
+    """The minimum for one penalty, by Newton steps; gives how many unknowns there are, how many
+    rows of the Hessian serve, and the residual.
     """
-    n_samples, size = len(field), len(x)
-    for k in range(n_samples):
-        field[k] += direction[k]
+    kind, l2, tolerance = settings.loss, settings.l2, settings.tolerance
+    spins, weights, _, scales, _ = samples
+    design, hessian, factor, of_samples, unknowns, places = room
+    field, slope, curvature = of_samples[FIELD], of_samples[SLOPE], of_samples[CURVATURE]
+    plain, slopes = unknowns[PLAIN], unknowns[SLOPES]
+    own = spins[i]
+    residual, last = np.inf, np.inf
+    size = _admit(i, samples, level, slopes, design, places, size)
     slopes_of_loss(kind, own, field, weights, slope, curvature)
-    along = np.dot(slope, direction)
-    for a in range(1, size):
-        along += (2 * l2 * moved[a] + l1[a] * np.sign(moved[a])) * (moved[a] - x[a])
-    if along <= (0.0 if kind == LOG_SCREENING else -0.5 * promised):
-        x[:] = moved
-        return 1.0
-    for k in range(n_samples):
-        field[k] -= direction[k]
-    here = _penalised(loss_of(kind, own, field, weights), x, l1, l2)
-    length, there, tried = 1.0, moved.copy(), np.empty(n_samples)
-    while length > _SHORTEST:
-        for k in range(n_samples):
-            tried[k] = field[k] + length * direction[k]
-        if _penalised(loss_of(kind, own, tried, weights), there, l1, l2) <= here + 1e-4 * length * promised + 1e-14 * abs(here):
-            x[:] = there
-            field[:] = tried
-            slopes_of_loss(kind, own, field, weights, slope, curvature)
-            return length
-        length /= 2
-        for a in range(size):
-            there[a] = x[a] + length * (moved[a] - x[a])
-    slopes_of_loss(kind, own, field, weights, slope, curvature)
-    return 0.0
+    for _ in range(settings.most_steps):
+        products(slope, design, size, plain)
+        residual = _residual(penalty, scales, l2, unknowns, places, size)
+        if residual <= tolerance:
+            products(slope, spins, len(spins), slopes)
+            wider = _admit(
+                i, samples, penalty * (1 + 1e-12) + tolerance, slopes, design, places, size
+            )
+            if wider == size:
+                break
+            size, last = wider, np.inf
+            continue
+        if residual > _FALLS_ENOUGH * last:
+            known = np.int64(0)
+        is_fresh = known == 0
+        _extend_hessian(kind, l2, design, of_samples, plain, known, size, hessian)
+        known, last = size, residual
+        promised = _aim(penalty, residual, hessian, factor, unknowns, size)
+        length = _step(kind, own, weights, l2, design, of_samples, unknowns, size, promised)
+        if _largest(unknowns[X], size) > FAR:
+            # only log screening goes on falling faster than absolute values rise
+            residual = SEPARATED
+            break
+        if length == 0.0 and is_fresh:
+            break
+        if length < 1.0:
+            known = np.int64(0)
+    if penalty == 0.0 and l2 == 0.0:
+        products(slope, design, size, plain)
+        _extend_hessian(kind, l2, design, of_samples, plain, np.int64(0), size, hessian)
+        known = size
+        factorize(hessian, factor, size)
+        variances_of(factor, unknowns[THERE], unknowns[MOVED], size)
+        if not _are_below(unknowns[MOVED], settings.largest_variance, size):
+            residual = SEPARATED
+    return size, known, residual
 
 
-@njit(cache=True, nogil=True, fastmath=False)
-def _admit(i, keep, slopes, level, scales, spins, place, spin_of, design, size):
-    """Add to the design the couplings whose slope exceeds level * scale; gives the new size of the design."""
-    for j in range(len(keep)):
-        if keep[j] and j != i and place[j] < 0 and abs(slopes[j]) > level * scales[j]:
-            place[j], spin_of[size] = size, j
-            design[size] = spins[j]
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+def _admit(i, samples, level, slopes, design, places, size):
+    """Add to the design the couplings whose slope exceeds level * scale; gives the new size of the
+    design.
+    """
+    for j in range(len(samples.spins)):
+        may_be = samples.changes[j] and j != i and places[PLACE, j] < 0
+        if may_be and abs(slopes[j]) > level * samples.scales[j]:
+            places[PLACE, j] = size
+            places[SPIN, size] = j
+            for k in range(design.shape[1]):
+                design[size, k] = samples.spins[j, k]
             size += 1
     return size
 
 
-@njit(cache=True, nogil=True, fastmath=False)
-def node_paths(
-    start, stop, spins, weights, keep, kind, penalties, scales, l2, fit_fields, tolerance, most_steps, least_gain, cost,
-    fields, estimates, losses, residuals,
-):  # fmt: skip
-    """Minimise loss + sum_j penalty * scale_j |J_j| + l2 * J_j^2 for spins start to stop and each of their penalties.
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+def _residual(penalty, scales, l2, unknowns, places, size):
+    """How far the unknowns are from optimal; their penalties and the gradient are overwritten."""
+    residual = 0.0
+    for a in range(size):
+        x = unknowns[X, a]
+        l1 = penalty * scales[places[SPIN, a]] if a > 0 else 0.0
+        gradient = unknowns[PLAIN, a] + (2 * l2 * x if a > 0 else 0.0)
+        unknowns[L1, a] = l1
+        unknowns[GRADIENT, a] = gradient
+        residual = max(residual, violation(gradient, x, l1))
+    return residual
 
-    spins: (n_spins, n_samples) float64, -1/+1     weights: (n_samples,), of sum 1     keep: (n_spins,) bool, spins that change
-    penalties: (n_spins, n), falling     scales: (n_spins,)
-    fields, losses, residuals: (n, n_spins), overwritten     estimates: (n, n_spins, n_spins), zero on entry
-    Proximal Newton steps on the couplings that may be present; the Hessian is kept while it still serves; the optimality of all
-    others is then looked at with one product. Losses are without penalties. A residual of infinity: no minimum.
-    With a `cost` of each neighbour, a path ends once these alone cost twice as much as the best loss and neighbours so far; twice,
-    for where spins can be separated, fits at small penalties may drop neighbours again.
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+def _extend_hessian(kind, l2, design, of_samples, plain, known, size, hessian):
+    """Second derivatives by the unknowns, in place, from row `known` on; those before it stay as
+    they are.
     """
-    n_spins, n_samples = spins.shape
-    slope, curvature = np.empty(n_samples), np.empty(n_samples)
-    design, room = np.empty((n_spins + 1, n_samples)), np.empty((n_spins + 1, n_samples))
-    hessian = np.empty((n_spins + 1, n_spins + 1))
-    lightest = max(weights.min(), 0.01 / n_samples)  # weights may be next to nothing
-    design[0] = 1.0 if fit_fields else 0.0  # the field's row; the others are those of couplings that may be present
-    for i in range(start, stop):
-        if not keep[i]:
-            continue
-        own = spins[i]
-        place, spin_of = np.full(n_spins, -1), np.full(n_spins + 1, -1)  # of spins in the design, and back
-        all_x, all_l1 = np.zeros(n_spins + 1), np.zeros(n_spins + 1)
-        if fit_fields:
-            all_x[0] = np.arctanh(np.dot(weights, own))
-        field = np.full(n_samples, all_x[0])
-        slopes = np.zeros(n_spins)
-        size, known, before, null, gained = 1, 0, np.inf, 1.0, 0.0  # known: rows of the Hessian that serve
-        best, hopeless = np.inf, 0
-        for number in range(penalties.shape[1]):
-            penalty = penalties[i, number]
-            # in a path, couplings that the next penalty will probably let in; without penalty, all
-            level = -1.0 if penalty == 0.0 else np.inf if number == 0 else 2 * penalty - before
-            size = _admit(i, keep, slopes, level, scales, spins, place, spin_of, design, size)
-            before = penalty
-            residual, last = np.inf, np.inf
+    curvature, weighted = of_samples[CURVATURE], of_samples[TRIED]
+    for a in range(known, size):
+        for k in range(len(curvature)):
+            weighted[k] = design[a, k] * curvature[k]
+        products(weighted, design, a + 1, hessian[a])
+        for b in range(a + 1):
+            if kind == LOG_SCREENING:
+                hessian[a, b] -= plain[a] * plain[b]
+            hessian[b, a] = hessian[a, b]
+        # a trifle keeps steps finite where nothing bends the loss any more, or where there is no
+        # field
+        hessian[a, a] += 1e-13 * hessian[a, a] + 1e-15 + (2 * l2 if a > 0 else 0.0)
+
+
+@njit(
+    cache=True,
+    nogil=True,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    fastmath=False,
+    inline="always",
+)
+def _aim(penalty, residual, hessian, factor, unknowns, size):
+    """Where the quadratic model of the loss has its minimum with penalties, into MOVED; gives the
+    slope of the objective along the way.
+    """
+    x, l1, gradient = unknowns[X], unknowns[L1], unknowns[GRADIENT]
+    moved, change = unknowns[MOVED], unknowns[THERE]
+    for a in range(size):
+        moved[a] = x[a]
+        change[a] = gradient[a]
+    if penalty == 0.0:
+        factorize(hessian, factor, size)
+        solve(factor, change, size)
+        for a in range(size):
+            moved[a] -= change[a]
+    else:
+        descend(hessian, moved, change, l1, size, 0.02 * residual, 500)
+    promised = 0.0
+    for a in range(size):
+        promised += gradient[a] * (moved[a] - x[a]) + l1[a] * (abs(moved[a]) - abs(x[a]))
+    return promised
+
+
+@njit(
+    cache=True,
+    nogil=True,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    fastmath=False,
+    inline="always",
+)
+def _step(kind, own, weights, l2, design, of_samples, unknowns, size, promised):
+    """Move X and FIELD towards MOVED, as far as the objective falls as it should; gives the length
+    of the step, 0 for none.
+
+    promised: slope of the objective along the step
+    SLOPE, CURVATURE: overwritten with those at the end of the step
+    A full step after which the objective would not rise half as steeply as it fell is taken without
+    a look at the objective itself: where that is nearly quadratic, as it is near the end, it has
+    fallen by at least a quarter of what was promised. Log screening bends too sharply for that at
+    strong coupling; it must go on falling.
+    """
+    field, slope, curvature = of_samples[FIELD], of_samples[SLOPE], of_samples[CURVATURE]
+    tried, l1 = of_samples[TRIED], unknowns[L1]
+    _try_full_step(design, of_samples, unknowns, size)
+    slopes_of_loss(kind, own, tried, weights, slope, curvature)
+    steepest = 0.0 if kind == LOG_SCREENING else -0.5 * promised
+    if _slope_along(of_samples, unknowns, l2, size) <= steepest:
+        _take_step(of_samples, unknowns, size)
+        return 1.0
+    here = _penalised(loss_of(kind, own, field, weights), unknowns[X], l1, l2, size)
+    length = 1.0
+    while length > _SHORTEST:
+        value = _penalised(loss_of(kind, own, tried, weights), unknowns[THERE], l1, l2, size)
+        if value <= here + 1e-4 * length * promised + 1e-14 * abs(here):
+            _take_step(of_samples, unknowns, size)
             slopes_of_loss(kind, own, field, weights, slope, curvature)
-            for _ in range(most_steps):
-                for a in range(1, size):
-                    all_l1[a] = penalty * scales[spin_of[a]]
-                part, x, l1 = design[:size], all_x[:size], all_l1[:size]
-                plain = np.dot(part, slope)
-                gradient = plain + 2 * l2 * x
-                gradient[0] = plain[0]
-                residual = 0.0
-                for a in range(size):
-                    residual = max(residual, violation(gradient[a], x[a], l1[a]))
-                if residual <= tolerance:
-                    slopes[:] = np.dot(spins, slope)
-                    level = penalty * (1 + 1e-12) + tolerance
-                    wider = _admit(i, keep, slopes, level, scales, spins, place, spin_of, design, size)
-                    if wider == size:
-                        break
-                    size, last = wider, np.inf
-                    continue
-                if residual > 0.2 * last:
-                    known = 0
-                fresh = known == 0
-                if known < size:
-                    _extend_hessian(kind, part, known, curvature, plain, l2, room, hessian)
-                known, last = size, residual
-                moved = x.copy()
-                if penalty == 0.0:
-                    moved -= np.linalg.solve(hessian[:size, :size].copy(), gradient)
-                else:
-                    descend(hessian, moved, gradient.copy(), l1, 0.02 * residual, 500)
-                promised = 0.0
-                for a in range(size):
-                    promised += gradient[a] * (moved[a] - x[a]) + l1[a] * (abs(moved[a]) - abs(x[a]))
-                direction = np.dot(moved - x, part)
-                length = _step(kind, own, field, weights, x, moved, l1, l2, promised, direction, slope, curvature)
-                if np.abs(x).max() > FAR:  # only log screening goes on falling faster than absolute values rise
-                    residual = SEPARATED
-                    break
-                if length == 0.0 and fresh:
-                    break
-                if length < 1.0:
-                    known = 0
-            if penalty == 0.0 and l2 == 0.0:
-                plain = np.dot(design[:size], slope)
-                _extend_hessian(kind, design[:size], 0, curvature, plain, l2, room, hessian)
-                known = size
-                variances = np.diag(np.linalg.inv(hessian[:size, :size].copy()))
-                for a in range(1, size):
-                    if not 0 < variances[a] < LARGEST_VARIANCE / lightest:
-                        residual = SEPARATED
-            loss = loss_of(kind, own, field, weights)
-            fields[number, i], losses[number, i], residuals[number, i] = all_x[0], loss, residual
-            for a in range(1, size):
-                if abs(all_x[a]) > _NOTHING:
-                    estimates[number, i, spin_of[a]] = all_x[a]
-            if least_gain > 0:
-                if number == 0:
-                    null = loss
-                explained = 1 - loss / null
-                if number >= 5 and (explained - gained < least_gain or explained > _ALL_EXPLAINED):
-                    break
-                gained = explained
-            if cost > 0:
-                n_neighbours = 0
-                for a in range(1, size):
-                    n_neighbours += abs(all_x[a]) > _NOTHING
-                best = min(best, loss + cost * n_neighbours)
-                hopeless = hopeless + 1 if cost * n_neighbours > 2 * best else 0
-                if hopeless == _HOPELESS:
-                    break
+            return length
+        length /= 2
+        _try_part(of_samples, unknowns, length, size)
+    slopes_of_loss(kind, own, field, weights, slope, curvature)
+    return 0.0
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True,
+      error_model="numpy", fastmath={"contract", "reassoc"})  # fmt: skip
+def _try_full_step(design, of_samples, unknowns, size):
+    """THERE, DIRECTION and TRIED: overwritten with those of the whole way to MOVED."""
+    direction = of_samples[DIRECTION]
+    for k in range(len(direction)):
+        direction[k] = 0.0
+    for a in range(size):
+        unknowns[THERE, a] = unknowns[MOVED, a]
+        change = unknowns[MOVED, a] - unknowns[X, a]
+        if change != 0.0:
+            for k in range(len(direction)):
+                direction[k] += change * design[a, k]
+    for k in range(len(direction)):
+        of_samples[TRIED, k] = of_samples[FIELD, k] + direction[k]
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+def _try_part(of_samples, unknowns, length, size):
+    """THERE and TRIED: overwritten with those of a part of the way."""
+    for a in range(size):
+        unknowns[THERE, a] = unknowns[X, a] + length * (unknowns[MOVED, a] - unknowns[X, a])
+    for k in range(of_samples.shape[1]):
+        of_samples[TRIED, k] = of_samples[FIELD, k] + length * of_samples[DIRECTION, k]
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+def _take_step(of_samples, unknowns, size):
+    for a in range(size):
+        unknowns[X, a] = unknowns[THERE, a]
+    for k in range(of_samples.shape[1]):
+        of_samples[FIELD, k] = of_samples[TRIED, k]
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True,
+      error_model="numpy", fastmath={"contract", "reassoc"})  # fmt: skip
+def _slope_along(of_samples, unknowns, l2, size):
+    """The slope of the objective at the end of a full step, along it."""
+    along = 0.0
+    for k in range(of_samples.shape[1]):
+        along += of_samples[SLOPE, k] * of_samples[DIRECTION, k]
+    for a in range(1, size):
+        moved = unknowns[MOVED, a]
+        sign = 1.0 if moved > 0 else -1.0 if moved < 0 else 0.0
+        along += (2 * l2 * moved + unknowns[L1, a] * sign) * (moved - unknowns[X, a])
+    return along
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+def _penalised(loss, x, l1, l2, size):
+    """The loss and its penalties; x[0] is the field, which has none."""
+    for a in range(1, size):
+        loss += l1[a] * abs(x[a]) + l2 * x[a] * x[a]
+    return loss
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+def _largest(x, size):
+    largest = 0.0
+    for a in range(size):
+        largest = max(largest, abs(x[a]))
+    return largest
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+def _are_below(variances, largest, size):
+    """Whether all couplings have variances that a loss with a minimum can have."""
+    n_below = 0
+    for a in range(1, size):
+        n_below += 0 < variances[a] < largest
+    return n_below == size - 1
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+def _note_estimates(x, places, size, estimates):
+    """Write down the couplings that are not 0; gives their number."""
+    n_neighbours = 0
+    for a in range(1, size):
+        if abs(x[a]) > _NOTHING:
+            estimates[places[SPIN, a]] = x[a]
+            n_neighbours += 1
+    return n_neighbours
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+def _is_over(number, loss, n_neighbours, settings, history):
+    """Whether smaller penalties are not worth a look.
+
+    history: (4,), the first loss, the share of it explained so far, the least loss with the cost
+    of its neighbours, and for how many penalties neighbours alone cost twice as much
+    """
+    if number == 0:
+        history[0] = loss
+        history[1] = 0.0
+        history[2] = np.inf
+        history[3] = 0.0
+    if settings.least_gain > 0:
+        explained = 1 - loss / history[0]
+        gain = explained - history[1]
+        if number >= 5 and (gain < settings.least_gain or explained > _ALL_EXPLAINED):
+            return True
+        history[1] = explained
+    if settings.cost > 0:
+        cost = settings.cost * n_neighbours
+        history[2] = min(history[2], loss + cost)
+        history[3] = history[3] + 1 if cost > 2 * history[2] else 0.0
+        return history[3] == _HOPELESS
+    return False

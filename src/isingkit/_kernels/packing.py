@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def pack_words(start, stop, values, words):
     """Bit b of words[j, w] is set where values[64 w + b, j] > 0, for words start to stop.
 
@@ -12,7 +12,8 @@ def pack_words(start, stop, values, words):
     """
     n_samples, n_spins = values.shape
     block = np.empty((8, n_spins), np.uint8)  # eight samples of every spin make one byte each
-    piece = np.empty((n_spins, stop - start), np.uint64)  # rows of words lie pages apart: gather several before visiting each
+    # rows of words lie pages apart: gather several before visiting each
+    piece = np.empty((stop - start, n_spins), np.uint64)
     for w in range(start, stop):
         for byte in range(8):
             first = 64 * w + 8 * byte
@@ -20,13 +21,13 @@ def pack_words(start, stop, values, words):
                 _pack_eight(values[first : first + 8], block[byte])
             else:
                 _pack_fewer(values[min(first, n_samples) :], block[byte])
-        _join_bytes(block, piece[:, w - start])
+        _join_bytes(block, piece[w - start])
     for j in range(n_spins):
         for w in range(start, stop):
-            words[j, w] = piece[j, w - start]
+            words[j, w] = piece[w - start, j]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
 def _pack_eight(rows, out):
     a, b, c, d, e, f, g, h = rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7]
     for j in range(len(out)):
@@ -35,7 +36,7 @@ def _pack_eight(rows, out):
         out[j] = low | (high << 4)
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
 def _join_bytes(block, out):
     for j in range(len(out)):
         word = np.uint64(0)
@@ -44,15 +45,16 @@ def _join_bytes(block, out):
         out[j] = word
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
 def _pack_fewer(rows, out):
-    out[:] = 0
+    for j in range(len(out)):
+        out[j] = 0
     for bit in range(len(rows)):
         for j in range(len(out)):
             out[j] |= (rows[bit, j] > 0) << bit
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def unpack_rows(start, stop, words, out):
     """out[j, m] = +1 or -1 as bit m of words[j] is set or not, for spins start to stop.
 

@@ -35,7 +35,8 @@ def _spin_row(spins, i, out):
 def covariance(source, i, j):
     """Sum over samples of the product of centred spins i and j.
 
-    source: (n_spins, n_spins) float64, or words, sums of spins (0 where these are not centred), and the number of samples, a float
+    source: (n_spins, n_spins) float64, or words, sums of spins (0 where these are not centred), and
+    the number of samples, a float
     """
     raise NotImplementedError
 
@@ -50,6 +51,8 @@ def _covariance(source, i, j):
         mine, other, differ = words[i], words[j], np.uint64(0)
         for w in range(words.shape[1]):
             differ += popcount(mine[w] ^ other[w])
-        return (n_samples - 2 * np.int64(differ)) - sums[i] / n_samples * sums[j]  # rounded as in `estimators.centred`
+        return (n_samples - 2 * np.int64(differ)) - sums[i] / n_samples * sums[
+            j
+        ]  # rounded as in `estimators.centred`
 
     return from_bits

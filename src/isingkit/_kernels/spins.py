@@ -6,9 +6,10 @@ from numba import njit
 MINUS, ZERO, PLUS, OTHER = 1, 2, 4, 8
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def values_seen(start, stop, values):
-    """For each column which of -1, 0, +1 and other values occur in rows start to stop, as bits MINUS, ZERO, PLUS, OTHER.
+    """For each column which of -1, 0, +1 and other values occur in rows start to stop, as bits
+    MINUS, ZERO, PLUS, OTHER.
 
     values: (n_samples, n_spins) int8
     """
@@ -17,5 +18,13 @@ def values_seen(start, stop, values):
         row = values[m]
         for j in range(len(row)):
             v = row[j]
-            seen[j] |= np.uint8(MINUS) if v == -1 else np.uint8(ZERO) if v == 0 else np.uint8(PLUS) if v == 1 else np.uint8(OTHER)
+            seen[j] |= (
+                np.uint8(MINUS)
+                if v == -1
+                else np.uint8(ZERO)
+                if v == 0
+                else np.uint8(PLUS)
+                if v == 1
+                else np.uint8(OTHER)
+            )
     return seen

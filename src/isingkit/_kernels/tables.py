@@ -1,12 +1,15 @@
 """Cells of a text table, from bytes straight to codes of spins.
 
-What is called for every cell is inlined: a call would count references to its arrays, which takes longer than the cell.
+What is called for every cell is inlined: a call would count references to its arrays, which takes
+longer than the cell.
 """
 
 import numpy as np
 from numba import njit
 
-SKIPPED, SPIN, NUMBER, WEIGHT, CROWDED = range(5)  # kinds of columns; NUMBER: spins by a threshold, CROWDED: has no spins after all
+SKIPPED, SPIN, NUMBER, WEIGHT, CROWDED = range(
+    5
+)  # kinds of columns; NUMBER: spins by a threshold, CROWDED: has no spins after all
 MISSING, UNKNOWN = 0, 2  # codes beside -1 and +1: those of spins are odd
 MORE, ASK, FULL, UNEVEN = range(4)  # why reading stopped
 POSITION, ROW, COLUMN, END, LINE, AFTER_RETURN = range(6)  # places in `state`
@@ -15,20 +18,29 @@ _QUOTE, _RETURN, _NEWLINE = 34, 13, 10
 _POWERS = 10.0 ** np.arange(23)  # those of ten that double precision holds exactly
 
 
-@njit(cache=True, nogil=True, fastmath=False, error_model="numpy")
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False, error_model="numpy")
 def read_cells(
-    text, separator, state, kinds, places, known, slots, entries, arena, threshold, answer, codes, weights
-):  # fmt: skip
-    """Codes of cells from state on, until the text ends (MORE), a cell must be explained (ASK), codes are FULL or a row is UNEVEN.
+    text, separator, state, kinds, places, known, tokens, threshold, crowded, answer, codes, weights
+):
+    """Codes of cells from state on, until the text ends (MORE), a cell must be explained (ASK),
+    codes are FULL or a row is UNEVEN.
 
-    text: (n_bytes,) uint8     state: (6,) int64, position, row, column and end of the cell at hand, lines that ended, whether the
-    last was a carriage return; all moved on
-    kinds, places: (n_columns,) int64, what a column is and its column in codes     known: (n_columns, 256) int8, cells of one byte
-    slots, entries, arena: tokens of more bytes, see `insert`
+    text: (n_bytes,) uint8
+    state: (6,) int64, position, row, column and end of the cell at hand, lines that ended, whether
+    the last was a carriage return; all moved on
+    kinds, places: (n_columns,) int64, what a column is and its column in codes
+    known: (n_columns, 256) int8, cells of one byte
+    tokens: slots, entries, arena: those of more bytes, see `insert`
+    threshold: of NUMBER columns; None where there are none
+    crowded: None where no column is CROWDED
     answer: (2,) float64, whether the cell at hand was explained, and how
-    codes: (n_rows, n_spins) int8, -1, +1 or MISSING     weights: (n_rows,) float64     both overwritten
-    A reader may go on with other text in the middle of a row: a cell that does not end is left to start the next.
+    codes: (n_rows, n_spins) int8, -1, +1 or MISSING
+    weights: (n_rows,) float64; None where there is no WEIGHT column
+    codes and weights are overwritten; what None excludes is not compiled
+    A reader may go on with other text in the middle of a row: a cell that does not end is left to
+    start the next.
     """
+    slots, entries, arena = tokens
     n_columns, n_rows, stop = len(kinds), len(codes), len(text)
     position, row, column, end = state[POSITION], state[ROW], state[COLUMN], state[END]
     status = MORE
@@ -49,25 +61,30 @@ def read_cells(
             continue
         kind = kinds[column] if column < n_columns else SKIPPED
         if kind == WEIGHT:
-            sure, number = _number(text, position, end)
-            if answer[0]:
-                sure, number, answer[0] = True, answer[1], 0
-            if not sure:
-                status = ASK
-                break
-            weights[row] = number
+            if weights is not None:
+                sure, number = number_in(text, position, end)
+                if answer[0]:
+                    sure, number, answer[0] = True, answer[1], 0
+                if not sure:
+                    status = ASK
+                    break
+                weights[row] = number
         elif kind != SKIPPED:
             code = np.int64(UNKNOWN if end > position else MISSING)
             if end == position + 1:
                 code = np.int64(known[column, text[position]])
-            if code == UNKNOWN and kind == NUMBER:
-                sure, number = _number(text, position, end)
-                if sure:
-                    code = np.int64(1 if number > threshold else -1)
+            if threshold is not None:  # noqa: SIM102  # what is None is not compiled
+                if code == UNKNOWN and kind == NUMBER:
+                    sure, number = number_in(text, position, end)
+                    if sure:
+                        code = np.int64(1 if number > threshold else -1)
             if code == UNKNOWN and end > position + 1:
                 code = _found(text, position, end, column, slots, entries, arena)
-            if code == UNKNOWN and kind == CROWDED:  # nothing will come of this column but the count of what is missing
-                code = np.int64(MISSING if _is_gap(text, position, end, slots, entries, arena) else 1)
+            if crowded is not None:  # noqa: SIM102
+                # nothing will come of this column but the count of what is missing
+                if code == UNKNOWN and kind == CROWDED:
+                    gap = _is_gap(text, position, end, slots, entries, arena)
+                    code = np.int64(MISSING if gap else 1)
             if code == UNKNOWN and answer[0]:
                 code, answer[0] = np.int64(answer[1]), 0
             if code == UNKNOWN:
@@ -95,10 +112,14 @@ def read_cells(
 
 @njit(cache=True, nogil=True, fastmath=False, error_model="numpy", inline="always")
 def _quick_cells(text, position, separator, column, known, places, row, codes):
-    """How many cells of one known byte and a separator there are from position on, but the last of a row; codes get theirs."""
+    """How many cells of one known byte and a separator there are from position on, but the last of
+    a row; codes get theirs.
+    """
     n_cells = 0
     for k in range(min(len(known) - 1 - column, (len(text) - position) // 2)):
-        code = known[np.uint64(column + k), text[np.uint64(position + 2 * k)]]  # an unsigned index is not looked at for its sign
+        code = known[
+            np.uint64(column + k), text[np.uint64(position + 2 * k)]
+        ]  # an unsigned index is not looked at for its sign
         if not code & 1 or text[np.uint64(position + 2 * k + 1)] != separator:
             break
         codes[np.uint64(row), places[np.uint64(column + k)]] = code
@@ -106,7 +127,14 @@ def _quick_cells(text, position, separator, column, known, places, row, codes):
     return n_cells
 
 
-@njit(cache=True, nogil=True, fastmath=False, error_model="numpy")
+@njit(
+    cache=True,
+    nogil=True,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    fastmath=False,
+    error_model="numpy",
+)
 def _line_ends(text, start, end):
     n_ends = 0
     for k in range(start, end):
@@ -123,7 +151,9 @@ def _cell_end(text, start, separator):
         while True:
             while place < stop and text[place] != _QUOTE:
                 place += 1
-            if place + 1 >= stop:  # a quote at the very end may be the first of two, which stand for one
+            if (
+                place + 1 >= stop
+            ):  # a quote at the very end may be the first of two, which stand for one
                 return -1
             place += 1
             if text[place] != _QUOTE:
@@ -137,7 +167,7 @@ def _cell_end(text, start, separator):
     return -1
 
 
-@njit(cache=True, nogil=True, fastmath=False, error_model="numpy")
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False, error_model="numpy")
 def insert(slots, entries, arena, entry):
     """Puts an entry into the hash table: slots[k] - 1 is an entry, 0 is none.
 
@@ -151,9 +181,18 @@ def insert(slots, entries, arena, entry):
     slots[slot] = entry + 1
 
 
-@njit(cache=True, nogil=True, fastmath=False, error_model="numpy")
+@njit(
+    cache=True,
+    nogil=True,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    fastmath=False,
+    error_model="numpy",
+)
 def _is_gap(text, start, end, slots, entries, arena):
-    """Whether a cell holds a word for a missing value, in whatever case, between blanks or quotes."""
+    """Whether a cell holds a word for a missing value, in whatever case, between blanks or
+    quotes.
+    """
     while start < end and (text[start] == 32 or text[start] == 9 or text[start] == _QUOTE):
         start += 1
     while start < end and (text[end - 1] == 32 or text[end - 1] == 9 or text[end - 1] == _QUOTE):
@@ -164,7 +203,9 @@ def _is_gap(text, start, end, slots, entries, arena):
     for k in range(end - start):
         byte = text[start + k]
         word[k] = byte + 32 if 65 <= byte <= 90 else byte
-    return end == start or _found(word, 0, end - start, EVERYWHERE, slots, entries, arena) == MISSING
+    return (
+        end == start or _found(word, 0, end - start, EVERYWHERE, slots, entries, arena) == MISSING
+    )
 
 
 @njit(cache=True, nogil=True, fastmath=False, error_model="numpy", inline="always")
@@ -184,7 +225,9 @@ def _found(text, start, end, column, slots, entries, arena):
 
 @njit(cache=True, nogil=True, fastmath=False, error_model="numpy", inline="always")
 def _hash(text, start, end, column):
-    """FNV-1a, whose bits are mixed once more, for columns differ in the lowest and tokens are short."""
+    """FNV-1a, whose bits are mixed once more, for columns differ in the lowest and tokens are
+    short.
+    """
     mixed = np.uint64(14695981039346656037) ^ np.uint64(column + 1)
     for k in range(start, end):
         mixed = (mixed ^ np.uint64(text[k])) * np.uint64(1099511628211)
@@ -192,9 +235,11 @@ def _hash(text, start, end, column):
     return np.int64(mixed >> np.uint64(32))
 
 
-@njit(cache=True, nogil=True, fastmath=False, error_model="numpy")
-def _number(text, start, end):
-    """Whether a cell is a decimal number that is rounded for sure here as Python rounds it, and the number."""
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False, error_model="numpy")
+def number_in(text, start, end):
+    """Whether a cell is a decimal number that is rounded for sure here as Python rounds it, and the
+    number.
+    """
     while start < end and (text[start] == 32 or text[start] == 9):
         start += 1
     while start < end and (text[end - 1] == 32 or text[end - 1] == 9):
@@ -238,12 +283,19 @@ def _number(text, start, end):
     return sure, -size if negative else size
 
 
-@njit(cache=True, nogil=True, fastmath=False, error_model="numpy")
+@njit(
+    cache=True,
+    nogil=True,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    fastmath=False,
+    error_model="numpy",
+)
 def _scaled(mantissa, exponent):
     """mantissa 10^exponent to the nearest double, and whether that is sure.
 
-    In pairs of doubles, high + low, good to 100 bits: sure unless the sum falls so near the middle of two doubles that the error
-    of `low` could decide.
+    In pairs of doubles, high + low, good to 100 bits: sure unless the sum falls so near the middle
+    of two doubles that the error of `low` could decide.
     """
     high = np.float64(mantissa)
     if mantissa == 0 or exponent == 0:
@@ -263,7 +315,14 @@ def _scaled(mantissa, exponent):
     return high + low * (1 + 1e-12) == high + low * (1 - 1e-12), high + low
 
 
-@njit(cache=True, nogil=True, fastmath=False, error_model="numpy")
+@njit(
+    cache=True,
+    nogil=True,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    fastmath=False,
+    error_model="numpy",
+)
 def _product(a, b):
     """a b as a double and its error (Dekker)."""
     product = a * b

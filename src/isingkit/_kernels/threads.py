@@ -1,7 +1,7 @@
 """Threads for kernels that release the interpreter lock.
 
-Python threads over nogil kernels instead of numba's parallel loops: safe to call from many threads and after a fork, whichever
-threading layer numba finds, and quicker to compile.
+Python threads over nogil kernels instead of numba's parallel loops: safe to call from many threads
+and after a fork, whichever threading layer numba finds, and quicker to compile.
 """
 
 import threading
@@ -21,7 +21,9 @@ from isingkit.exceptions import require_number
 
 
 def n_threads(n_jobs: int | None = None) -> int:
-    """Threads that n_jobs stands for, as joblib has it; None is all. Never more than NUMBA_NUM_THREADS or the machine allows."""
+    """Threads that n_jobs stands for, as joblib has it; None is all. Never more than
+    NUMBA_NUM_THREADS or the machine allows.
+    """
     allowed = int(numba.config.NUMBA_NUM_THREADS)
     if n_jobs is None:
         return allowed
@@ -29,8 +31,12 @@ def n_threads(n_jobs: int | None = None) -> int:
     return max(1, min(joblib.effective_n_jobs(int(n_jobs) or 1), allowed))
 
 
-def spread(kernel: Callable[..., Any], n_items: int, *args: Any, chunk: int = 1, n_jobs: int | None = None) -> list[Any]:
-    """Results of kernel(start, stop, *args) over consecutive chunks of range(n_items), in order, on several threads."""
+def parallel_map(
+    kernel: Callable[..., Any], n_items: int, *args: Any, chunk: int = 1, n_jobs: int | None = None
+) -> list[Any]:
+    """Results of kernel(start, stop, *args) over consecutive chunks of range(n_items), in order, on
+    several threads.
+    """
     spans = [(start, min(start + chunk, n_items)) for start in range(0, n_items, chunk)]
     if n_threads(n_jobs) == 1 or len(spans) <= 1:
         return [kernel(start, stop, *args) for start, stop in spans]
@@ -38,32 +44,42 @@ def spread(kernel: Callable[..., Any], n_items: int, *args: Any, chunk: int = 1,
         return list(pool.map(lambda span: kernel(*span, *args), spans))
 
 
-MOST_ON_ONE_THREAD = 256  # spins of a system that BLAS solves about as quickly on one thread as on several
+MOST_ON_ONE_THREAD = (
+    256  # spins of a system that BLAS solves about as quickly on one thread as on several
+)
 _LOCK = threading.Lock()
 _WITHIN: list[Any] = []  # who is within, first the limits that the first has set
 
 
 @cache
 def _blas() -> ThreadpoolController:
-    """Found once: to look for libraries takes a millisecond, to hold them to one thread 10 microseconds."""
+    """Found once: to look for libraries takes a millisecond, to hold them to one thread 10
+    microseconds.
+    """
     return ThreadpoolController()
 
 
 def _take_control() -> None:
-    """Let this thread set limits: since 3.8 threadpoolctl otherwise lets only the one do so that did first, and no other."""
+    """Let this thread set limits: since 3.8 threadpoolctl otherwise lets only the one do so that
+    did first, and no other.
+    """
     for library in _blas().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread(force=True)
 
 
 def blas_threads_for(n_spins: int) -> AbstractContextManager[None]:
-    """One BLAS thread for small systems, whose last digits then do not depend on how many there are; all for large ones."""
+    """One BLAS thread for small systems, whose last digits then do not depend on how many there
+    are; all for large ones.
+    """
     return one_blas_thread() if n_spins <= MOST_ON_ONE_THREAD else nullcontext()
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BLAS keeps to one thread, for kernels that are spread over several; whoever leaves last gives the others back."""
+    """BLAS keeps to one thread, for kernels that are spread over several; whoever leaves last gives
+    the others back.
+    """
     with _LOCK:
         if not _WITHIN:
             _take_control()

@@ -1,19 +1,26 @@
-"""Pairs of spins that pass a test, found tile by tile: nothing of the size of all pairs is stored. Caller: estimators/tiles.py."""
+"""Pairs of spins that pass a test, found tile by tile: nothing of the size of all pairs is stored.
+Caller: estimators/tiles.py.
+"""
 
 import numpy as np
 from numba import njit
 
 from isingkit._kernels.gram import popcount
-from isingkit._kernels.nibbles import COLUMNS, SLAB, STEPS, STRIP, TRIPLE, count_4
+from isingkit._kernels.lookup_popcount import COLUMNS, SLAB, STEPS, STRIP, TRIPLE, count_4
 from isingkit._kernels.weighted_sums import room_for
 
 
-@njit(cache=True, nogil=True, fastmath=False)
-def correlated_by_lookup(start, stop, nibbles, n_steps, tables, n_samples, spin_sums, scales, level):
-    """Pairs i < j of large |correlation|, i in strips start to stop: rows, columns, and in how many samples they differ.
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+def correlated_by_lookup(
+    start, stop, nibbles, n_steps, tables, n_samples, spin_sums, scales, level
+):
+    """Pairs i < j of large |correlation|, i in strips start to stop: rows, columns, and in how many
+    samples they differ.
 
-    A pair passes where |S_ij - s_i s_j / M| > level scales_i scales_j, in single precision: make `level` a trifle too small.
-    nibbles: as from `nibbles.split`     spin_sums, scales: (n_blocks * COLUMNS,) float32; scales infinite past the last spin
+    A pair passes where |S_ij - s_i s_j / M| > level scales_i scales_j, in single precision: make
+    `level` a trifle too small.
+    nibbles: as from `nibbles.split`
+    spin_sums, scales: (n_blocks * COLUMNS,) float32; scales infinite past the last spin
     One writer and integer counts: the result does not depend on the number of threads.
     """
     n_blocks, room, _ = nibbles.shape
@@ -29,18 +36,38 @@ def correlated_by_lookup(start, stop, nibbles, n_steps, tables, n_samples, spin_
                 tile[:] = 0
                 for k in range(slab, min(slab + SLAB, n_steps), STEPS):
                     n_triples = min(STEPS, n_steps - k) // TRIPLE
-                    pair, column = (block * room + k) * COLUMNS + offset, (other * room + k) * COLUMNS
+                    pair, column = (
+                        (block * room + k) * COLUMNS + offset,
+                        (other * room + k) * COLUMNS,
+                    )
                     for row in range(0, STRIP, 2):
-                        count_4(tables, flat_nibbles, pair + row, column, n_triples, flat_tile, row * COLUMNS)
+                        count_4(
+                            tables,
+                            flat_nibbles,
+                            pair + row,
+                            column,
+                            n_triples,
+                            flat_tile,
+                            row * COLUMNS,
+                        )
                 for t in range(STRIP * COLUMNS):
                     flat_counts[t] += flat_tile[t]
             found, n_found = _passing(
-                counts, strip * STRIP, other * COLUMNS, COLUMNS, n_samples, spin_sums, scales, level, found, n_found
+                counts,
+                strip * STRIP,
+                other * COLUMNS,
+                COLUMNS,
+                n_samples,
+                spin_sums,
+                scales,
+                level,
+                found,
+                n_found,
             )
     return found[:n_found]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def correlated_by_popcount(start, stop, words, n_samples, spin_sums, scales, level):
     """The same by XOR and popcount, for processors with a vector popcount.
 
@@ -61,26 +88,39 @@ def correlated_by_popcount(start, stop, words, n_samples, spin_sums, scales, lev
                     for w in range(n_words):
                         differ += popcount(mine[w] ^ other[w])
                     counts[r, c] = np.int32(differ)
-            found, n_found = _passing(counts, first_row, first, width, n_samples, spin_sums, scales, level, found, n_found)
+            found, n_found = _passing(
+                counts, first_row, first, width, n_samples, spin_sums, scales, level, found, n_found
+            )
     return found[:n_found]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
-def _passing(counts, first_row, first_column, width, n_samples, spin_sums, scales, level, found, n_found):
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+def _passing(
+    counts, first_row, first_column, width, n_samples, spin_sums, scales, level, found, n_found
+):
     """Append (row, column, count) of the pairs of a tile that pass; `found` grows as it must."""
     m = np.float32(n_samples)
-    sums, limits = spin_sums[first_column : first_column + width], scales[first_column : first_column + width]
+    sums, limits = (
+        spin_sums[first_column : first_column + width],
+        scales[first_column : first_column + width],
+    )
     for r in range(min(len(counts), len(scales) - first_row)):
         i, row = first_row + r, counts[r, :width]
         factor, limit = spin_sums[i] / m, np.float32(level) * scales[i]
         n_here = 0
         for c in range(width):
-            n_here += abs(m - np.float32(2) * np.float32(row[c]) - factor * sums[c]) > limit * limits[c]
+            n_here += (
+                abs(m - np.float32(2) * np.float32(row[c]) - factor * sums[c]) > limit * limits[c]
+            )
         if n_here == 0:
             continue
         found = room_for(found, n_found, n_here)
         for c in range(max(0, i + 1 - first_column), width):
             if abs(m - np.float32(2) * np.float32(row[c]) - factor * sums[c]) > limit * limits[c]:
-                found[n_found, 0], found[n_found, 1], found[n_found, 2] = i, first_column + c, row[c]
+                found[n_found, 0], found[n_found, 1], found[n_found, 2] = (
+                    i,
+                    first_column + c,
+                    row[c],
+                )
                 n_found += 1
     return found, n_found

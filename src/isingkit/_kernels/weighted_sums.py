@@ -1,8 +1,10 @@
-"""Which sums of real numbers with the signs of a spin are large: sum_m y_m s_jm, of many rows y against all spins j.
+"""Which sums of real numbers with the signs of a spin are large: sum_m y_m s_jm, of many rows y
+against all spins j.
 
-By table look-up in vector registers, as in `nibbles`: four samples of spin j are a nibble x, the 16 sums of four numbers of a row
-are a table of 16 bytes, and one byte shuffle looks up 32 spins j. Bytes are rounded, so that sums are known up to an error whose
-bound is known; what could pass within it must be summed again. A product of matrices in single precision takes five times as long.
+By table look-up in vector registers, as in `nibbles`: four samples of spin j are a nibble x, the 16
+sums of four numbers of a row are a table of 16 bytes, and one byte shuffle looks up 32 spins j.
+Bytes are rounded, so that sums are known up to an error whose bound is known; what could pass
+within it must be summed again. A product of matrices in single precision takes five times as long.
 """
 
 import numpy as np
@@ -11,7 +13,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from isingkit._kernels.nibbles import COLUMNS, LANES, PARTS
+from isingkit._kernels.lookup_popcount import COLUMNS, LANES, PARTS
 from isingkit._kernels.vectors import Vectors
 
 ROWS = 32  # rows whose tables stay in cache
@@ -21,9 +23,10 @@ STEPS = 64  # nibbles of a block of spins that stay in the first cache while all
 SLAB = 512  # nibbles before a 16-bit sum could overflow: 512 * 127 < 2**16; a multiple of STEPS
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def tables_of(start, stop, rows, tables, units, offsets, errors):
-    """Tables of sums of four numbers each, in whole units: row r has the sum of its looked-up bytes, times unit, minus offset.
+    """Tables of sums of four numbers each, in whole units: row r has the sum of its looked-up
+    bytes, times unit, minus offset.
 
     rows: (n_rows, n_samples) float64     tables: (n_rows, n_steps, 16) uint8, overwritten
     units, offsets, errors: (n_rows,), overwritten; the sum is off by at most the error
@@ -76,15 +79,21 @@ def _add_looked_up(typing, tables, nibbles, table, column, n_pairs, sums, at):
         zipped = ir.Constant(places, [lane // 2 + 16 * (lane % 2) for lane in range(LANES)])
         eight = ir.Constant(words, [8] * (LANES // 2))
         zero = ir.Constant(words, [0] * (LANES // 2))
-        whole, upper = ([cgutils.alloca_once_value(builder, zero) for _ in range(PARTS)] for _ in range(2))
+        whole, upper = (
+            [cgutils.alloca_once_value(builder, zero) for _ in range(PARTS)] for _ in range(2)
+        )
         with cgutils.for_range(builder, args[4]) as loop:
             found = [None] * PARTS
             for look_up in range(PAIR):
                 step = builder.add(builder.mul(loop.index, size(PAIR)), size(look_up))
-                one = v.load(v.at(all_tables, builder.add(args[2], builder.mul(step, size(16))), quarter))
+                one = v.load(
+                    v.at(all_tables, builder.add(args[2], builder.mul(step, size(16))), quarter)
+                )
                 one = builder.shuffle_vector(one, ir.Constant(quarter, ir.Undefined), twice)
                 for part in range(PARTS):
-                    place = builder.add(args[3], builder.add(builder.mul(step, size(COLUMNS)), size(part * LANES)))
+                    place = builder.add(
+                        args[3], builder.add(builder.mul(step, size(COLUMNS)), size(part * LANES))
+                    )
                     value = builder.call(shuffle, [one, v.load(v.at(all_nibbles, place, bytes_))])
                     found[part] = value if look_up == 0 else builder.add(found[part], value)
             for part in range(PARTS):
@@ -103,12 +112,16 @@ def _add_looked_up(typing, tables, nibbles, table, column, n_pairs, sums, at):
     return types.void(tables, nibbles, table, column, n_pairs, sums, at), generate
 
 
-@njit(cache=True, nogil=True, fastmath=False)
-def large_sums_by_lookup(start, stop, tables, units, offsets, errors, nibbles, after, row_factors, column_factors, level):
-    """(row, spin) where (|sum| + error) (row_factors[:, row] . column_factors[:, spin]) > level, for rows start to stop.
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+def large_sums_by_lookup(
+    start, stop, tables, units, offsets, errors, nibbles, after, row_factors, column_factors, level
+):
+    """(row, spin) where (|sum| + error) (row_factors[:, row] . column_factors[:, spin]) > level,
+    for rows start to stop.
 
     tables, units, offsets, errors: as from `tables_of`     nibbles: as from `nibbles.split`
-    after: (n_rows,): only spins j > after[row] count     row_factors: (2, n_rows) float32, not negative
+    after: (n_rows,): only spins j > after[row] count
+    row_factors: (2, n_rows) float32, not negative
     column_factors: (2, n_blocks * COLUMNS) float32, not negative, 0 past the last spin
     """
     n_steps = tables.shape[1]
@@ -127,32 +140,56 @@ def large_sums_by_lookup(start, stop, tables, units, offsets, errors, nibbles, a
                     n_pairs, column = min(STEPS, n_steps - k) // PAIR, (block * room + k) * COLUMNS
                     for r in range(size):
                         table = ((first + r) * n_steps + k) * 16
-                        _add_looked_up(flat_tables, flat_nibbles, table, column, n_pairs, flat_tile, r * COLUMNS)
+                        _add_looked_up(
+                            flat_tables,
+                            flat_nibbles,
+                            table,
+                            column,
+                            n_pairs,
+                            flat_tile,
+                            r * COLUMNS,
+                        )
                 for t in range(size * COLUMNS):
                     flat_sums[t] += flat_tile[t]
             for r in range(size):
                 unit, offset = np.float32(units[first + r]), np.float32(offsets[first + r])
                 for c in range(COLUMNS):
                     sums[r, c] = unit * sums[r, c] - offset
-            error = errors[first : first + size] + 1e-6 * offsets[first : first + size]  # single precision errs, too
+            error = (
+                errors[first : first + size] + 1e-6 * offsets[first : first + size]
+            )  # single precision errs, too
             found, n_found = _passing(
-                sums[:size], first, block * COLUMNS, error, after, row_factors, column_factors, level, found, n_found
+                sums[:size],
+                first,
+                block * COLUMNS,
+                error,
+                after,
+                row_factors,
+                column_factors,
+                level,
+                found,
+                n_found,
             )
     return found[:n_found]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def large_products(start, stop, sums, errors, after, row_factors, column_factors, level):
     """The same from sums that a product of matrices has: (n_rows, n_columns) float32."""
     found, width = np.empty((1024, 2), np.int64), sums.shape[1]
     others = column_factors[:, :width]
-    found, n_found = _passing(sums[start:stop], start, 0, errors[start:stop], after, row_factors, others, level, found, 0)
+    found, n_found = _passing(
+        sums[start:stop], start, 0, errors[start:stop], after, row_factors, others, level, found, 0
+    )
     return found[:n_found]
 
 
-@njit(cache=True, nogil=True, fastmath=False)
-def _passing(sums, first_row, first_column, errors, after, row_factors, column_factors, level, found, n_found):
-    """Append (row, column) of the entries of a tile that pass, as in `large_sums_by_lookup`; `found` grows as it must.
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+def _passing(
+    sums, first_row, first_column, errors, after, row_factors, column_factors, level, found, n_found
+):
+    """Append (row, column) of the entries of a tile that pass, as in `large_sums_by_lookup`;
+    `found` grows as it must.
 
     sums: (n_rows, n_columns) float32     errors: (n_rows,)
     """
@@ -175,7 +212,7 @@ def _passing(sums, first_row, first_column, errors, after, row_factors, column_f
     return found, n_found
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def room_for(found, n_found, n_more):
     """`found` itself, or a larger copy."""
     if n_found + n_more <= len(found):
@@ -185,7 +222,14 @@ def room_for(found, n_found, n_more):
     return larger
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@njit(
+    cache=True,
+    nogil=True,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    error_model="numpy",
+    fastmath={"contract", "reassoc"},
+)
 def _signed_sum(row, words):
     """sum_m row[m] s_m, and nothing past the last sample."""
     total, n_samples = 0.0, len(row)
@@ -198,8 +242,10 @@ def _signed_sum(row, words):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def sums_of_pairs(start, stop, rows, words, pairs, sums):
-    """sums[p] = sum_m rows[r, m] s_jm, (r, j) = pairs[p], in double precision, for pairs start to stop."""
+    """sums[p] = sum_m rows[r, m] s_jm, (r, j) = pairs[p], in double precision, for pairs start to
+    stop.
+    """
     for p in range(start, stop):
         sums[p] = _signed_sum(rows[pairs[p, 0]], words[pairs[p, 1]])

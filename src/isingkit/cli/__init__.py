@@ -1,4 +1,6 @@
-"""The command line: parse, call, print. Commands are imported when they are called, so that --help is instant."""
+"""The command line: parse, call, print. Commands are imported when they are called, so that --help
+is instant.
+"""
 
 import errno
 import re
@@ -23,6 +25,7 @@ COMMANDS = {
     "reproduce": "Measure, predict and draw the paper's figures.",
     "theory": "Predict errors and the samples needed, without data.",
     "bench": "Measure this machine with large networks.",
+    "warm-up": "Compile everything now, so that nobody waits for it later.",
     "completion": "Make Tab complete commands and options.",
 }
 
@@ -37,7 +40,9 @@ ADVICE = {
 
 
 class LazyGroup(click.Group):
-    """A group whose commands live in modules of this package, named alike, each with a `command`."""
+    """A group whose commands live in modules of this package, named alike, each with a
+    `command`.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -45,7 +50,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"isingkit.cli.{cmd_name}").command
+        module = import_module(f"isingkit.cli.{cmd_name.replace('-', '_')}")
+        command: click.Command = module.command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -58,48 +64,57 @@ class LazyGroup(click.Group):
 def root() -> None:
     """Learn the network of couplings behind binary data.
 
-    Tables for people; with --json, one JSON object on stdout for programs. Progress and warnings go to stderr.
+    Tables for people; with --json, one JSON object on stdout for programs. Progress and warnings go
+    to stderr.
     """
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a mistake by the user exits 2 with one line that says what to do."""
-    warnings.showwarning = lambda message, *_, **__: print(f"isingkit: warning: {message}", file=sys.stderr)
+    warnings.showwarning = lambda message, *_, **__: print(
+        f"isingkit: warning: {message}", file=sys.stderr
+    )
     try:
         status = root.main(arguments, prog_name="isingkit", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         print(error.format_message())
         sys.exit(0)
-    except click.UsageError as error:
-        where = error.ctx.command_path if error.ctx else "isingkit"
-        _stop(f"{error.format_message().rstrip('.')}; see '{where} --help'.")
-    except click.ClickException as error:
-        _stop(error.format_message())
-    except IsingkitError as error:
-        _stop(_as_options(error))
-    except MemoryError as error:
-        _stop(f"not enough memory: {error}; ask for less.")
     except BrokenPipeError:  # whoever read our output has enough of it
         sys.stderr.close()
         sys.exit(1)
-    except OSError as error:
-        advice = ADVICE.get(error.errno or 0, "")
-        _stop(f"{error.strerror or error}: {error.filename or 'while writing'}{advice and '; ' + advice}.")
     except (click.Abort, KeyboardInterrupt):
         print("isingkit: interrupted", file=sys.stderr)
         sys.exit(130)
-    else:
-        sys.exit(status or 0)
+    except (click.ClickException, IsingkitError, MemoryError, OSError) as error:
+        print(f"isingkit: {' '.join(_message(error).split())}", file=sys.stderr)
+        sys.exit(2)
+    sys.exit(status or 0)
+
+
+def _message(error: Exception) -> str:
+    """What went wrong, and what to do about it."""
+    if isinstance(error, click.UsageError):
+        command = error.ctx.command_path if error.ctx else "isingkit"
+        return f"{error.format_message().rstrip('.')}; see '{command} --help'."
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    if isinstance(error, IsingkitError):
+        return _as_options(error)
+    if isinstance(error, OSError):
+        problem = f"{error.strerror or error}: {error.filename or 'while writing'}"
+        advice = ADVICE.get(error.errno or 0)
+        return f"{problem}; {advice}." if advice else f"{problem}."
+    return f"not enough memory: {error}; ask for less."
 
 
 def _as_options(error: IsingkitError) -> str:
     """The advice of an error in options of the command line instead of Python's arguments."""
-    text = re.sub(r"\b(missing|binarize)='?([\w.]+)'?", r"--\1 \2", str(error).replace("the estimator or as_spins ", ""))
-    text = text.replace("TwoStageIsing(ridge=inf) needs", "--method two-stage --set ridge=inf needs")
+    text = str(error).replace("the estimator or as_spins ", "")
+    text = re.sub(r"\b(missing|binarize)='?([\w.]+)'?", r"--\1 \2", text)
+    text = text.replace(
+        "TwoStageIsing(ridge=inf) needs", "--method two-stage --set ridge=inf needs"
+    )
     column = getattr(error, "column", None)
-    return text if column is None else text.replace("Leave it out if", f"Leave it out with --drop {shlex.quote(column)} if")
-
-
-def _stop(message: str) -> None:
-    print(f"isingkit: {' '.join(message.split())}", file=sys.stderr)
-    sys.exit(2)
+    if column is None:
+        return text
+    return text.replace("Leave it out if", f"Leave it out with --drop {shlex.quote(column)} if")

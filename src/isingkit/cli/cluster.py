@@ -6,16 +6,22 @@ from typing import Any
 
 import click
 
+from isingkit.cli.usage import usage_error
+
 
 def scheduler_option(use: str) -> Callable[[Any], Any]:
     """The option that names a Dask scheduler."""
-    return click.option("--scheduler", metavar="tcp://HOST:PORT", help=f"{use} on the workers of this Dask scheduler.")
+    return click.option(
+        "--scheduler",
+        metavar="tcp://HOST:PORT",
+        help=f"{use} on the workers of this Dask scheduler.",
+    )
 
 
 def cluster(scheduler: str | None, workers: int | None) -> AbstractContextManager[Any]:
     """A context that gives a Dask client: of a scheduler, or of processes started here."""
     if scheduler is not None and workers is not None:
-        raise click.UsageError("give --scheduler or --workers, not both", click.get_current_context())
+        raise usage_error("give --scheduler or --workers, not both")
     try:
         from isingkit import dask
     except ImportError as error:
@@ -25,7 +31,7 @@ def cluster(scheduler: str | None, workers: int | None) -> AbstractContextManage
 
 @contextmanager
 def learning_on(scheduler: str | None, workers: int | None) -> Iterator[None]:
-    """Within, what can use the cluster does, where one is asked for."""
+    """Within, what can use the cluster does, where one is named."""
     if scheduler is None and workers is None:
         yield
         return

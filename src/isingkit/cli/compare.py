@@ -1,74 +1,153 @@
 """isingkit compare"""
 
 import json
-from dataclasses import asdict
+import math
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from isingkit import __version__
 from isingkit.cli.cluster import learning_on, scheduler_option
+from isingkit.cli.data import (
+    binarize_option,
+    columns_option,
+    data_argument,
+    drop_option,
+    missing_option,
+    read,
+    weights_option,
+)
+from isingkit.cli.usage import usage_error
+from isingkit.missing import COMPLETE_ROWS
+
+if TYPE_CHECKING:
+    from isingkit.comparison import Comparison
+
+_PICTURES = (".png", ".svg", ".pdf")
+
+
+@dataclass(frozen=True, slots=True)
+class CompareOptions:
+    """What was typed after `isingkit compare`."""
+
+    data: Path
+    truth: Path | None
+    methods: str | None
+    held_out: float
+    columns: str | None
+    drop: str
+    weights: str | None
+    binarize: float | None
+    missing: str
+    plot: Path | None
+    seed: int
+    scheduler: str | None
+    workers: int | None
+    as_json: bool
 
 
 @click.command("compare")
-@click.argument("data", type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True))
+@data_argument
 @click.option(
-    "--truth", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="A saved model, .npz, to score against."
+    "--truth",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A saved model, .npz, to score against.",
 )
-@click.option("--methods", help="Which ones, separated by commas; by default all that fit the data.")
-@click.option("--held-out", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.2, show_default=True,
-              help="Share of the samples to score on.")  # fmt: skip
-@click.option("--columns", help="Columns to use, separated by commas; by default all.")
-@click.option("--drop", default="", help="Columns to leave out, separated by commas.")
-@click.option("--weights", help="Column that says how often a row was seen.")
-@click.option("--binarize", type=float, help="Threshold that turns real-valued columns into spins.")
-@click.option("--missing", type=click.Choice(["error", "drop"]), default="error", show_default=True, help="About missing values.")
-@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw it: .png, .svg or .pdf.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Which samples are held out.")
+@click.option(
+    "--methods", help="Which ones, separated by commas; by default all that fit the data."
+)
+@click.option(
+    "--held-out",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.2,
+    show_default=True,
+    help="Share of the samples to score on.",
+)
+@columns_option
+@drop_option
+@weights_option
+@binarize_option
+@missing_option(COMPLETE_ROWS)
+@click.option(
+    "--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw it: .png, .svg or .pdf."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Which samples are held out.",
+)
 @scheduler_option("Try methods")
-@click.option("--workers", type=click.IntRange(min=1), help="The same, by as many processes of this machine.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="The same, by as many processes of this machine."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
-def command(
-    data: Path, truth: Path | None, methods: str | None, held_out: float, columns: str | None, drop: str, weights: str | None,
-    binarize: float | None, missing: str, plot: Path | None, seed: int, scheduler: str | None, workers: int | None,
-    as_json: bool,
-) -> None:  # fmt: skip
-    """Compare methods on a file of data: time, edges, held-out score, agreement, and precision and recall with a truth.
-
-    DATA is a CSV, TSV (also .gz), Parquet, NPY, NPZ or .spins file, one row a sample and one column a spin; - reads CSV from
-    standard input.
+def command(**arguments: Any) -> None:
+    """Compare methods on a file of data: time, edges, held-out score, agreement, and precision and
+    recall with a truth.
     """
-    if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise click.UsageError(f"pictures are .png, .svg or .pdf, not '{plot.name}'", click.get_current_context())
-
-    import isingkit as ik
-    from isingkit.atomic import replacing
-    from isingkit.exceptions import MissingValuesError
-    from isingkit.tables import listed, read_spins
-
-    with learning_on(scheduler, workers):
-        try:
-            reading = read_spins(
-                data, columns=listed(columns), drop=listed(drop), weights=weights, binarize=binarize, missing=missing, progress=True
-            )
-        except MissingValuesError as error:
-            raise error.without_pairwise() from None
-        model = ik.IsingModel.load(truth) if truth else None
-        found = ik.compare(
-            reading.packed, model, listed(methods) or None, sample_weight=reading.weights, held_out=held_out, random_state=seed,
-            progress=True,
-        )  # fmt: skip
+    options = CompareOptions(**arguments)
+    if options.plot is not None and options.plot.suffix.lower() not in _PICTURES:
+        raise usage_error(f"pictures are .png, .svg or .pdf, not '{options.plot.name}'")
+    with learning_on(options.scheduler, options.workers):
+        found = _compared(options)
     best = found.best()
-    if plot is not None:
-        with replacing(plot) as temporary:
-            found.plot().savefig(temporary, format=plot.suffix[1:].lower(), dpi=150)
-    if as_json:
-        agreement = [[None if value != value else value for value in row] for row in found.agreement.tolist()]
-        facts = {
-            "version": __version__, "file": str(data), "n_samples": found.n_samples, "n_spins": found.n_spins, "seed": seed,
-            "n_held_out": found.n_held_out, "methods": [asdict(one) for one in found.outcomes], "agreement": agreement,
-        }  # fmt: skip
-        click.echo(json.dumps(facts))
-    else:
-        click.echo(str(found))
-        click.echo(f"\nbest on held-out samples: {best}" + (f"\npicture: {plot}" if plot else ""))
+    if options.plot is not None:
+        _draw(found, options.plot)
+    if options.as_json:
+        click.echo(json.dumps(_facts(found, options)))
+        return
+    click.echo(str(found))
+    click.echo(f"\nbest on held-out samples: {best}")
+    if options.plot is not None:
+        click.echo(f"picture: {options.plot}")
+
+
+def _compared(options: CompareOptions) -> "Comparison":
+    import isingkit as ik
+    from isingkit.tables import listed
+
+    reading = read(
+        options.data,
+        COMPLETE_ROWS,
+        columns=listed(options.columns),
+        drop=listed(options.drop),
+        weights=options.weights,
+        binarize=options.binarize,
+        missing=options.missing,
+    )
+    return ik.compare(
+        reading.packed,
+        truth=ik.IsingModel.load(options.truth) if options.truth else None,
+        methods=listed(options.methods) or None,
+        sample_weight=reading.weights,
+        held_out=options.held_out,
+        random_state=options.seed,
+        progress=True,
+    )
+
+
+def _draw(found: "Comparison", picture: Path) -> None:
+    from isingkit.atomic import replacing
+
+    with replacing(picture) as temporary:
+        found.plot().savefig(temporary, format=picture.suffix[1:].lower(), dpi=150)
+
+
+def _facts(found: "Comparison", options: CompareOptions) -> dict[str, Any]:
+    agreement = [
+        [None if math.isnan(value) else value for value in row] for row in found.agreement.tolist()
+    ]
+    return {
+        "version": __version__,
+        "file": str(options.data),
+        "n_samples": found.n_samples,
+        "n_spins": found.n_spins,
+        "seed": options.seed,
+        "n_held_out": found.n_held_out,
+        "methods": [asdict(one) for one in found.outcomes],
+        "agreement": agreement,
+    }

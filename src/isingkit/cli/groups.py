@@ -6,10 +6,14 @@ from typing import Any
 
 import click
 
+from isingkit.cli.usage import usage_error
+
 
 def group_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """A command with both options."""
-    by = click.option("--group-by", help="Its column of groups; by default the first that looks like one.")
+    by = click.option(
+        "--group-by", help="Its column of groups; by default the first that looks like one."
+    )
     table = click.option(
         "--groups",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -21,5 +25,7 @@ def group_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def require_table(groups: Path | None, group_by: str | None) -> None:
     """Refuse a column of groups without the table it is in."""
     if group_by is not None and groups is None:
-        told = f"--group-by takes the column '{group_by}' of a table, but there are no --groups: name the table with --groups FILE"
-        raise click.UsageError(told, click.get_current_context())
+        raise usage_error(
+            f"--group-by takes the column '{group_by}' of a table, but there are no --groups: "
+            "name the table with --groups FILE"
+        )

@@ -8,48 +8,62 @@ from typing import Any
 import click
 
 from isingkit import __version__
+from isingkit.atomic import replacing
 from isingkit.cli.cluster import cluster, scheduler_option
+from isingkit.cli.usage import usage_error
 
 NAMES = tuple(f"fig{number}" for number in range(1, 9))
 
 
 @click.command("reproduce")
 @click.argument("figures", nargs=-1, required=True, type=click.Choice([*NAMES, "all"]))
-@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("isingkit-figures"),
-              show_default=True, help="Folder for tables, pictures, the page and the records of finished work.")  # fmt: skip
-@click.option("--quick", is_flag=True, help="A small version of each figure: minutes instead of an hour.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("isingkit-figures"),
+    show_default=True,
+    help="Folder for tables, pictures, the page and the records of finished work.",
+)
+@click.option(
+    "--quick", is_flag=True, help="A small version of each figure: minutes instead of an hour."
+)
 @click.option("--workers", type=click.IntRange(min=1), help="Processes; by default one.")
 @scheduler_option("Measure")
-@click.option("--redraw", is_flag=True, help="Draw from the tables that are there; measure nothing.")
+@click.option(
+    "--redraw", is_flag=True, help="Draw from the tables that are there; measure nothing."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(
-    figures: tuple[str, ...], output: Path, quick: bool, workers: int | None, scheduler: str | None, redraw: bool, as_json: bool
+    figures: tuple[str, ...],
+    output: Path,
+    quick: bool,
+    workers: int | None,
+    scheduler: str | None,
+    redraw: bool,
+    as_json: bool,
 ) -> None:
     """Measure, predict and draw figures of the paper.
 
-    Stop it whenever you like: started again, it goes on where it was. For instance: isingkit reproduce all --quick
+    Stop it whenever you like: started again, it goes on where it was. For instance: isingkit
+    reproduce all --quick
     """
-    from isingkit.atomic import replacing
     from isingkit.experiments import reproduction_page as page
-    from isingkit.experiments import runner
 
     output.mkdir(parents=True, exist_ok=True)
     names = NAMES if "all" in figures else tuple(dict.fromkeys(figures))
     if redraw:
-        for name in names:
-            if not (output / f"{name}.csv").is_file():
-                raise click.UsageError(f"no table of {name} in {output}: run without --redraw first", click.get_current_context())
-            runner.draw(name, output)
+        _redraw(names, output)
     else:
         with cluster(scheduler, workers) if scheduler else nullcontext() as client:
             for name in names:
-                config = runner.figure(name).Config.quick() if quick else runner.figure(name).Config()
-                _measure(name, config, output, workers or 1, client)
-    found = [figure for figure in page.facts(output) if figure["figure"] in names]
+                _measure(name, quick, output, workers or 1, client)
+    facts = page.facts(output)
     with replacing(output / "reproduction.html") as temporary:
-        temporary.write_text(page.html_page(page.facts(output)))
+        temporary.write_text(page.html_page(facts))
     with replacing(output / "README.md") as temporary:
-        temporary.write_text(page.markdown_page(page.facts(output)))
+        temporary.write_text(page.markdown_page(facts))
+    found = [figure for figure in facts if figure["figure"] in names]
     if as_json:
         click.echo(json.dumps({"version": __version__, "folder": str(output), "figures": found}))
         return
@@ -60,16 +74,28 @@ def command(
     click.echo(f"all of it in {output / 'reproduction.html'}")
 
 
-def _measure(name: str, config: Any, output: Path, workers: int, client: Any) -> None:
+def _redraw(names: tuple[str, ...], output: Path) -> None:
+    from isingkit.experiments import runner
+
+    for name in names:
+        if not (output / f"{name}.csv").is_file():
+            raise usage_error(f"no table of {name} in {output}: run without --redraw first")
+        runner.draw(name, output)
+
+
+def _measure(name: str, quick: bool, output: Path, workers: int, client: Any) -> None:
     from tqdm import tqdm
 
     from isingkit.experiments import runner
 
+    settings = runner.figure(name).Config
+    config = settings.quick() if quick else settings()
     with tqdm(desc=name, unit="unit", leave=False) as bar:
 
         def done(finished: int, total: int) -> None:
             if bar.total is None:
-                bar.total, bar.initial = total, finished  # time left is told by what this run does
+                bar.total = total
+                bar.initial = finished  # time left is by what this run does
             bar.n = finished
             bar.refresh()
 
@@ -78,5 +104,5 @@ def _measure(name: str, config: Any, output: Path, workers: int, client: Any) ->
         else:
             from isingkit import dask
 
-            with dask.losses_told():
+            with dask.translate_worker_errors():
                 runner.run(name, config, output, executor=dask.executor(client), done=done)

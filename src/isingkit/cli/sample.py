@@ -3,70 +3,158 @@
 import json
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from isingkit import __version__
+from isingkit.cli.usage import usage_error
+
+
+@dataclass(frozen=True, slots=True)
+class SampleOptions:
+    """What was typed after `isingkit sample`."""
+
+    model: Path
+    output: Path
+    samples: int
+    warm_up: int | None
+    chains: int | None
+    thin: int
+    update: str
+    order: str
+    no_check: bool
+    seed: int
+    threads: int | None
+    as_json: bool
+
+    @property
+    def is_printed(self) -> bool:
+        return self.output == Path("-")
 
 
 @click.command("sample")
 @click.argument("model", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), required=True,
-              help="File for the samples: .spins (bits, which estimators read), .npy or .csv; - prints CSV.")  # fmt: skip
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    required=True,
+    help="File for the samples: .spins (bits, which estimators read), .npy or .csv; - prints CSV.",
+)
 @click.option("--samples", type=click.IntRange(min=1), required=True, help="Number of samples.")
-@click.option("--warm-up", type=click.IntRange(min=0), help="Sweeps before the first snapshot; by default chosen from the model.")
-@click.option("--chains", type=click.IntRange(min=1), help="Chains; by default one for each sample.")
-@click.option("--thin", type=click.IntRange(min=1), default=10, show_default=True, help="Sweeps between snapshots of a chain.")
-@click.option("--update", type=click.Choice(["heat-bath", "metropolis"]), default="heat-bath", show_default=True, help="Updates.")
-@click.option("--order", type=click.Choice(["sequential", "random"]), default="sequential", show_default=True, help="Of spins.")
-@click.option("--no-check", is_flag=True, help="Take the samples even if chains have not forgotten their start.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the chains.")
+@click.option(
+    "--warm-up",
+    type=click.IntRange(min=0),
+    help="Sweeps before the first snapshot; by default chosen from the model.",
+)
+@click.option(
+    "--chains", type=click.IntRange(min=1), help="Chains; by default one for each sample."
+)
+@click.option(
+    "--thin",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Sweeps between snapshots of a chain.",
+)
+@click.option(
+    "--update",
+    type=click.Choice(["heat-bath", "metropolis"]),
+    default="heat-bath",
+    show_default=True,
+    help="Updates.",
+)
+@click.option(
+    "--order",
+    type=click.Choice(["sequential", "random"]),
+    default="sequential",
+    show_default=True,
+    help="Of spins.",
+)
+@click.option(
+    "--no-check",
+    is_flag=True,
+    help="Take the samples even if chains have not forgotten their start.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the chains."
+)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads; by default all.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
-def command(
-    model: Path, output: Path, samples: int, warm_up: int | None, chains: int | None, thin: int, update: str, order: str,
-    no_check: bool, seed: int, threads: int | None, as_json: bool,
-) -> None:  # fmt: skip
+def command(**arguments: Any) -> None:
     """Draw samples of a saved model by Monte Carlo."""
-    is_printed = output == Path("-")
-    if is_printed and as_json:
-        raise click.UsageError("--json and -o - would both print", click.get_current_context())
-    if not is_printed and output.suffix not in (".spins", ".npy", ".csv"):
-        raise click.UsageError(f"samples are saved as .spins, .npy or .csv, not as '{output.name}'", click.get_current_context())
-    if not output.parent.is_dir():
-        raise click.UsageError(f"no such folder: {output.parent}", click.get_current_context())
-
-    import numpy as np
-
-    import isingkit as ik
-    from isingkit.atomic import replacing
-
-    loaded = ik.IsingModel.load(model)
+    options = SampleOptions(**arguments)
+    _require_output(options)
     start = time.perf_counter()
-    drawn = ik.sample(
-        loaded, n_samples=samples, warm_up=warm_up, n_chains=chains, thin=thin, update=update, order=order, check=not no_check,
-        random_state=seed, n_jobs=threads, progress=True,
-    )  # fmt: skip
+    drawn = _drawn(options)
     seconds = time.perf_counter() - start
-    if is_printed:
+    if options.is_printed:
         _write_csv(sys.stdout.buffer, drawn)
         return
+    _write(drawn, options.output)
+    if options.as_json:
+        facts = {
+            "version": __version__,
+            "n_samples": drawn.n_samples,
+            "n_spins": drawn.n_spins,
+            "seed": options.seed,
+            "update": options.update,
+            "order": options.order,
+            "seconds": seconds,
+            "file": str(options.output),
+        }
+        click.echo(json.dumps(facts))
+        return
+    what = f"{drawn.n_samples} samples of {drawn.n_spins} spins"
+    click.echo(f"{what} in {seconds:.1f} seconds, seed {options.seed}: {options.output}")
+
+
+def _require_output(options: SampleOptions) -> None:
+    """Refuse what could not be written, before samples are drawn."""
+    if options.is_printed and options.as_json:
+        raise usage_error("--json and -o - would both print")
+    if not options.is_printed and options.output.suffix not in (".spins", ".npy", ".csv"):
+        raise usage_error(
+            f"samples are saved as .spins, .npy or .csv, not as '{options.output.name}'"
+        )
+    if not options.output.parent.is_dir():
+        raise usage_error(f"no such folder: {options.output.parent}")
+
+
+def _drawn(options: SampleOptions) -> Any:
+    import isingkit as ik
+
+    return ik.sample(
+        ik.IsingModel.load(options.model),
+        n_samples=options.samples,
+        warm_up=options.warm_up,
+        n_chains=options.chains,
+        thin=options.thin,
+        update=options.update,
+        order=options.order,
+        check=not options.no_check,
+        random_state=options.seed,
+        n_jobs=options.threads,
+        progress=True,
+    )
+
+
+def _write(drawn: Any, output: Path) -> None:
+    import numpy as np
+
+    from isingkit.atomic import replacing
+
     if output.suffix == ".spins":
         drawn.save(output)
-    else:
-        with replacing(output) as temporary, open(temporary, "wb") as file:
-            if output.suffix == ".npy":
-                np.save(file, np.asarray(drawn))
-            else:
-                _write_csv(file, drawn)
-    if as_json:
-        facts = {"version": __version__, "n_samples": drawn.n_samples, "n_spins": drawn.n_spins, "seed": seed, "update": update,
-                 "order": order, "seconds": seconds, "file": str(output)}  # fmt: skip
-        click.echo(json.dumps(facts))
-    else:
-        click.echo(f"{drawn.n_samples} samples of {drawn.n_spins} spins in {seconds:.1f} seconds, seed {seed}: {output}")
+        return
+    with replacing(output) as temporary, open(temporary, "wb") as file:
+        if output.suffix == ".npy":
+            np.save(file, np.asarray(drawn))
+        else:
+            _write_csv(file, drawn)
 
 
 def _write_csv(file: Any, drawn: Any) -> None:

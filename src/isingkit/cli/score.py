@@ -21,12 +21,15 @@ def command(found: Path, truth: Path, as_json: bool) -> None:
     from isingkit.metrics import score
     from isingkit.model import IsingModel
 
-    models = [IsingModel.load(path / "model.npz" if path.is_dir() else path) for path in (found, truth)]
-    scores = score(*models)
+    model, true = (
+        IsingModel.load(path / "model.npz" if path.is_dir() else path) for path in (found, truth)
+    )
+    scores = score(model, true)
     if as_json:
-        click.echo(json.dumps({"version": __version__, "found": str(found), "truth": str(truth), **asdict(scores)}))
+        names = {"version": __version__, "found": str(found), "truth": str(truth)}
+        click.echo(json.dumps(names | asdict(scores)))
         return
-    click.echo(f"{models[0].n_edges} edges found, {models[1].n_edges} true, among {models[1].n_spins} spins")
+    click.echo(f"{model.n_edges} edges found, {true.n_edges} true, among {true.n_spins} spins")
     rows = {
         "precision": (scores.precision, f"{scores.false_positives} wrong"),
         "recall": (scores.recall, f"{scores.false_negatives} missed"),
@@ -34,5 +37,5 @@ def command(found: Path, truth: Path, as_json: bool) -> None:
         "signs right": (scores.sign_accuracy, "of the true edges found"),
         "RSS": (scores.rss, "squared error of a spin's couplings"),
     }
-    for name, (value, words) in rows.items():
-        click.echo(f"{name:<12} {value:.4f}  {words}".rstrip())
+    for name, (value, note) in rows.items():
+        click.echo(f"{name:<12} {value:.4f}  {note}".rstrip())

@@ -2,137 +2,340 @@
 
 import json
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from isingkit import __version__
 
+SWEPT = ("samples_per_spin", "ridge", "coupling")
+PICTURES = (".png", ".svg", ".pdf")
+ABOUT_ERRORS = {"samples_per_spin", "ridge", "depth", "sweep"}  # options --spins does not need
+COLUMNS = ("rss", "bias", "R", "Q", "test_error")  # of a sweep's table
+Row = dict[str, Any]
 
-class Sweep(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in some versions of click
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A parameter and the values it takes in turn."""
+
+    parameter: str
+    values: tuple[float, ...]
+
+
+class SweepType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic by version
     """NAME=START:STOP:COUNT."""
 
     name = "sweep"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, tuple[float, ...]]:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Sweep:
         try:
-            parameter, span = str(value).split("=")
-            start, stop, count = span.split(":")
-            low, high, n = float(start), float(stop), int(count)
-            parameter = parameter.replace("-", "_")
-            even = parameter == "coupling"
-            if parameter not in ("samples_per_spin", "ridge", "coupling") or n < 2 or (not even and not 0 < low < high < math.inf):
-                raise ValueError
+            return _sweep_of(str(value))
         except ValueError:
             self.fail(
-                "expected NAME=START:STOP:COUNT with 0 < START < STOP and NAME ridge, samples-per-spin or coupling, "
-                f"e.g. ridge=0.01:100:50, but got '{value}'"
+                "expected NAME=START:STOP:COUNT with 0 < START < STOP and NAME ridge, "
+                f"samples-per-spin or coupling, e.g. ridge=0.01:100:50, but got '{value}'"
             )
-        steps = [k / (n - 1) for k in range(n)]
-        return parameter, tuple(low + (high - low) * k if even else low * (high / low) ** k for k in steps)
+
+
+def _sweep_of(text: str) -> Sweep:
+    name, span = text.split("=")
+    start, stop, count = span.split(":")
+    parameter = name.replace("-", "_")
+    low = float(start)
+    high = float(stop)
+    n_values = int(count)
+    evenly = parameter == "coupling"
+    if parameter not in SWEPT or n_values < 2:
+        raise ValueError
+    if not evenly and not 0 < low < high < math.inf:
+        raise ValueError
+    steps = [k / (n_values - 1) for k in range(n_values)]
+    if evenly:
+        return Sweep(parameter, tuple(low + (high - low) * step for step in steps))
+    return Sweep(parameter, tuple(low * (high / low) ** step for step in steps))
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was asked for, by click's names of the parameters."""
+
+    degree: int | None
+    mean_degree: float | None
+    model: Path | None
+    spin: int
+    coupling: float | None
+    samples_per_spin: float
+    ridge: float
+    depth: int | None
+    sweep: Sweep | None
+    plot: Path | None
+    spins: int | None
+    probability: float
+    as_json: bool
+
+    @property
+    def swept(self) -> str | None:
+        return self.sweep.parameter if self.sweep else None
+
+    @property
+    def teacher(self) -> str:
+        """What is predicted for, in words."""
+        if self.degree:
+            return f"degree {self.degree}"
+        if self.mean_degree:
+            return f"mean degree {self.mean_degree:g}"
+        return f"spin {self.spin} of {self.model}"
 
 
 @click.command("theory")
-@click.option("--degree", type=click.IntRange(min=1), help="Random regular graph with this many neighbours.")
-@click.option("--mean-degree", type=click.FloatRange(min=0, min_open=True), help="Erdos-Renyi graph of this mean degree.")
-@click.option("--model", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="A saved model, .npz, instead.")
-@click.option("--spin", type=click.IntRange(min=0), default=0, show_default=True, help="Which spin of the model.")
+@click.option(
+    "--degree", type=click.IntRange(min=1), help="Random regular graph with this many neighbours."
+)
+@click.option(
+    "--mean-degree",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Erdos-Renyi graph of this mean degree.",
+)
+@click.option(
+    "--model",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A saved model, .npz, instead.",
+)
+@click.option(
+    "--spin",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Which spin of the model.",
+)
 @click.option("--coupling", type=float, help="Strength of all couplings, for graphs.")
 @click.option(
-    "--samples-per-spin", type=float, default=1.0, show_default=True, help="alpha: number of samples over number of spins."
+    "--samples-per-spin",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="alpha: number of samples over number of spins.",
 )
-@click.option("--ridge", type=float, default=1.0, show_default=True, help="lambda; 0 is least squares, inf correlation screening.")
-@click.option("--depth", type=click.IntRange(min=1), help="Generations whose estimates have a mean; by default all.")
+@click.option(
+    "--ridge",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="lambda; 0 is least squares, inf correlation screening.",
+)
+@click.option(
+    "--depth",
+    type=click.IntRange(min=1),
+    help="Generations whose estimates have a mean; by default all.",
+)
 @click.option(
     "--sweep",
-    type=Sweep(),
+    type=SweepType(),
     help="Vary a parameter: NAME=START:STOP:COUNT, log-spaced for ridge and samples-per-spin.",
 )
-@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw the sweep's curves: .png, .svg or .pdf.")
-@click.option("--spins", type=click.IntRange(min=3), help="With --degree: how many samples a network of so many spins needs.")
-@click.option("--probability", type=float, default=0.99, show_default=True, help="Of finding it exactly, for --spins.")
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw the sweep's curves: .png, .svg or .pdf.",
+)
+@click.option(
+    "--spins",
+    type=click.IntRange(min=3),
+    help="With --degree: how many samples a network of so many spins needs.",
+)
+@click.option(
+    "--probability",
+    type=float,
+    default=0.99,
+    show_default=True,
+    help="Of finding it exactly, for --spins.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
-def command(
-    degree: int | None, mean_degree: float | None, model: Path | None, spin: int, coupling: float | None, samples_per_spin: float,
-    ridge: float, depth: int | None, sweep: tuple[str, tuple[float, ...]] | None, plot: Path | None, spins: int | None,
-    probability: float, as_json: bool,
-) -> None:  # fmt: skip
+def command(**asked: Any) -> None:
     """Predict the error of linear and ridge estimates, without data.
 
     For instance: isingkit theory --degree 3 --coupling 0.4 --samples-per-spin 0.8 --ridge 0.1
 
-    How many samples for a network of 1000 spins: isingkit theory --degree 3 --coupling 0.4 --spins 1000
+    How many samples for a network of 1000 spins: isingkit theory --degree 3 --coupling 0.4 --spins
+    1000
     """
     context = click.get_current_context()
-    if sum(teacher is not None for teacher in (degree, mean_degree, model)) != 1:
-        raise click.UsageError("give one of --degree, --mean-degree and --model", context)
-    if coupling is None and model is None and sweep is not None and sweep[0] == "coupling":
-        coupling = sweep[1][0]
+    options = Options(**asked)
+    if options.coupling is None and options.model is None and options.swept == "coupling":
+        assert options.sweep is not None
+        options = replace(options, coupling=options.sweep.values[0])
+    typed = {name for name in asked if _was_typed(context, name)}
+    for problem in _problems(options, typed):
+        raise click.UsageError(problem, context)
 
-    def given(option: str) -> bool:
-        return context.get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE
+    only_samples = options.spins is not None and not typed & ABOUT_ERRORS
+    rows = [] if only_samples else _predicted(options)
+    needed = _samples_needed(options)
+    facts: dict[str, object] = {"version": __version__, "depth": options.depth, "rows": rows}
+    if needed:
+        facts["samples_needed"] = needed
+    if options.plot is not None:
+        _draw(rows, options)
+        facts["plot"] = str(options.plot)
+    if options.as_json:
+        click.echo(json.dumps(_without_nan(facts)))
+    else:
+        _print(options, rows, needed)
 
-    for wrong, problem in (
-        (coupling is None and model is None, "a graph needs --coupling"),
-        (coupling is not None and model is not None, "a model has couplings of its own: leave --coupling out"),
-        (model is None and given("spin"), "--spin is for --model"),
-        (spins is None and given("probability"), "--probability is for --spins"),
-        (mean_degree is not None and depth is not None, "--depth is for --degree and --model"),
-        (spins is not None and degree is None, "--spins needs --degree"),
-        (plot is not None and sweep is None, "--plot needs --sweep"),
-        (sweep is not None and model is not None and sweep[0] == "coupling", "a model's couplings cannot be swept"),
-        (plot is not None and plot.suffix not in (".png", ".svg", ".pdf"), "--plot takes a .png, .svg or .pdf file"),
-        (plot is not None and not plot.parent.is_dir(), f"no such folder: {plot.parent if plot else ''}"),
-    ):
-        if wrong:
-            raise click.UsageError(problem, context)
 
-    import isingkit as ik
+def _was_typed(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def _problems(options: Options, typed: set[str]) -> Iterator[str]:
+    """What contradicts itself, or cannot be done."""
+    yield from _problems_of_teacher(options, typed)
+    yield from _problems_of_question(options, typed)
+    if options.plot is not None:
+        yield from _problems_of_plot(options, options.plot)
+
+
+def _problems_of_teacher(options: Options, typed: set[str]) -> Iterator[str]:
+    teachers = (options.degree, options.mean_degree, options.model)
+    if sum(teacher is not None for teacher in teachers) != 1:
+        yield "give one of --degree, --mean-degree and --model"
+    if options.model is None:
+        if options.coupling is None:
+            yield "a graph needs --coupling"
+        if "spin" in typed:
+            yield "--spin is for --model"
+    else:
+        if options.coupling is not None:
+            yield "a model has couplings of its own: leave --coupling out"
+        if options.swept == "coupling":
+            yield "a model's couplings cannot be swept"
+
+
+def _problems_of_question(options: Options, typed: set[str]) -> Iterator[str]:
+    if options.spins is None and "probability" in typed:
+        yield "--probability is for --spins"
+    if options.mean_degree is not None and options.depth is not None:
+        yield "--depth is for --degree and --model"
+    if options.spins is not None and options.degree is None:
+        yield "--spins needs --degree"
+
+
+def _problems_of_plot(options: Options, plot: Path) -> Iterator[str]:
+    if options.sweep is None:
+        yield "--plot needs --sweep"
+    if plot.suffix not in PICTURES:
+        yield "--plot takes a .png, .svg or .pdf file"
+    if not plot.parent.is_dir():
+        yield f"no such folder: {plot.parent}"
+
+
+def _predicted(options: Options) -> list[Row]:
+    from isingkit.experiments import theory_curves as curves
+    from isingkit.model import IsingModel
+
+    config = curves.Config(
+        samples_per_spin=options.samples_per_spin,
+        ridge=options.ridge,
+        coupling=options.coupling,
+        degree=options.degree,
+        mean_degree=options.mean_degree,
+        model=IsingModel.load(options.model) if options.model is not None else None,
+        spin=options.spin,
+        depth=options.depth,
+    )
+    if options.sweep is None:
+        return curves.predict(config)
+    return curves.predict(config, options.sweep.parameter, options.sweep.values)
+
+
+def _samples_needed(options: Options) -> Row | None:
+    """For --spins: the samples a network needs, and TwoStageIsing's knobs that go with them."""
+    if options.spins is None or options.degree is None or options.coupling is None:
+        return None
+    from isingkit import theory
+
+    graph = (options.spins, options.degree, options.coupling)
+    n_samples = theory.samples_needed(*graph, options.probability)
+    best = theory.best_two_stage(*graph, n_samples)
+    return {
+        "n_spins": options.spins,
+        "probability": options.probability,
+        "n_samples": n_samples,
+        "ridge": best.ridge,
+        "prune": best.prune,
+        "threshold": best.best_threshold(),
+    }
+
+
+def _draw(rows: list[Row], options: Options) -> None:
+    from isingkit.atomic import replacing
     from isingkit.experiments import theory_curves as curves
 
-    teacher = ik.IsingModel.load(model) if model is not None else None
-    config = curves.Config(samples_per_spin, ridge, coupling, degree, mean_degree, teacher, spin, depth)
-    only_samples = spins is not None and sweep is None and not any(given(name) for name in ("samples_per_spin", "ridge", "depth"))
-    rows = [] if only_samples else curves.predict(config, *(sweep or ()))
-    facts: dict[str, object] = {"version": __version__, "depth": depth, "rows": rows}
-    if spins is not None and degree is not None and coupling is not None:
-        needed = ik.theory.samples_needed(spins, degree, coupling, probability)
-        best = ik.theory.best_two_stage(spins, degree, coupling, needed)
-        knobs = {"ridge": best.ridge, "prune": best.prune, "threshold": best.best_threshold()}
-        facts["samples_needed"] = {"n_spins": spins, "probability": probability, "n_samples": needed, **knobs}
-    if plot is not None and sweep is not None:
-        from isingkit.atomic import replacing
+    assert options.plot is not None
+    assert options.swept is not None
+    picture = curves.plot(rows, options.swept)
+    with replacing(options.plot) as temporary:
+        picture.savefig(temporary, format=options.plot.suffix[1:])
 
-        with replacing(plot) as temporary:
-            curves.plot(rows, sweep[0]).savefig(temporary, format=plot.suffix[1:])
-        facts["plot"] = str(plot)
-    if as_json:
-        click.echo(json.dumps(_without_nan(facts)))
-        return
+
+def _print(options: Options, rows: list[Row], needed: Row | None) -> None:
     if rows:
-        which = f"degree {degree}" if degree else f"mean degree {mean_degree:g}" if mean_degree else f"spin {spin} of {model}"
-        fixed = {"coupling": coupling, "samples per spin": samples_per_spin, "ridge": ridge, "depth": depth or "infinite"}
-        swept = sweep[0].replace("_", " ") if sweep else ""
-        click.echo(", ".join([which, *(f"{name} {value}" for name, value in fixed.items() if value is not None and name != swept)]))
-    if ridge == math.inf and rows and not (sweep and sweep[0] == "ridge"):
-        click.echo("infinite ridge: estimates are sample correlations")
-    if rows and sweep is None:
-        for name, meaning in curves.QUANTITIES.items():
-            click.echo(f"{name:>16} {rows[0][name]:12.6g}   {meaning}")
-        listed = "  ".join(f"{mean:.4g}" for mean in rows[0]["means"][:4])  # type: ignore[index]
-        click.echo(f"{'means':>16} {listed}   |mean estimate| of generation 1, 2, ...")
-    elif rows and sweep is not None:
-        columns = ("rss", "bias", "R", "Q", "test_error")
-        click.echo("  ".join(f"{name:>16}" for name in (sweep[0], *columns)))
-        for row in rows:
-            click.echo("  ".join(f"{row[name]:16.6g}" for name in (sweep[0], *columns)))
-    if "samples_needed" in facts:
-        found = ", ".join(f"{name}={value:.3g}" for name, value in knobs.items())
-        click.echo(
-            f"{spins} spins are found exactly with probability {probability:g} from {needed} samples, by TwoStageIsing({found})"
-        )
-    if plot is not None:
-        click.echo(f"drawn to {plot}")
+        click.echo(_heading(options))
+        if options.ridge == math.inf and options.swept != "ridge":
+            click.echo("infinite ridge: estimates are sample correlations")
+        if options.swept is None:
+            _print_quantities(rows[0])
+        else:
+            _print_table(rows, (options.swept, *COLUMNS))
+    if needed:
+        _print_needed(needed)
+    if options.plot is not None:
+        click.echo(f"drawn to {options.plot}")
+
+
+def _heading(options: Options) -> str:
+    """The teacher and all that is not swept."""
+    settings = {
+        "coupling": options.coupling,
+        "samples_per_spin": options.samples_per_spin,
+        "ridge": options.ridge,
+        "depth": options.depth or "infinite",
+    }
+    parts = [options.teacher]
+    for name, value in settings.items():
+        if value is not None and name != options.swept:
+            parts.append(f"{name.replace('_', ' ')} {value}")
+    return ", ".join(parts)
+
+
+def _print_quantities(row: Row) -> None:
+    from isingkit.experiments.theory_curves import QUANTITIES
+
+    for name, meaning in QUANTITIES.items():
+        click.echo(f"{name:>16} {row[name]:12.6g}   {meaning}")
+    means = "  ".join(f"{mean:.4g}" for mean in row["means"][:4])
+    click.echo(f"{'means':>16} {means}   |mean estimate| of generation 1, 2, ...")
+
+
+def _print_table(rows: list[Row], columns: tuple[str, ...]) -> None:
+    click.echo("  ".join(f"{name:>16}" for name in columns))
+    for row in rows:
+        click.echo("  ".join(f"{row[name]:16.6g}" for name in columns))
+
+
+def _print_needed(needed: Row) -> None:
+    knobs = ", ".join(f"{name}={needed[name]:.3g}" for name in ("ridge", "prune", "threshold"))
+    click.echo(
+        f"{needed['n_spins']} spins are found exactly with probability "
+        f"{needed['probability']:g} from {needed['n_samples']} samples, by TwoStageIsing({knobs})"
+    )
 
 
 def _without_nan(value: object) -> object:

@@ -9,20 +9,38 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isingkit._kernels.threads import blas_threads_for
-from isingkit.estimators.normal import Matrix, NormalEquations, normal_equations
+from isingkit.arrays import FloatArray
+from isingkit.estimators.normal import NormalEquations, normal_equations
 from isingkit.estimators.symmetric import RULES, symmetric_couplings
 from isingkit.exceptions import ModelMismatchError, SettingError, require_instance, require_number
 from isingkit.gram import Gram, gram
 from isingkit.model import IsingModel, log_pseudolikelihood
-from isingkit.packing import PackedSpins, as_asked, pack, require_same_coding
-from isingkit.spins import Spins, as_spins, as_weights, require_network, warn_of_constants
+from isingkit.packing import PackedSpins, apply_missing_policy, pack, require_same_coding
+from isingkit.spins import (
+    Spins,
+    as_spins,
+    as_weights,
+    missing_policy,
+    require_network,
+    warn_of_constants,
+)
 from isingkit.worlds.exact import exact
 
 
 class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  # scikit-learn has no types
-    """An estimator of couplings in the manner of scikit-learn: constructors only store, `fit` learns, names end in `_`."""
+    """An estimator of couplings in the manner of scikit-learn: constructors only store, `fit`
+    learns, names end in `_`.
+    """
 
-    def __init__(self, *, threshold: float | str, rule: str, fit_fields: bool, binarize: float | None, missing: str) -> None:
+    def __init__(
+        self,
+        *,
+        threshold: float | str,
+        rule: str,
+        fit_fields: bool,
+        binarize: float | None,
+        missing: str,
+    ) -> None:
         self.threshold = threshold
         self.rule = rule
         self.fit_fields = fit_fields
@@ -35,7 +53,8 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         Parameters
         ----------
         X
-            One row a sample, one column a spin: PackedSpins, numpy, scipy.sparse, pandas, polars or pyarrow.
+            One row a sample, one column a spin: PackedSpins, numpy, scipy.sparse, pandas, polars or
+            pyarrow.
         y
             Ignored; present because scikit-learn's tools pass it.
         sample_weight
@@ -48,7 +67,8 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
             return self._learn(packed, weights, warned=not isinstance(X, PackedSpins | Spins))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Mean log pseudolikelihood of the samples under `model_`, the sum over spins of log P(s_i | the others); larger is better.
+        """Mean log pseudolikelihood of the samples under `model_`, the sum over spins of log P(s_i
+        | the others); larger is better.
 
         Parameters
         ----------
@@ -65,7 +85,8 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
             return log_pseudolikelihood(self.model_, packed, weights)
 
     def log_likelihood(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Mean exact log likelihood of the samples under `model_`, for up to 24 spins, or where the network is a tree.
+        """Mean exact log likelihood of the samples under `model_`, for up to 24 spins, or where the
+        network is a tree.
 
         Parameters
         ----------
@@ -79,47 +100,65 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         check_is_fitted(self)
         packed, weights = self._read(X, sample_weight, reset=False)
         if packed.present is not None:
-            raise SettingError(setting="missing", value=self.missing, expected="'drop' for an exact likelihood")
+            raise SettingError(
+                setting="missing", value=self.missing, expected="'drop' for an exact likelihood"
+            )
         stat, model = gram(packed, sample_weight=weights), self.model_
         energy = model.couplings.multiply(stat.sums).sum() / 2 + model.fields @ stat.spin_sums
         return float(energy / stat.n_samples - exact(model).log_z)
 
     @abstractmethod
-    def _learn(self, packed: PackedSpins, weights: NDArray[np.float64] | None, warned: bool) -> Self:
+    def _learn(
+        self, packed: PackedSpins, weights: NDArray[np.float64] | None, warned: bool
+    ) -> Self:
         """Learn from samples; `warned`: constant columns were already warned of."""
 
     def _check_settings(self) -> None:
         self._check_threshold()
         require_instance("fit_fields", self.fit_fields, bool, "True or False")
-        if self.missing not in ("error", "drop", "pairwise"):
-            raise SettingError(setting="missing", value=self.missing, expected="'error', 'drop' or 'pairwise'")
+        missing_policy(self.missing)
         if self.rule not in RULES:
             raise SettingError(setting="rule", value=self.rule, expected="'average', 'and' or 'or'")
 
     def _check_threshold(self) -> None:
         require_number("threshold", self.threshold, at_least=0)
 
-    def _read(self, X: Any, sample_weight: Any, reset: bool) -> tuple[PackedSpins, NDArray[np.float64] | None]:
+    def _read(
+        self, X: Any, sample_weight: Any, reset: bool
+    ) -> tuple[PackedSpins, NDArray[np.float64] | None]:
         if isinstance(X, PackedSpins | Spins):
-            packed, rows = as_asked(pack(X), self.missing)
+            packed, rows = apply_missing_policy(pack(X), self.missing)
             if reset:
                 self.n_features_in_ = packed.n_spins
                 self._set_names(packed.names)
             elif packed.names != self.model_.names:
-                raise ModelMismatchError(left=self.model_.names, right=packed.names, what="the fit and the samples")
+                raise ModelMismatchError(
+                    left=self.model_.names, right=packed.names, what="the fit and the samples"
+                )
             else:
                 require_same_coding(packed.names, self.mapping_, packed.mapping)
         else:
             if not reset:
-                validate_data(self, X, reset=False, skip_check_array=True)  # the same spins as in fit
-            spins = as_spins(X, binarize=self.binarize, missing=self.missing, mapping=None if reset else self.mapping_)
+                validate_data(
+                    self, X, reset=False, skip_check_array=True
+                )  # the same spins as in fit
+            spins = as_spins(
+                X,
+                binarize=self.binarize,
+                missing=self.missing,
+                mapping=None if reset else self.mapping_,
+            )
             packed, rows = pack(spins), spins.rows
             if reset:
-                validate_data(self, X, reset=True, skip_check_array=True)  # sets n_features_in_ and feature_names_in_
-        weights = None if sample_weight is None else as_weights(sample_weight, packed.n_samples, rows)
+                validate_data(
+                    self, X, reset=True, skip_check_array=True
+                )  # sets n_features_in_ and feature_names_in_
+        weights = (
+            None if sample_weight is None else as_weights(sample_weight, packed.n_samples, rows)
+        )
         return packed, weights
 
-    def _read_only(self, X: Any, sample_weight: Any) -> tuple[PackedSpins, Matrix | None]:
+    def _read_only(self, X: Any, sample_weight: Any) -> tuple[PackedSpins, FloatArray | None]:
         """As `_read` does to learn, but nothing of it is kept."""
         return clone(self)._read(X, sample_weight, reset=True)  # type: ignore[no-any-return]
 
@@ -129,8 +168,17 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         if names != tuple(f"x{j}" for j in range(len(names))):
             self.feature_names_in_ = np.array(names, dtype=object)
 
-    def _finish(self, data: Gram | PackedSpins, n_samples: float, estimates: Matrix, intercepts: Matrix, means: Matrix) -> Self:
-        """From directed estimates to the model: threshold, rule, and fields that keep the means where couplings were changed."""
+    def _finish(
+        self,
+        data: Gram | PackedSpins,
+        n_samples: float,
+        estimates: FloatArray,
+        intercepts: FloatArray,
+        means: FloatArray,
+    ) -> Self:
+        """From directed estimates to the model: threshold, rule, and fields that keep the means
+        where couplings were changed.
+        """
         self.estimates_, self.intercepts_ = estimates, intercepts
         self.n_samples_ = n_samples
         self.mapping_ = data.mapping
@@ -142,7 +190,7 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         """What counts as absent is below it."""
         return float(self.threshold)
 
-    def _fields(self, couplings: Any, means: Matrix) -> Matrix:
+    def _fields(self, couplings: Any, means: FloatArray) -> FloatArray:
         return np.asarray(self.intercepts_ + self.estimates_ @ means - couplings @ means)
 
     def __sklearn_tags__(self) -> Any:
@@ -175,7 +223,8 @@ class GramEstimator(IsingEstimator):
             return self._solve(stat, None, None, warned=False)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from more rows of the same columns: as `fit` on all rows so far, of which only the pair sums are kept.
+        """Learn from more rows of the same columns: as `fit` on all rows so far, of which only the
+        pair sums are kept.
 
         Values are read as in the first part, which should hold both values of every column.
 
@@ -200,11 +249,13 @@ class GramEstimator(IsingEstimator):
         self.gram_ = stat
         return self
 
-    def _learn(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> Self:
+    def _learn(self, packed: PackedSpins, weights: FloatArray | None, warned: bool) -> Self:
         self.__dict__.pop("gram_", None)  # of parts, which this forgets
         return self._solve(gram(packed, sample_weight=weights), packed, weights, warned)
 
-    def _solve(self, stat: Gram, packed: PackedSpins | None, weights: Matrix | None, warned: bool) -> Self:
+    def _solve(
+        self, stat: Gram, packed: PackedSpins | None, weights: FloatArray | None, warned: bool
+    ) -> Self:
         normal = normal_equations(stat, self.fit_fields)
         if not warned:
             warn_of_constants(normal.names, ~normal.changes)
@@ -213,20 +264,36 @@ class GramEstimator(IsingEstimator):
 
     @abstractmethod
     def _estimate(
-        self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: Matrix | None
-    ) -> tuple[Matrix, Matrix]:
-        """Directed estimates, row i spin i on the others, and intercepts. The data come along where they are at hand."""
+        self,
+        stat: Gram,
+        normal: NormalEquations,
+        packed: PackedSpins | None,
+        weights: FloatArray | None,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Directed estimates, row i spin i on the others, and intercepts. The data come along where
+        they are at hand.
+        """
 
 
 class LinearEstimator(GramEstimator):
     """An estimator by linear regressions, whose lines pass through the means."""
 
     def _estimate(
-        self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: Matrix | None
-    ) -> tuple[Matrix, Matrix]:
+        self,
+        stat: Gram,
+        normal: NormalEquations,
+        packed: PackedSpins | None,
+        weights: FloatArray | None,
+    ) -> tuple[FloatArray, FloatArray]:
         estimates = self._regress(stat, normal, packed, weights)
         return estimates, normal.means - estimates @ normal.means
 
     @abstractmethod
-    def _regress(self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: Matrix | None) -> Matrix:
+    def _regress(
+        self,
+        stat: Gram,
+        normal: NormalEquations,
+        packed: PackedSpins | None,
+        weights: FloatArray | None,
+    ) -> FloatArray:
         """Directed estimates."""

@@ -1,5 +1,8 @@
-"""Bits: the spins of a large network, and what is computed from their bits when it is needed instead of being stored."""
+"""Bits: the spins of a large network, and what is computed from their bits when it is needed
+instead of being stored.
+"""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,17 +13,18 @@ from isingkit._kernels import estimators as estimator_kernels
 from isingkit._kernels import gram as gram_kernels
 from isingkit._kernels import weighted_sums as kernels
 from isingkit._kernels.packing import pack_words
-from isingkit._kernels.threads import spread
-from isingkit.estimators.normal import Matrix
-from isingkit.estimators.rough_look import rough_looks
+from isingkit._kernels.threads import parallel_map
+from isingkit.arrays import FloatArray
+from isingkit.estimators import sizes
+from isingkit.estimators.approximate_sums import approximate_sums
+from isingkit.estimators.dual import Dual
 from isingkit.gram import gram
 from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins, unpacked
 
-MOST_DENSE = 5000  # spins whose pairs fit into memory at ease
-TILE = 4096  # spins that are spread out at a time; a multiple of 64
-WIDE = 4 * TILE  # spins that rough looks go through at a time
-_ROUGH = 0.45  # error of a look-up, in units of what must be passed, from which on a product is quicker
+_ROUGH = (
+    0.45  # error of a look-up, in units of what must be passed, from which on a product is quicker
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,8 +32,8 @@ class Bits:
     """The bits of all spins, and the two numbers of each that everything needs."""
 
     packed: PackedSpins
-    sums: Matrix  # (n_spins,): of spins; zero where fields are not fitted
-    scales: Matrix  # (n_spins,): sqrt(M - s^2 / M); infinite where a spin never changes
+    sums: FloatArray  # (n_spins,): of spins; zero where fields are not fitted
+    scales: FloatArray  # (n_spins,): sqrt(M - s^2 / M); infinite where a spin never changes
 
     @property
     def n_spins(self) -> int:
@@ -40,7 +44,7 @@ class Bits:
         return self.packed.n_samples
 
     @property
-    def means(self) -> Matrix:
+    def means(self) -> FloatArray:
         return self.sums / self.n_samples
 
     @property
@@ -57,22 +61,24 @@ class Bits:
         return float(self.n_samples)
 
     @property
-    def variances(self) -> Matrix:
+    def variances(self) -> FloatArray:
         """(n_spins,): sums of squares of centred spins."""
         return np.asarray(self.n_samples - self.sums / self.n_samples * self.sums)
 
     @property
-    def source(self) -> tuple[Any, Matrix, float]:
+    def source(self) -> tuple[Any, FloatArray, float]:
         """Where kernels count covariances."""
         return self.packed.words, self.sums, float(self.n_samples)
 
-    def covariances(self, pairs: NDArray[np.int64]) -> Matrix:
+    def covariances(self, pairs: NDArray[np.int64]) -> FloatArray:
         """(n_pairs,): sums of products of two centred spins."""
         out = np.empty(len(pairs))
-        spread(estimator_kernels.covariances_of, len(pairs), self.source, pairs, out, chunk=4096)
+        parallel_map(
+            estimator_kernels.covariances_of, len(pairs), self.source, pairs, out, chunk=4096
+        )
         return out
 
-    def block(self, some: NDArray[np.int64]) -> Matrix:
+    def block(self, some: NDArray[np.int64]) -> FloatArray:
         """(n_some, n_some): covariances of some spins."""
         sums = self.sums[some]
         if len(some) == 0:
@@ -83,75 +89,137 @@ class Bits:
         """Refuse what needs more memory than there is, before it starts."""
         require_memory(n_bytes, n_spins=self.n_spins, n_samples=self.n_samples)
 
-    def centred(self, some: Any) -> Matrix:
+    def resolvents(self) -> Callable[[float], Dual]:
+        """By ridge; what all ridges share is computed once."""
+        products = self.products_of_samples()
+        return lambda ridge: Dual(self, ridge, products)
+
+    def as_estimates(self, matrix: Any) -> Any:
+        """Directed estimates as users get them: sparse."""
+        return matrix
+
+    def centred(self, some: Any) -> FloatArray:
         """Centred spins, (n_some, n_samples); those that never change are zero."""
-        values: Matrix = unpacked(np.ascontiguousarray(self.packed.words[some]), self.n_samples, np.float64)
+        values: FloatArray = unpacked(
+            np.ascontiguousarray(self.packed.words[some]), self.n_samples, np.float64
+        )
         values -= self.means[some][:, None]
         values[~self.changes[some]] = 0.0
         return values
 
-    def products_of_samples(self) -> Matrix:
-        """(n_samples, n_samples): sums over spins of products of two samples, spins centred; by counting."""
+    def products_of_samples(self) -> FloatArray:
+        """(n_samples, n_samples): sums over spins of products of two samples, spins centred; by
+        counting.
+        """
         words = np.zeros((self.n_samples, -(-self.n_spins // 64)), np.uint64)
         shift, means = np.zeros(self.n_samples), np.where(self.changes, self.means, 0.0)
-        for first in range(0, self.n_spins, TILE):
-            some = slice(first, first + TILE)
-            values = unpacked(np.ascontiguousarray(self.packed.words[some]), self.n_samples, np.int8)
+        for first in range(0, self.n_spins, sizes.TILE):
+            some = slice(first, first + sizes.TILE)
+            values = unpacked(
+                np.ascontiguousarray(self.packed.words[some]), self.n_samples, np.int8
+            )
             values[~self.changes[some]] = -1  # the same in all samples: no bit, and taken off below
-            spread(pack_words, -(-len(values) // 64), values, words[:, first // 64 : (first + TILE) // 64])
+            parallel_map(
+                pack_words,
+                -(-len(values) // 64),
+                values,
+                words[:, first // 64 : (first + sizes.TILE) // 64],
+            )
             shift += means[some] @ values
         n_constant = int((~self.changes).sum())
         transposed = PackedSpins(words, self.n_spins, tuple(map(str, range(self.n_samples))))
-        products: Matrix = gram(transposed).sums - float(n_constant)
+        products: FloatArray = gram(transposed).sums - float(n_constant)
         products -= shift
         products -= shift[:, None]
         products += means @ means
         return products
 
     def large_sums(
-        self, rows: Matrix, level: float, of_rows: Matrix, of_spins: Matrix, *, after: NDArray[np.int64] | None = None,
+        self,
+        rows: FloatArray,
+        level: float,
+        of_rows: FloatArray,
+        of_spins: FloatArray,
+        *,
+        after: NDArray[np.int64] | None = None,
         n_jobs: int | None = None,
-    ) -> tuple[NDArray[np.int64], Matrix]:  # fmt: skip
-        """(n, 2): rows r and spins j, sorted, with |x| (of_rows[:, r] . of_spins[:, j]) > level; and x = sum_m rows[r, m] s_jm.
+    ) -> tuple[NDArray[np.int64], FloatArray]:
+        """(n, 2): rows r and spins j, sorted, with |x| (of_rows[:, r] . of_spins[:, j]) > level;
+        and x = sum_m rows[r, m] s_jm.
 
-        Sums are found by a rough look, with an error that is known, and those that may pass in double precision.
-        of_rows: (2, n_rows)     of_spins: (2, n_spins)     all not negative     after: only spins j > after[r] count
+        Sums are found by a rough look, with an error that is known, and those that may pass in
+        double precision.
+        of_rows: (2, n_rows)     of_spins: (2, n_spins)     all not negative
+        after: only spins j > after[r] count
         """
         after = np.full(len(rows), -1) if after is None else after
         largest = of_spins.max(axis=1, initial=0.0) @ of_rows  # factors of rows
-        looks = rough_looks(rows, of_rows, _ROUGH * level / np.maximum(largest, 1e-300), n_jobs)
+        looks = approximate_sums(
+            rows, of_rows, _ROUGH * level / np.maximum(largest, 1e-300), n_jobs
+        )
         pairs, sums = [np.empty((0, 2), np.int64)], [np.empty(0)]
-        for first in range(max(int(after.min(initial=self.n_spins)) + 1, 0) // WIDE * WIDE, self.n_spins, WIDE):
-            words = np.ascontiguousarray(self.packed.words[first : first + WIDE])
-            near = [one.among(words, of_spins[:, first : first + WIDE], after - first, level) for one in looks]
-            found = np.concatenate([np.empty((0, 2), np.int64), *near])  # no look, where there are no rows
+        for first in range(
+            max(int(after.min(initial=self.n_spins)) + 1, 0) // sizes.WIDE * sizes.WIDE,
+            self.n_spins,
+            sizes.WIDE,
+        ):
+            words = np.ascontiguousarray(self.packed.words[first : first + sizes.WIDE])
+            factors = of_spins[:, first : first + sizes.WIDE]
+            near = [one.among(words, factors, after - first, level) for one in looks]
+            # no look, where there are no rows
+            found = np.concatenate([np.empty((0, 2), np.int64), *near])
             found[:, 1] += first
             exact = self.sums_of(rows, found, n_jobs)
-            passes = np.abs(exact) * (of_rows[:, found[:, 0]] * of_spins[:, found[:, 1]]).sum(axis=0) > level
+            passes = (
+                np.abs(exact) * (of_rows[:, found[:, 0]] * of_spins[:, found[:, 1]]).sum(axis=0)
+                > level
+            )
             pairs.append(found[passes])
             sums.append(exact[passes])
         all_pairs, all_sums = np.concatenate(pairs), np.concatenate(sums)
         order = np.lexsort((all_pairs[:, 1], all_pairs[:, 0]))
         return all_pairs[order], all_sums[order]
 
-    def sums_of(self, rows: Matrix, pairs: NDArray[np.int64], n_jobs: int | None = None) -> Matrix:
+    def sums_of(
+        self, rows: FloatArray, pairs: NDArray[np.int64], n_jobs: int | None = None
+    ) -> FloatArray:
         """sum_m rows[r, m] s_jm of pairs (r, j)."""
         sums = np.empty(len(pairs))
-        spread(kernels.sums_of_pairs, len(pairs), rows, self.packed.words, pairs, sums, chunk=4096, n_jobs=n_jobs)
+        parallel_map(
+            kernels.sums_of_pairs,
+            len(pairs),
+            rows,
+            self.packed.words,
+            pairs,
+            sums,
+            chunk=4096,
+            n_jobs=n_jobs,
+        )
         return sums
 
 
-def goes_by_bits(packed: PackedSpins, weights: Matrix | None) -> bool:
-    """Whether there are so many spins that nothing of the size of all pairs is stored; bits know no weights and no holes."""
-    return packed.n_spins > MOST_DENSE and packed.present is None and weights is None
+def goes_by_bits(packed: PackedSpins, weights: FloatArray | None) -> bool:
+    """Whether there are so many spins that nothing of the size of all pairs is stored; bits know no
+    weights and no holes.
+    """
+    return packed.n_spins > sizes.MOST_DENSE and packed.present is None and weights is None
 
 
 def bits_of(packed: PackedSpins, fit_fields: bool) -> Bits:
     """Sums and scales of all spins, one pass over the bits."""
     ones = np.empty(packed.n_spins, np.int64)
     words, n_samples = packed.words, packed.n_samples
-    spread(gram_kernels.spin_sums, packed.n_spins, words, n_samples, ones, chunk=max(1, packed.n_spins // 64))
-    sums = ones / n_samples * n_samples if fit_fields else np.zeros(packed.n_spins)  # rounded as in `normal_equations`
+    parallel_map(
+        gram_kernels.spin_sums,
+        packed.n_spins,
+        words,
+        n_samples,
+        ones,
+        chunk=max(1, packed.n_spins // 64),
+    )
+    sums = (
+        ones / n_samples * n_samples if fit_fields else np.zeros(packed.n_spins)
+    )  # rounded as in `normal_equations`
     scales = np.sqrt(n_samples - sums / n_samples * sums)
     scales[np.abs(ones) == n_samples] = np.inf
     return Bits(packed, sums, scales)

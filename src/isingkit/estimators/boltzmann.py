@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from isingkit._kernels.threads import spread
-from isingkit.estimators.normal import Matrix
+from isingkit.arrays import FloatArray
 from isingkit.exceptions import NotConvergedWarning, warn
 from isingkit.gram import gram
 from isingkit.model import IsingModel
@@ -15,7 +14,9 @@ from isingkit.worlds.graphs import Seed, generator
 from isingkit.worlds.sampling import Chains, number_chains
 
 _SWEEPS = 10  # between two changes of the couplings
-_SETTLED = 1.8  # root mean square mismatch, in standard errors of the chains, at which steps follow little but noise
+# root mean square mismatch, in standard errors of the chains, at which steps follow little but
+# noise
+_SETTLED = 1.8
 _AVERAGED = 20  # steps averaged before a check
 _RIDGE = 0.02  # added to covariances before they are inverted
 _LONGEST = 0.5  # change of a coupling in one step
@@ -27,16 +28,16 @@ _PATIENCE = 20  # steps without a smaller mismatch, after which it is taken for 
 class Moments:
     """What a model of largest likelihood has to match."""
 
-    means: Matrix  # (n_spins,); 0 where fields are not fitted
-    pair_means: Matrix  # (n_spins, n_spins)
+    means: FloatArray  # (n_spins,); 0 where fields are not fitted
+    pair_means: FloatArray  # (n_spins, n_spins)
     n_samples: float
     fit_fields: bool
 
-    def flat(self) -> Matrix:
+    def flat(self) -> FloatArray:
         """Means, then pair means above the diagonal."""
         return np.concatenate([self.means, self.pair_means[np.triu_indices(len(self.means), 1)]])
 
-    def mismatch(self, moments: Matrix) -> float:
+    def mismatch(self, moments: FloatArray) -> float:
         """Largest difference from other such moments, in standard errors of these."""
         own = self.flat()
         errors = np.sqrt(np.maximum(1 - own**2, 1e-12) / max(self.n_samples, 1.0))
@@ -45,21 +46,31 @@ class Moments:
 
 
 def boltzmann(
-    target: Moments, l2: float, *, tolerance: float, n_chains: int, max_steps: int, random_state: Seed, n_jobs: int | None,
+    target: Moments,
+    l2: float,
+    *,
+    tolerance: float,
+    n_chains: int,
+    max_steps: int,
+    random_state: Seed,
+    n_jobs: int | None,
     progress: bool,
-) -> tuple[Matrix, Matrix, float, int]:  # fmt: skip
+) -> tuple[FloatArray, FloatArray, float, int]:
     """Couplings, fields, largest mismatch in standard errors of the data, and steps taken.
 
-    A step moves couplings by the difference between what a mean-field inversion makes of the data's moments and what it makes of
-    the chains': a Newton step in all but name, for that is nearly how couplings respond to moments. Steps that raise the mismatch
-    are taken back and shortened. Once the mismatch is down to the noise of the chains, couplings are averaged over steps and
-    judged by chains that run long enough to tell.
+    A step moves couplings by the difference between what a mean-field inversion makes of the data's
+    moments and what it makes of the chains': a Newton step in all but name, for that is nearly how
+    couplings respond to moments. Steps that raise the mismatch are taken back and shortened. Once
+    the mismatch is down to the noise of the chains, couplings are averaged over steps and judged by
+    chains that run long enough to tell.
     """
     rng = generator(random_state)
     here = _Guess(np.zeros_like(target.pair_means), np.arctanh(target.means))
     chains = number_chains(IsingModel(here.couplings, here.fields), n_chains, True, rng)
     covariance = target.pair_means - np.outer(target.means, target.means)
-    inverse = np.asarray(np.linalg.inv(covariance + _RIDGE * np.eye(len(covariance))), dtype=np.float64)
+    inverse = np.asarray(
+        np.linalg.inv(covariance + _RIDGE * np.eye(len(covariance))), dtype=np.float64
+    )
     mean, best, n_averaged, n_steps = here, (np.inf, here), 0, 0
     rate, looks, before, last, lowest, since = 0.5, 1, here, np.inf, np.inf, 0
     with tqdm(total=max_steps, desc="Boltzmann learning", unit="step", disable=not progress) as bar:
@@ -75,35 +86,57 @@ def boltzmann(
                 continue
             before, last = here, off
             step = _newton(wanted, seen, inverse)
-            here = _Guess(here.couplings + rate * step.couplings, here.fields + (rate * step.fields if target.fit_fields else 0.0))
+            here = _Guess(
+                here.couplings + rate * step.couplings,
+                here.fields + (rate * step.fields if target.fit_fields else 0.0),
+            )
             lowest, since = (off, 0) if off < 0.95 * lowest else (lowest, since + 1)
             if n_averaged == 0 and off > _SETTLED and since < _PATIENCE:
                 rate = min(1.0, 1.3 * rate)
                 continue
             rate, n_averaged = min(rate, 0.3), n_averaged + 1
             share = 1 / n_averaged
-            mean = _Guess(*((1 - share) * old + share * new for old, new in zip(mean, here, strict=True)))
+            mean = _Guess(
+                *((1 - share) * old + share * new for old, new in zip(mean, here, strict=True))
+            )
             if n_averaged < _AVERAGED:
                 continue
-            enough = int(np.clip(16 / min(tolerance, 2.0) ** 2 * target.n_samples / chains.n_chains, 4, _MOST_LOOKS))
-            found = _penalised(target, l2, mean).mismatch(_moments(chains, mean, target.fit_fields, enough, n_jobs).flat())
+            enough = int(
+                np.clip(
+                    16 / min(tolerance, 2.0) ** 2 * target.n_samples / chains.n_chains,
+                    4,
+                    _MOST_LOOKS,
+                )
+            )
+            found = _penalised(target, l2, mean).mismatch(
+                _moments(chains, mean, target.fit_fields, enough, n_jobs).flat()
+            )
             bar.set_postfix(mismatch=f"{found:.2f}")
             best = min(best, (found, mean), key=lambda one: one[0])
             if found <= tolerance:
                 break
             here, n_averaged, looks, last = mean, 0, min(2 * looks, 16), np.inf
     if not np.isfinite(best[0]):
-        best = (_penalised(target, l2, here).mismatch(_moments(chains, here, target.fit_fields, 4, n_jobs).flat()), here)
+        best = (
+            _penalised(target, l2, here).mismatch(
+                _moments(chains, here, target.fit_fields, 4, n_jobs).flat()
+            ),
+            here,
+        )
     mismatch, guess = best
     if mismatch > tolerance:
         advice = "raise n_chains or max_steps, or give an l2"
-        warn(NotConvergedWarning(what="Boltzmann learning", residual=mismatch, allowed=tolerance, advice=advice))
+        warn(
+            NotConvergedWarning(
+                what="Boltzmann learning", residual=mismatch, allowed=tolerance, advice=advice
+            )
+        )
     return guess.couplings, guess.fields, mismatch, n_steps
 
 
 class _Guess(NamedTuple):
-    couplings: Matrix
-    fields: Matrix
+    couplings: FloatArray
+    fields: FloatArray
 
 
 def _penalised(target: Moments, l2: float, guess: _Guess) -> Moments:
@@ -111,27 +144,40 @@ def _penalised(target: Moments, l2: float, guess: _Guess) -> Moments:
     return replace(target, pair_means=target.pair_means - 2 * l2 * guess.couplings)
 
 
-def _moments(chains: Chains, guess: _Guess, fit_fields: bool, n_looks: int, n_jobs: int | None) -> Moments:
+def _moments(
+    chains: Chains, guess: _Guess, fit_fields: bool, n_looks: int, n_jobs: int | None
+) -> Moments:
     """Moments of the chains after they have run on with these couplings."""
     graph = IsingModel(guess.couplings, guess.fields).couplings
-    fixed = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data, guess.fields, True)
+    structure = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data)
+    chains = replace(chains, fixed=(structure, guess.fields))
     model, looks = IsingModel(np.zeros_like(guess.couplings)), []
     for _ in range(n_looks):
-        spread(chains.kernel, len(chains.streams), *fixed, False, chains.streams, chains.states, _SWEEPS, n_jobs=n_jobs)
+        chains.sweep(_SWEEPS, n_jobs=n_jobs)
         looks.append(gram(chains.packed(model, chains.n_chains), n_jobs=n_jobs))
     total = n_looks * chains.n_chains
-    means = np.sum([look.spin_sums for look in looks], axis=0) / total if fit_fields else np.zeros(len(guess.fields))
-    return Moments(means, np.sum([look.sums for look in looks], axis=0) / total, float(total), fit_fields)
+    means = (
+        np.sum([look.spin_sums for look in looks], axis=0) / total
+        if fit_fields
+        else np.zeros(len(guess.fields))
+    )
+    return Moments(
+        means, np.sum([look.sums for look in looks], axis=0) / total, float(total), fit_fields
+    )
 
 
-def _newton(wanted: Moments, seen: Moments, inverse: Matrix) -> _Guess:
-    """Changes of couplings and fields by the response of mean field, at the data's inverse covariances, to differences of moments.
+def _newton(wanted: Moments, seen: Moments, inverse: FloatArray) -> _Guess:
+    """Changes of couplings and fields by the response of mean field, at the data's inverse
+    covariances, to differences of moments.
 
-    Those do not depend on the chains, so that the noise of the chains averages out. J = -asinh(2q) / 2 is exact on trees without
-    fields. Fields answer the change of couplings and the difference of the means.
+    Those do not depend on the chains, so that the noise of the chains averages out. J = -asinh(2q)
+    / 2 is exact on trees without fields. Fields answer the change of couplings and the difference
+    of the means.
     """
     off = wanted.means - seen.means
-    covariance = wanted.pair_means - seen.pair_means - np.outer(off, seen.means) - np.outer(seen.means, off)
+    covariance = (
+        wanted.pair_means - seen.pair_means - np.outer(off, seen.means) - np.outer(seen.means, off)
+    )
     change = inverse @ covariance @ inverse / np.sqrt(1 + 4 * inverse**2)
     change = np.clip((change + change.T) / 2, -_LONGEST, _LONGEST)
     np.fill_diagonal(change, 0.0)

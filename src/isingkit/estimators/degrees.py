@@ -1,95 +1,179 @@
 """Degrees: what the other neighbours of two spins say of whether these are neighbours."""
 
+from dataclasses import dataclass
+
 import numpy as np
-from numpy.typing import NDArray
 
-from isingkit.estimators.network import ranges
-from isingkit.estimators.normal import Matrix
-from isingkit.estimators.screen import Pairs
+from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
+from isingkit.estimators.graph import keys_of, ranges
 
-Integers = NDArray[np.int64]
-_UNLEARNED = 0.2  # of all weight is shared alike, whatever degrees seem to say
-_MOST = 100.0  # a weight
+_SHARED_ALIKE = 0.2  # of all weight, whatever degrees seem to say
+_LARGEST = 100.0  # weight
 _NOTHING = 1e-12
-_DOUBT = 2.0  # standard errors by which the spread of degrees must differ from that of chance
+# standard errors by which the variance of degrees must differ from that of chance
+_DOUBT = 2.0
 
 
-def degree_weights(pairs: Pairs, network: Pairs, changes: NDArray[np.bool_]) -> Matrix:
-    """Weights of pairs, by how many other neighbours their spins have in a network; over pairs outside it their mean is at most 1.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Degrees:
+    """Numbers of neighbours in a graph, and what is counted of them."""
 
-    Where all spins have about as many neighbours, an edge is likelier between two that lack one; where some have many, at these.
-    Degrees with mean c and variance f c are taken to be binomial, Poisson or negative binomial, by f: then a spin with d
-    neighbours, of n - 1 there could be, has any other one with odds proportional to (c - (1 - f) d) / (n - 1 - d). Where pairs are
-    joined by chance, f = 1 - c / (n - 1) and all weigh the same; so they do while f is not clearly different.
-    The weight of a pair of the network is that in the network without it: whether it is an edge does not move its weight.
+    of_spins: IntArray  # (n_spins,)
+    n_spins: int  # those that change
+    numbers: IntArray  # (largest degree + 1,): of spins that change, by degree
+    kinds: IntArray  # (n_kinds, 2): degrees of the ends of edges
+    n_of_kind: IntArray  # (n_kinds,): edges
+
+    @property
+    def size(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def total(self) -> int:
+        return int(self.of_spins.sum())
+
+    @property
+    def squares(self) -> int:
+        return int((self.of_spins**2).sum())
+
+
+def _degrees(graph: Pairs, changes: BoolArray) -> _Degrees:
+    degrees = np.bincount(graph.ravel(), minlength=len(changes))
+    numbers = np.bincount(degrees[changes], minlength=1)
+    size = len(numbers)
+    kinds, n_of_kind = np.unique(degrees[graph] @ (size, 1), return_counts=True)
+    ends = np.column_stack([kinds // size, kinds % size])
+    return _Degrees(degrees, int(changes.sum()), numbers, ends, n_of_kind)
+
+
+def degree_weights(pairs: Pairs, graph: Pairs, changes: BoolArray) -> FloatArray:
+    """Weights of pairs, by how many other neighbours their spins have in a graph.
+
+    Over pairs outside it their mean is at most 1. Where all spins have about as many neighbours, an
+    edge is likelier between two that lack one; where some have many, at these. Degrees with mean c
+    and variance f c are taken to be binomial, Poisson or negative binomial, by f: then a spin with
+    d neighbours, of n - 1 there could be, has any other one with odds proportional to
+    (c - (1 - f) d) / (n - 1 - d). Where pairs are joined by chance, f = 1 - c / (n - 1) and all
+    weigh the same; so they do while f is not clearly different.
+    The weight of a pair of the graph is that in the graph without it: whether it is an edge does
+    not move its weight.
 
     changes: (n_spins,), whether a spin does; others have no part in it
     """
-    degrees, n_spins = np.bincount(network.ravel(), minlength=len(changes)), int(changes.sum())
-    total, squares, numbers = degrees.sum(), (degrees**2).sum(), np.bincount(degrees[changes], minlength=1)
-    size = len(numbers)
-    types, times = np.unique(degrees[network] @ (size, 1), return_counts=True)  # of edges, by the degrees of their ends
-    types = np.column_stack([types // size, types % size])
-    inside = np.isin(pairs @ (len(changes), 1), network @ (len(changes), 1))
-    odds, sums = np.empty(len(pairs)), np.empty(len(pairs))
-
-    table = _odds(np.array([total]), np.array([squares]), n_spins, size)
-    odds[~inside] = table[0][degrees[pairs[~inside]]].prod(axis=1)
-    sums[~inside] = _over_all_pairs(table, numbers) + _gain(table, types) @ times
-
-    own = pairs[inside]
-    kinds, kind = np.unique(np.sort(degrees[own], axis=1) @ (size, 1), return_inverse=True)
-    ends, each = np.column_stack([kinds // size, kinds % size]), np.arange(len(kinds))
-    tables = _odds(np.full(len(ends), total - 2), squares - 2 * (ends.sum(axis=1) - 1), n_spins, size)
-    less = [tables[each, d - 1] for d in ends.T], [tables[each, d] for d in ends.T]
-    most = (
-        _over_all_pairs(tables, numbers, *less) + _gain(tables, types) @ times - np.prod(less[0], axis=0) + np.prod(less[1], axis=0)
-    )
-    odds[inside], sums[inside] = np.prod(less[0], axis=0)[kind], most[kind]
-    if len(own):
-        sums[inside] += _at_their_ends(own, network, degrees, tables, kind)
-    learned = np.where(sums > _NOTHING, odds * (n_spins * (n_spins - 1) / 2) / np.maximum(sums, _NOTHING), 1.0)
-    return np.asarray(np.minimum(_UNLEARNED + (1 - _UNLEARNED) * learned, _MOST))
+    known = _degrees(graph, changes)
+    inside = np.isin(keys_of(pairs, len(changes)), keys_of(graph, len(changes)))
+    odds = np.empty(len(pairs))
+    sums = np.empty(len(pairs))
+    odds[~inside], sums[~inside] = _outside(known, pairs[~inside])
+    odds[inside], sums[inside] = _inside(known, pairs[inside], graph)
+    n_pairs = known.n_spins * (known.n_spins - 1) / 2
+    relative = odds * n_pairs / np.maximum(sums, _NOTHING)
+    learned = np.where(sums > _NOTHING, relative, 1.0)
+    weights = _SHARED_ALIKE + (1 - _SHARED_ALIKE) * learned
+    return np.asarray(np.minimum(weights, _LARGEST))
 
 
-def _odds(total: Integers, squares: Integers, n_spins: int, size: int) -> Matrix:
-    """(n, size): odds of another neighbour of spins with 0, 1, ... neighbours, from sums of degrees and of their squares, (n,)."""
-    mean, most = total / max(n_spins, 1), max(n_spins - 1, 1)
+def _outside(known: _Degrees, pairs: Pairs) -> tuple[FloatArray, FloatArray]:
+    """Odds of pairs outside the graph, and their sum over all such pairs."""
+    table = _odds(known, np.array([known.total]), np.array([known.squares]))
+    odds = table[0][known.of_spins[pairs]].prod(axis=1)
+    total = _over_all_pairs(table, known.numbers) + _gain(table, known.kinds) @ known.n_of_kind
+    return odds, total
+
+
+def _inside(known: _Degrees, pairs: Pairs, graph: Pairs) -> tuple[FloatArray, FloatArray]:
+    """The same of pairs of the graph, each in the graph without it."""
+    if len(pairs) == 0:
+        return np.empty(0), np.empty(0)
+    sorted_degrees = np.sort(known.of_spins[pairs], axis=1)
+    kinds, kind = np.unique(sorted_degrees @ (known.size, 1), return_inverse=True)
+    ends = np.column_stack([kinds // known.size, kinds % known.size])
+    each = np.arange(len(kinds))
+    total = np.full(len(kinds), known.total - 2)
+    squares = known.squares - 2 * (ends.sum(axis=1) - 1)
+    tables = _odds(known, total, squares)
+    without = [tables[each, degree - 1] for degree in ends.T]
+    with_it = [tables[each, degree] for degree in ends.T]
+    sums = _over_all_pairs(tables, known.numbers, without, with_it)
+    sums = sums + _gain(tables, known.kinds) @ known.n_of_kind
+    sums = sums - np.prod(without, axis=0) + np.prod(with_it, axis=0)
+    odds = np.prod(without, axis=0)
+    return odds[kind], sums[kind] + _at_their_ends(known, pairs, graph, tables, kind)
+
+
+def _odds(known: _Degrees, total: IntArray, squares: IntArray) -> FloatArray:
+    """(n, size): odds of another neighbour of spins with 0, 1, ... neighbours.
+
+    total, squares: (n,), sums of degrees and of their squares
+    """
+    n_spins = known.n_spins
+    most = max(n_spins - 1, 1)
+    mean = total / max(n_spins, 1)
     by_chance = 1 - mean / most
     alike = (mean == 0) | (by_chance <= 0)
-    mean, by_chance = np.where(alike, 1.0, mean), np.where(alike, 1.0, by_chance)
-    ratio = np.maximum(squares - n_spins * mean**2, 0.0) / most / (mean * by_chance)
+    mean = np.where(alike, 1.0, mean)
+    by_chance = np.where(alike, 1.0, by_chance)
+    variance = np.maximum(squares - n_spins * mean**2, 0.0) / most
+    ratio = variance / (mean * by_chance)
     doubt = 1 + _DOUBT * np.sqrt(2 / max(n_spins, 1))
-    f = by_chance * np.where(ratio < 1, np.minimum(ratio * doubt, 1.0), np.maximum(ratio / doubt, 1.0))
-    others = np.arange(size)
-    odds = np.maximum(mean[:, None] - (1 - f)[:, None] * others, 0.0) / np.maximum(n_spins - 1 - others, 1.0)
+    fewer, more = np.minimum(ratio * doubt, 1.0), np.maximum(ratio / doubt, 1.0)
+    f = by_chance * np.where(ratio < 1, fewer, more)
+    others = np.arange(known.size)
+    expected = np.maximum(mean[:, None] - (1 - f)[:, None] * others, 0.0)
+    odds = expected / np.maximum(n_spins - 1 - others, 1.0)
     return np.where(alike[:, None], 1.0, odds)
 
 
-def _over_all_pairs(tables: Matrix, numbers: Integers, new: list[Matrix] | None = None, old: list[Matrix] | None = None) -> Matrix:
-    """Sums of products of odds over all pairs of spins, (n,), from numbers of spins by degree; some odds are new instead of old."""
-    sums = [tables**k @ numbers + sum((a**k - b**k for a, b in zip(new or [], old or [], strict=True)), 0.0) for k in (1, 2)]
+def _over_all_pairs(
+    tables: FloatArray,
+    numbers: IntArray,
+    new: list[FloatArray] | None = None,
+    old: list[FloatArray] | None = None,
+) -> FloatArray:
+    """Sums of products of odds over all pairs of spins, (n,), from numbers of spins by degree.
+
+    Some odds are new instead of old.
+    """
+    sums = []
+    for power in (1, 2):
+        total = tables**power @ numbers
+        for after, before in zip(new or [], old or [], strict=True):
+            total = total + (after**power - before**power)
+        sums.append(total)
     return np.asarray((sums[0] ** 2 - sums[1]) / 2)
 
 
-def _gain(tables: Matrix, ends: Integers) -> Matrix:
-    """(n_tables, n_edges): by how much more edges weigh than if they counted themselves; ends: (n_edges, 2), degrees."""
+def _gain(tables: FloatArray, ends: IntArray) -> FloatArray:
+    """(n_tables, n_edges): by how much more edges weigh than if they counted themselves.
+
+    ends: (n_edges, 2), degrees
+    """
     return np.asarray(tables[:, ends - 1].prod(axis=2) - tables[:, ends].prod(axis=2))
 
 
-def _at_their_ends(own: Pairs, network: Pairs, degrees: Integers, tables: Matrix, kind: Integers) -> Matrix:
-    """Without an edge, those between its spins and their other neighbours gain differently: by how much in all, for each edge."""
-    size, change = tables.shape[1], np.zeros(len(own))
-    around, times = np.unique(network.ravel() * size + degrees[network[:, ::-1].ravel()], return_counts=True)  # spins' neighbours
+def _at_their_ends(
+    known: _Degrees, pairs: Pairs, graph: Pairs, tables: FloatArray, kind: IntArray
+) -> FloatArray:
+    """Without an edge, those between its spins and their other neighbours gain differently.
+
+    By how much in all, for each edge.
+    """
+    size = known.size
+    degrees = known.of_spins
+    neighbours = graph.ravel() * size + degrees[graph[:, ::-1].ravel()]
+    around, times = np.unique(neighbours, return_counts=True)
     starts = np.searchsorted(around, np.arange(len(degrees) + 1) * size)
+    change = np.zeros(len(pairs))
     for side in (0, 1):
-        d, other = degrees[own[:, side]], degrees[own[:, 1 - side]]
-        first, n_here = starts[own[:, side]], np.diff(starts)[own[:, side]]
-        edge, here = np.repeat(np.arange(len(own)), n_here), ranges(first, n_here)
-        one_less, as_now = (
-            np.bincount(edge, times[here] * tables[kind[edge], around[here] % size - less], len(own)) - tables[kind, other - less]
-            for less in (1, 0)
-        )
-        steps = [tables[kind, d - less - 1] - tables[kind, d - less] for less in (1, 0)]
-        change += steps[0] * one_less - steps[1] * as_now
+        own, other = degrees[pairs[:, side]], degrees[pairs[:, 1 - side]]
+        n_here = np.diff(starts)[pairs[:, side]]
+        edge = np.repeat(np.arange(len(pairs)), n_here)
+        here = ranges(starts[pairs[:, side]], n_here)
+
+        for less, sign in ((1, 1), (0, -1)):
+            odds = tables[kind[edge], around[here] % size - less]
+            of_neighbours = np.bincount(edge, times[here] * odds, len(pairs))
+            of_others = of_neighbours - tables[kind, other - less]
+            step = tables[kind, own - less - 1] - tables[kind, own - less]
+            change += sign * step * of_others
     return change

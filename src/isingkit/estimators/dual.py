@@ -1,37 +1,48 @@
 """Dual: ridge regressions of more spins than samples, from a matrix of all pairs of samples."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from isingkit._kernels.threads import one_blas_thread, spread
-from isingkit.estimators.bits import TILE, WIDE, Bits
-from isingkit.estimators.normal import Matrix
+from isingkit._kernels.threads import one_blas_thread, parallel_map
+from isingkit.arrays import FloatArray
+from isingkit.estimators import sizes
 from isingkit.exceptions import SettingError
 
-_PORTION = 512  # spins of a product
+if TYPE_CHECKING:
+    from isingkit.estimators.bits import Bits
 
 
 @dataclass(slots=True, eq=False)
 class Dual:
-    r"""With P = (S'S + \lambda N I)^{-1} of centred spins: \lambda N P = I - S'Y, Y = (S S' + \lambda N I)^{-1} S.
+    r"""With P = (S'S + \lambda N I)^{-1} of centred spins: \lambda N P = I - S'Y, Y = (S S' +
+    \lambda N I)^{-1} S.
 
-    BLAS keeps to one thread, in portions of one size, for how it rounds depends on how it splits; threads of our own take portions.
+    BLAS keeps to one thread, in portions of one size, for how it rounds depends on how it splits;
+    threads of our own take portions.
     """
 
-    bits: Bits
+    bits: "Bits"
     ridge: float
     products: Any = None  # (n_samples, n_samples): S S', where it is known
-    _inverse: Any = field(init=False, default=None)  # (n_samples, n_samples): of L, where L L' = S S' + \lambda N I
+    _inverse: Any = field(
+        init=False, default=None
+    )  # (n_samples, n_samples): of L, where L L' = S S' + \lambda N I
 
     @property
     def n_bytes(self) -> int:
-        """Memory beyond the bits themselves: these the other way round, the inverse of L, and portions."""
+        """Memory beyond the bits themselves: these the other way round, the inverse of L, and
+        portions.
+        """
         n_spins, n_samples = self.bits.n_spins, self.bits.n_samples
-        return n_spins * (n_samples // 8 + 8) + 24 * n_samples**2 + (8 * TILE + 4 * min(WIDE, n_spins)) * n_samples
+        return (
+            n_spins * (n_samples // 8 + 8)
+            + 24 * n_samples**2
+            + (8 * sizes.TILE + 4 * min(sizes.WIDE, n_spins)) * n_samples
+        )
 
     def prepare(self) -> None:
         """Find the inverse of L, where it is not there yet."""
@@ -40,7 +51,20 @@ class Dual:
             with one_blas_thread():
                 self._inverse = self._inverse_factor()
 
-    def left(self, n_jobs: int | None = None) -> Matrix:
+    def diagonals(
+        self, spins: NDArray[np.int64], n_jobs: int | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """R_ii and (R^2)_ii of some spins, R the resolvent of sample correlations."""
+        self.prepare()
+        factor = self.bits.n_samples / (self.ridge * self.bits.n_spins)
+        left, squares = self.left_and_squares(spins, n_jobs)
+        return factor * left, factor**2 * squares
+
+    def all_diagonals(self, n_jobs: int | None = None) -> tuple[FloatArray, FloatArray]:
+        """R_ii and (R^2)_ii of all spins."""
+        return self.diagonals(np.arange(self.bits.n_spins), n_jobs)
+
+    def left(self, n_jobs: int | None = None) -> FloatArray:
         r"""(n_spins,): 1 - s_i . y_i = \lambda N P_ii of all spins."""
         left = np.empty(self.bits.n_spins)
 
@@ -49,10 +73,12 @@ class Dual:
             left[start:stop] = 1 - np.einsum("ij,ij->j", z, z)
 
         with one_blas_thread():
-            spread(fill, self.bits.n_spins, chunk=_PORTION, n_jobs=n_jobs)
+            parallel_map(fill, self.bits.n_spins, chunk=sizes.DUAL_PORTION, n_jobs=n_jobs)
         return left
 
-    def left_and_squares(self, some: NDArray[np.int64], n_jobs: int | None = None) -> tuple[Matrix, Matrix]:
+    def left_and_squares(
+        self, some: NDArray[np.int64], n_jobs: int | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         r"""\lambda N P_ii and (\lambda N)^2 (P^2)_ii of some spins."""
         left, squares = np.empty(len(some)), np.empty(len(some))
 
@@ -60,13 +86,15 @@ class Dual:
             z = self._reduced(some[start:stop])
             left[start:stop] = 1 - np.einsum("ij,ij->j", z, z)
             y = self._turned(z)
-            squares[start:stop] = left[start:stop] - self.ridge * self.bits.n_spins * np.einsum("ij,ij->j", y, y)
+            squares[start:stop] = left[start:stop] - self.ridge * self.bits.n_spins * np.einsum(
+                "ij,ij->j", y, y
+            )
 
         with one_blas_thread():
-            spread(fill, len(some), chunk=_PORTION, n_jobs=n_jobs)
+            parallel_map(fill, len(some), chunk=sizes.DUAL_PORTION, n_jobs=n_jobs)
         return left, squares
 
-    def responses(self, some: NDArray[np.int64], n_jobs: int | None = None) -> Matrix:
+    def responses(self, some: NDArray[np.int64], n_jobs: int | None = None) -> FloatArray:
         """Columns of Y, as rows: (n_some, n_samples)."""
         y = np.empty((len(some), self.bits.n_samples))
 
@@ -74,22 +102,28 @@ class Dual:
             y[start:stop] = self._turned(self._reduced(some[start:stop])).T
 
         with one_blas_thread():
-            spread(fill, len(some), chunk=_PORTION, n_jobs=n_jobs)
+            parallel_map(fill, len(some), chunk=sizes.DUAL_PORTION, n_jobs=n_jobs)
         return y
 
-    def _reduced(self, some: Any) -> Matrix:
+    def _reduced(self, some: Any) -> FloatArray:
         """Columns of Z = L^{-1} S, (n_samples, n_some)."""
-        return np.asarray(blas.dtrmm(1.0, self._inverse, self.bits.centred(some).T, lower=1, overwrite_b=1))
+        return np.asarray(
+            blas.dtrmm(1.0, self._inverse, self.bits.centred(some).T, lower=1, overwrite_b=1)
+        )
 
-    def _turned(self, z: Matrix) -> Matrix:
+    def _turned(self, z: FloatArray) -> FloatArray:
         """Columns of Y = L^{-T} Z, in place of Z."""
         return np.asarray(blas.dtrmm(1.0, self._inverse, z, lower=1, trans_a=1, overwrite_b=1))
 
-    def _inverse_factor(self) -> Matrix:
+    def _inverse_factor(self) -> FloatArray:
         small = self.bits.products_of_samples() if self.products is None else self.products.copy()
         np.einsum("ii->i", small)[:] += self.ridge * self.bits.n_spins
         before = np.diagonal(small).copy()
         factor, trouble = lapack.dpotrf(small.T, lower=1, overwrite_a=1)
         if trouble > 0 or (np.diagonal(factor) ** 2 / before).min() < 1e-13:
-            raise SettingError(setting="ridge", value=self.ridge, expected="large enough for these data to be told from 0")
+            raise SettingError(
+                setting="ridge",
+                value=self.ridge,
+                expected="large enough for these data to be told from 0",
+            )
         return np.asarray(lapack.dtrtri(factor, lower=1, overwrite_c=1)[0])

@@ -1,13 +1,20 @@
-"""ELassoIsing: l1-penalised logistic regressions whose penalties an information criterion chooses."""
+"""ELassoIsing: l1-penalised logistic regressions whose penalties an information criterion
+chooses.
+"""
 
 from typing import Self
 
 import numpy as np
 
 from isingkit._kernels import nodewise as kernels
+from isingkit.arrays import FloatArray
 from isingkit.estimators.base import IsingEstimator
-from isingkit.estimators.nodewise import distinct_rows, node_paths, refuse_pairwise, warn_if_not_converged
-from isingkit.estimators.normal import Matrix
+from isingkit.estimators.nodewise import (
+    distinct_rows,
+    node_paths,
+    refuse_pairwise,
+    warn_if_not_converged,
+)
 from isingkit.estimators.pseudolikelihood import covariances
 from isingkit.estimators.symmetric import symmetric_couplings
 from isingkit.exceptions import require_number
@@ -15,26 +22,31 @@ from isingkit.gram import gram
 from isingkit.packing import PackedSpins
 from isingkit.spins import warn_of_constants
 
-_LEAST_GAIN = 1e-5  # of the deviance explained; a path that gains less from one penalty to the next has come to its end
+# of the deviance explained; a path that gains less from one penalty to the next has come to its end
+_LEAST_GAIN = 1e-5
 
 
 class ELassoIsing(IsingEstimator):
-    r"""Couplings by the method of R's IsingFit: nothing to tune but how sparse the network should be.
+    r"""Couplings by the method of R's IsingFit: nothing to tune but how sparse the network should
+    be.
 
-    Each spin is regressed on all others along a path of penalties, spins standardised. Of k neighbours found, the extended
-    Bayesian criterion -2 log L + k log M + 2 gamma k log(N - 1) picks the penalty, and a rule joins the two directions.
-    Results are kept in both codings: `model_` for -1/+1, `weights_` and `thresholds_` for 0/1, where W_ij = 4 J_ij.
+    Each spin is regressed on all others along a path of penalties, spins standardised. Of k
+    neighbours found, the extended Bayesian criterion -2 log L + k log M + 2 gamma k log(N - 1)
+    picks the penalty, and a rule joins the two directions. Results are kept in both codings:
+    `model_` for -1/+1, `weights_` and `thresholds_` for 0/1, where W_ij = 4 J_ij.
 
     Parameters
     ----------
     gamma
-        Weight of the number of possible neighbours in the criterion; larger finds fewer edges. 0 is the plain Bayesian criterion.
+        Weight of the number of possible neighbours in the criterion; larger finds fewer edges. 0 is
+        the plain Bayesian criterion.
     n_penalties
         Penalties on the path of each spin.
     threshold
         Couplings below it count as absent.
     rule
-        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks both to pass; "or" asks one to.
+        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks
+        both to pass; "or" asks one to.
     binarize
         Threshold that turns real-valued columns into spins.
     missing
@@ -49,7 +61,8 @@ class ELassoIsing(IsingEstimator):
     thresholds_
         (n_spins,) array: the regressions' intercepts in 0/1 coding, IsingFit's thresholds.
     penalties_
-        (n_spins,) array: the penalty chosen for each spin, in units of the mean log likelihood, spins standardised in 0/1 coding.
+        (n_spins,) array: the penalty chosen for each spin, in units of the mean log likelihood,
+        spins standardised in 0/1 coding.
     criteria_
         (n_spins,) array: the criterion there.
     estimates_
@@ -83,7 +96,9 @@ class ELassoIsing(IsingEstimator):
         missing: str = "error",
         n_jobs: int | None = None,
     ) -> None:
-        super().__init__(threshold=threshold, rule=rule, fit_fields=True, binarize=binarize, missing=missing)
+        super().__init__(
+            threshold=threshold, rule=rule, fit_fields=True, binarize=binarize, missing=missing
+        )
         self.gamma = gamma
         self.n_penalties = n_penalties
         self.n_jobs = n_jobs
@@ -94,7 +109,7 @@ class ELassoIsing(IsingEstimator):
         require_number("n_penalties", self.n_penalties, at_least=2, whole=True)
         refuse_pairwise(self.missing)
 
-    def _learn(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> Self:
+    def _learn(self, packed: PackedSpins, weights: FloatArray | None, warned: bool) -> Self:
         stat = gram(packed, sample_weight=weights)
         if not warned:
             warn_of_constants(stat.names, np.abs(stat.spin_sums) == stat.n_samples)
@@ -103,13 +118,26 @@ class ELassoIsing(IsingEstimator):
         scales = np.sqrt(np.maximum(np.diagonal(slopes), 0.0))
         scales[~rows.changes] = 1.0
         np.fill_diagonal(slopes, 0.0)
-        largest = np.abs(slopes / scales).max(axis=1)  # of each spin: where its first neighbour appears
+        largest = np.abs(slopes / scales).max(
+            axis=1
+        )  # of each spin: where its first neighbour appears
         ratio = 1e-4 if stat.n_effective >= rows.n_spins - 1 else 1e-2
-        penalties = np.where(largest > 0, largest, 1.0)[:, None] * ratio ** np.linspace(0, 1, self.n_penalties)
-        cost = np.log(stat.n_effective) + 2 * self.gamma * np.log(max(int(rows.changes.sum()) - 1, 1))
+        penalties = np.where(largest > 0, largest, 1.0)[:, None] * ratio ** np.linspace(
+            0, 1, self.n_penalties
+        )
+        cost = np.log(stat.n_effective) + 2 * self.gamma * np.log(
+            max(int(rows.changes.sum()) - 1, 1)
+        )
         ends = {"least_gain": _LEAST_GAIN, "cost": cost / (2 * stat.n_effective)}
         path, residuals = node_paths(
-            rows, kernels.LOGISTIC, penalties, l2=0.0, fit_fields=True, n_jobs=self.n_jobs, scales=scales, **ends
+            rows,
+            kernels.LOGISTIC,
+            penalties,
+            l2=0.0,
+            fit_fields=True,
+            n_jobs=self.n_jobs,
+            scales=scales,
+            **ends,
         )
         neighbours = np.count_nonzero(path.estimates, axis=2)
         criteria = 2 * stat.n_effective * path.losses + neighbours * cost
@@ -118,6 +146,8 @@ class ELassoIsing(IsingEstimator):
         warn_if_not_converged("ELassoIsing", float(residuals[best, spins].max()))
         self.penalties_, self.criteria_ = penalties[spins, best] / 2, criteria[best, spins]
         estimates, intercepts = path.estimates[best, spins], path.intercepts[best, spins]
-        self.weights_ = 4 * symmetric_couplings(estimates, self._least_coupling(), self.rule).toarray()
+        self.weights_ = (
+            4 * symmetric_couplings(estimates, self._least_coupling(), self.rule).toarray()
+        )
         self.thresholds_ = 2 * intercepts - 2 * estimates.sum(axis=1)
         return self._finish(packed, stat.n_samples, estimates, intercepts, rows.means)

@@ -8,10 +8,11 @@ from isingkit.exceptions import require_instance
 class InteractionScreeningIsing(NodewiseEstimator):
     r"""Couplings and fields by interaction screening (RISE), or by its logarithm (logRISE).
 
-    Row i minimises the mean over samples of exp(-s_i (H_i + \sum_j J_ij s_j)), or the logarithm of that mean, plus
-    l1 \sum_j |J_ij| + l2 \sum_j J_ij^2; at the minimum the factor of row i cancels the interactions of spin i. The theory's penalty
-    is l1 = c sqrt(log(N^2 / 0.05) / M), with c = 0.4 (RISE) or 0.8 (logRISE). With joint=True and log=False it is minimum
-    probability flow over flips of single spins.
+    Row i minimises the mean over samples of exp(-s_i (H_i + \sum_j J_ij s_j)), or the logarithm of
+    that mean, plus l1 \sum_j |J_ij| + l2 \sum_j J_ij^2; at the minimum the factor of row i cancels
+    the interactions of spin i. The theory's penalty is l1 = c sqrt(log(N^2 / 0.05) / M), with c =
+    0.4 (RISE) or 0.8 (logRISE). With joint=True and log=False it is minimum probability flow over
+    flips of single spins.
 
     Parameters
     ----------
@@ -20,13 +21,15 @@ class InteractionScreeningIsing(NodewiseEstimator):
     l2
         Weight of their squares.
     log
-        Whether to take the logarithm of the mean, which needs fewer samples where couplings are strong.
+        Whether to take the logarithm of the mean, which needs fewer samples where couplings are
+        strong.
     joint
         Whether to minimise the sum over all spins with J_ij = J_ji, instead of spin by spin.
     threshold
         Couplings below it count as absent.
     rule
-        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks both to pass; "or" asks one to.
+        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks
+        both to pass; "or" asks one to.
     fit_fields
         Whether to fit fields, which are not penalised; without, spins are taken to be symmetric.
     binarize
@@ -53,7 +56,8 @@ class InteractionScreeningIsing(NodewiseEstimator):
     --------
     >>> import isingkit as ik
     >>> truth = ik.random_regular(n_spins=20, degree=3, coupling=0.5, random_state=0)
-    >>> fit = ik.InteractionScreeningIsing(l1=0.05, threshold=0.1).fit(ik.sample(truth, n_samples=3000, random_state=1))
+    >>> fit = ik.InteractionScreeningIsing(l1=0.05, threshold=0.1).fit(ik.sample(truth,
+    n_samples=3000, random_state=1))
     >>> ik.score(fit.model_, truth).exact
     True
     """
@@ -72,8 +76,17 @@ class InteractionScreeningIsing(NodewiseEstimator):
         missing: str = "error",
         n_jobs: int | None = None,
     ) -> None:
-        super().__init__(l1=l1, l2=l2, joint=joint, threshold=threshold, rule=rule, fit_fields=fit_fields, binarize=binarize,
-                         missing=missing, n_jobs=n_jobs)  # fmt: skip
+        super().__init__(
+            l1=l1,
+            l2=l2,
+            joint=joint,
+            threshold=threshold,
+            rule=rule,
+            fit_fields=fit_fields,
+            binarize=binarize,
+            missing=missing,
+            n_jobs=n_jobs,
+        )
         self.log = log
 
     def _check_settings(self) -> None:
@@ -81,5 +94,5 @@ class InteractionScreeningIsing(NodewiseEstimator):
         require_instance("log", self.log, bool, "True or False")
 
     @property
-    def _loss(self) -> int:
+    def _loss(self) -> int | None:
         return kernels.LOG_SCREENING if self.log else kernels.SCREENING

@@ -5,34 +5,39 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import log_ndtr, ndtri, ndtri_exp
 
-from isingkit.estimators.normal import Matrix
+from isingkit.arrays import FloatArray
 
 _CONFIDENCE = 0.95
 _HALVINGS = 60
 
 
-def intervals_of_found(couplings: Matrix, errors: Matrix, margins: Matrix) -> Matrix:
+def intervals_of_found(
+    couplings: FloatArray, errors: FloatArray, margins: FloatArray
+) -> FloatArray:
     """(n_edges, 2): 95 percent intervals of couplings, given that their edges were found.
 
     margins: (n_edges,), by how many standard errors less they would not have been found
 
-    Say x, a coupling over its error, is normal about mu and seen only above a cut. The interval has those mu for which x lies in
-    the shortest region with 95 percent of the chance of all that is seen (as Zhong and Prentice, 2008, but with a cut on one
-    side). Far above the cut this is x +- 1.96; near it x may be luck, and the interval reaches down, at most to 0, where we
-    end it: the sign is for the test to say.
+    Say x, a coupling over its error, is normal about mu and seen only above a cut. The interval has
+    those mu for which x lies in the shortest region with 95 percent of the probability of all that
+    is seen (as Zhong and Prentice, 2008, but with a cut on one side). Far above the cut this is
+    x +- 1.96; near it x may be luck, and the interval reaches down, at most to 0, where we end it:
+    the sign is for the test to say.
     """
     sizes = np.abs(couplings) / errors
     cuts = sizes - np.maximum(margins, 0.0)
 
-    def beyond(mu: Matrix) -> Matrix:
-        """Logarithm of the chance to each side of the shortest region, where that does not reach down to the cut."""
-        return np.asarray(np.log1p(-_CONFIDENCE * np.exp(log_ndtr(mu - cuts))) - np.log(2))
+    def beyond(mu: FloatArray) -> FloatArray:
+        """Logarithm of the probability to each side of the shortest region, above the cut."""
+        seen = np.exp(log_ndtr(mu - cuts))
+        return np.asarray(np.log1p(-_CONFIDENCE * seen) - np.log(2))
 
-    def lower_end(mu: Matrix) -> Matrix:
+    def lower_end(mu: FloatArray) -> FloatArray:
         return np.asarray(mu + ndtri_exp(beyond(mu)))
 
-    def upper_end(mu: Matrix) -> Matrix:
-        return np.asarray(mu - ndtri_exp(np.minimum(beyond(mu), np.log(1 - _CONFIDENCE) + log_ndtr(mu - cuts))))
+    def upper_end(mu: FloatArray) -> FloatArray:
+        all_above = np.log(1 - _CONFIDENCE) + log_ndtr(mu - cuts)
+        return np.asarray(mu - ndtri_exp(np.minimum(beyond(mu), all_above)))
 
     least = _rising_to(sizes, upper_end, np.zeros_like(sizes), sizes)
     most = _rising_to(sizes, lower_end, sizes, sizes + ndtri((1 + _CONFIDENCE) / 2))
@@ -40,10 +45,18 @@ def intervals_of_found(couplings: Matrix, errors: Matrix, margins: Matrix) -> Ma
     return np.where(couplings[:, None] < 0, 0.0 - ends[:, ::-1], ends)
 
 
-def _rising_to(values: Matrix, function: Callable[[Matrix], Matrix], low: Matrix, high: Matrix) -> Matrix:
-    """Where a rising function reaches values, between low and high; low where it is above them already there."""
+def _rising_to(
+    values: FloatArray,
+    function: Callable[[FloatArray], FloatArray],
+    low: FloatArray,
+    high: FloatArray,
+) -> FloatArray:
+    """Where a rising function reaches values, between low and high; low where it is above them
+    already there.
+    """
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         below = function(middle) < values
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
+        low = np.where(below, middle, low)
+        high = np.where(below, high, middle)
     return low

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from isingkit._kernels import nodewise as kernels
+from isingkit.arrays import FloatArray
 from isingkit.estimators.nodewise import TOLERANCE, Rows, never_together
-from isingkit.estimators.normal import Matrix, constant_fields
+from isingkit.estimators.normal import constant_fields
 from isingkit.exceptions import SeparationError
 
 _STEPS = 500
@@ -17,12 +18,12 @@ _PRODUCTS = 400  # with the Hessian, in one step
 class _Problem:
     """Unknowns are couplings above the diagonal, then fields, of the spins that change."""
 
-    spins: Matrix  # (n_spins, n_rows)
-    weights: Matrix
-    loss: int
+    spins: FloatArray  # (n_spins, n_rows)
+    weights: FloatArray
+    loss: int | None
     fit_fields: bool
 
-    def unfolded(self, x: Matrix) -> tuple[Matrix, Matrix]:
+    def unfolded(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Couplings and fields of the unknowns."""
         n_spins = len(self.spins)
         upper = np.triu_indices(n_spins, 1)
@@ -30,18 +31,18 @@ class _Problem:
         couplings[upper] = x[: len(upper[0])]
         return couplings + couplings.T, x[len(upper[0]) :] if self.fit_fields else np.zeros(n_spins)
 
-    def folded(self, pulls: Matrix) -> Matrix:
+    def folded(self, pulls: FloatArray) -> FloatArray:
         """Derivatives by the unknowns, from those by the field of each spin in each row."""
         products = pulls @ self.spins.T
         pairs = (products + products.T)[np.triu_indices(len(products), 1)]
         return np.concatenate([pairs, pulls.sum(axis=1)]) if self.fit_fields else pairs
 
-    def fields(self, x: Matrix) -> Matrix:
+    def fields(self, x: FloatArray) -> FloatArray:
         """The field on each spin in each row."""
         couplings, fields = self.unfolded(x)
         return np.asarray(couplings @ self.spins + fields[:, None])
 
-    def at(self, x: Matrix) -> tuple[float, Matrix, Matrix]:
+    def at(self, x: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """The summed loss, its gradient, and its second derivative by each field."""
         local = self.fields(x)
         slopes, curvatures = np.empty_like(local), np.empty_like(local)
@@ -51,26 +52,31 @@ class _Problem:
             total += kernels.loss_of(self.loss, own, field, self.weights)
         return total, self.folded(slopes), curvatures
 
-    def hessian_times(self, direction: Matrix, curvatures: Matrix) -> Matrix:
+    def hessian_times(self, direction: FloatArray, curvatures: FloatArray) -> FloatArray:
         """The Hessian times a direction, never made itself."""
         bent = curvatures * self.fields(direction)
-        if self.loss == kernels.LOG_SCREENING:  # its curvatures are shares of each row that add up to 1
+        if (
+            self.loss == kernels.LOG_SCREENING
+        ):  # its curvatures are shares of each row that add up to 1
             pulls = curvatures * self.spins
             bent -= pulls * (self.spins * bent).sum(axis=1, keepdims=True)
         return self.folded(bent)
 
-    def diagonal(self, curvatures: Matrix) -> Matrix:
+    def diagonal(self, curvatures: FloatArray) -> FloatArray:
         """The diagonal of the Hessian, nearly: spins squared are 1."""
         each = curvatures.sum(axis=1)
         pairs = (each[:, None] + each)[np.triu_indices(len(each), 1)]
         return np.concatenate([pairs, each]) if self.fit_fields else pairs
 
 
-def joint_estimates(rows: Rows, loss: int, l1: float, l2: float, fit_fields: bool) -> tuple[Matrix, Matrix, float]:
+def joint_estimates(
+    rows: Rows, loss: int | None, l1: float, l2: float, fit_fields: bool
+) -> tuple[FloatArray, FloatArray, float]:
     """Symmetric couplings, fields, and how far they are from optimal.
 
-    Minimises sum_i loss_i + l1 |J_ij| + l2 J_ij^2 over all ordered pairs: what the regressions of single spins minimise, with
-    J_ij = J_ji. Newton steps within the orthant in which the gradient points, by conjugate gradients.
+    Minimises sum_i loss_i + l1 |J_ij| + l2 J_ij^2 over all ordered pairs: what the regressions of
+    single spins minimise, with J_ij = J_ji. Newton steps within the orthant in which the gradient
+    points, by conjugate gradients.
     """
     keep = rows.changes
     problem = _Problem(np.ascontiguousarray(rows.spins[keep]), rows.weights, loss, fit_fields)
@@ -97,7 +103,9 @@ def joint_estimates(rows: Rows, loss: int, l1: float, l2: float, fit_fields: boo
             tried = x + length * step
             tried[(penalty > 0) & (tried * orthant <= 0)] = 0.0
             value, gradient, curvatures = problem.at(tried)
-            if value + penalty @ np.abs(tried) + square @ tried**2 <= total + 1e-4 * pull @ (tried - x) + 1e-14 * abs(total):
+            if value + penalty @ np.abs(tried) + square @ tried**2 <= total + 1e-4 * pull @ (
+                tried - x
+            ) + 1e-14 * abs(total):
                 break
             length /= 2
         else:
@@ -117,14 +125,23 @@ def joint_estimates(rows: Rows, loss: int, l1: float, l2: float, fit_fields: boo
     return estimates, intercepts, residual
 
 
-def _pseudogradient(x: Matrix, gradient: Matrix, penalty: Matrix) -> Matrix:
+def _pseudogradient(x: FloatArray, gradient: FloatArray, penalty: FloatArray) -> FloatArray:
     """The one-sided slope of steepest descent; 0 where staying at 0 is best."""
     at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - penalty, 0.0)
     return np.where(x != 0, gradient + penalty * np.sign(x), at_zero)
 
 
-def _newton_step(problem: _Problem, curvatures: Matrix, square: Matrix, pull: Matrix, free: Matrix, tolerance: float) -> Matrix:
-    """Minus the inverse Hessian of the free unknowns times their gradient, by conjugate gradients."""
+def _newton_step(
+    problem: _Problem,
+    curvatures: FloatArray,
+    square: FloatArray,
+    pull: FloatArray,
+    free: FloatArray,
+    tolerance: float,
+) -> FloatArray:
+    """Minus the inverse Hessian of the free unknowns times their gradient, by conjugate
+    gradients.
+    """
     scale = 1 / np.maximum(problem.diagonal(curvatures) + square, 1e-300)
     step, left = np.zeros(len(pull)), np.where(free, -pull, 0.0)
     ahead = scale * left
@@ -144,13 +161,19 @@ def _newton_step(problem: _Problem, curvatures: Matrix, square: Matrix, pull: Ma
     return step
 
 
-def _refuse_separation(problem: _Problem, curvatures: Matrix, x: Matrix, rows: Rows) -> None:
-    """Refuse a largest coupling that the loss hardly holds: its variance is the inverse Hessian's diagonal entry."""
+def _refuse_separation(
+    problem: _Problem, curvatures: FloatArray, x: FloatArray, rows: Rows
+) -> None:
+    """Refuse a largest coupling that the loss hardly holds: its variance is the inverse Hessian's
+    diagonal entry.
+    """
     upper = np.triu_indices(len(problem.spins), 1)
     worst = int(np.abs(x[: len(upper[0])]).argmax())
     unit = np.zeros(len(x))
     unit[worst] = -1.0
-    variance = _newton_step(problem, curvatures, np.zeros(len(x)), unit, np.ones(len(x), dtype=bool), 1e-6)[worst]
+    variance = _newton_step(
+        problem, curvatures, np.zeros(len(x)), unit, np.ones(len(x), dtype=bool), 1e-6
+    )[worst]
     if abs(x[worst]) > kernels.FAR or not 0 < variance < kernels.LARGEST_VARIANCE / max(
         rows.weights.min(), 0.01 / len(rows.weights)
     ):

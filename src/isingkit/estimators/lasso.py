@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isingkit._kernels import lasso as kernels
-from isingkit._kernels.threads import spread
+from isingkit._kernels.threads import parallel_map
+from isingkit.arrays import FloatArray
 from isingkit.estimators.base import LinearEstimator
 from isingkit.estimators.nodewise import PenaltyPath
-from isingkit.estimators.normal import Matrix, NormalEquations, normal_equations
+from isingkit.estimators.normal import NormalEquations, normal_equations
 from isingkit.estimators.pseudolikelihood import as_penalties, default_penalties
 from isingkit.exceptions import NotConvergedWarning, require_number, warn
 from isingkit.gram import Gram, gram
@@ -21,10 +22,12 @@ _SWEEPS = 20_000
 
 
 class LassoIsing(LinearEstimator):
-    r"""Couplings by linear regression with an absolute-value penalty, each spin on all others; needs the pair sums only.
+    r"""Couplings by linear regression with an absolute-value penalty, each spin on all others;
+    needs the pair sums only.
 
-    Row i minimises half the mean over samples of (s_i - H_i - \sum_j J_ij s_j)^2, plus l1 \sum_j |J_ij|, as scikit-learn's Lasso
-    does with alpha = l1. Works with fewer samples than spins and sets weak couplings to exactly zero.
+    Row i minimises half the mean over samples of (s_i - H_i - \sum_j J_ij s_j)^2, plus l1 \sum_j
+    |J_ij|, as scikit-learn's Lasso does with alpha = l1. Works with fewer samples than spins and
+    sets weak couplings to exactly zero.
 
     Parameters
     ----------
@@ -33,7 +36,8 @@ class LassoIsing(LinearEstimator):
     threshold
         Couplings below it count as absent.
     rule
-        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks both to pass; "or" asks one to.
+        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks
+        both to pass; "or" asks one to.
     fit_fields
         Whether to fit fields (intercepts, not penalised); without, spins are taken to be symmetric.
     binarize
@@ -76,7 +80,13 @@ class LassoIsing(LinearEstimator):
         missing: str = "error",
         n_jobs: int | None = None,
     ) -> None:
-        super().__init__(threshold=threshold, rule=rule, fit_fields=fit_fields, binarize=binarize, missing=missing)
+        super().__init__(
+            threshold=threshold,
+            rule=rule,
+            fit_fields=fit_fields,
+            binarize=binarize,
+            missing=missing,
+        )
         self.l1 = l1
         self.n_jobs = n_jobs
 
@@ -84,10 +94,23 @@ class LassoIsing(LinearEstimator):
         super()._check_settings()
         require_number("l1", self.l1, above=0)
 
-    def _regress(self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: Matrix | None) -> Matrix:
+    def _regress(
+        self,
+        stat: Gram,
+        normal: NormalEquations,
+        packed: PackedSpins | None,
+        weights: FloatArray | None,
+    ) -> FloatArray:
         return lasso_estimates(normal, np.array([float(self.l1)]), self.n_jobs)[0]
 
-    def path(self, X: Any, penalties: ArrayLike | None = None, *, n_penalties: int = 100, sample_weight: Any = None) -> PenaltyPath:
+    def path(
+        self,
+        X: Any,
+        penalties: ArrayLike | None = None,
+        *,
+        n_penalties: int = 100,
+        sample_weight: Any = None,
+    ) -> PenaltyPath:
         """Estimates for many l1, each started from the one before. Does not change the estimator.
 
         Parameters
@@ -95,7 +118,8 @@ class LassoIsing(LinearEstimator):
         X
             One row a sample, one column a spin.
         penalties
-            Values of l1; by default n_penalties of them, from where the first coupling appears down to a thousandth of it.
+            Values of l1; by default n_penalties of them, from where the first coupling appears down
+            to a thousandth of it.
         n_penalties
             How many, by default.
         sample_weight
@@ -106,22 +130,36 @@ class LassoIsing(LinearEstimator):
         require_network(packed.n_samples, packed.n_spins)
         normal = normal_equations(gram(packed, sample_weight=weights), self.fit_fields)
         covariance = normal.matrix / normal.n_samples
-        falling = as_penalties(default_penalties(covariance, n_penalties) if penalties is None else penalties)
+        falling = as_penalties(
+            default_penalties(covariance, n_penalties) if penalties is None else penalties
+        )
         estimates = lasso_estimates(normal, falling, self.n_jobs)
         explained = (estimates * (2 * covariance - estimates @ covariance)).sum(axis=2)
         losses = (np.diagonal(covariance) - explained) / 2
         return PenaltyPath(falling, estimates, normal.means - estimates @ normal.means, losses)
 
 
-def lasso_estimates(normal: NormalEquations, penalties: Matrix, n_jobs: int | None) -> Matrix:
+def lasso_estimates(
+    normal: NormalEquations, penalties: FloatArray, n_jobs: int | None
+) -> FloatArray:
     """(n_penalties, n_spins, n_spins): directed estimates for falling penalties."""
     n_spins = normal.n_spins
-    estimates, residuals = np.zeros((len(penalties), n_spins, n_spins)), np.zeros((len(penalties), n_spins))
+    estimates, residuals = (
+        np.zeros((len(penalties), n_spins, n_spins)),
+        np.zeros((len(penalties), n_spins)),
+    )
     fixed = (normal.matrix / normal.n_samples, normal.changes, penalties, _TOLERANCE, _SWEEPS)
-    spread(kernels.lasso_paths, n_spins, *fixed, estimates, residuals, n_jobs=n_jobs)
+    parallel_map(kernels.lasso_paths, n_spins, *fixed, estimates, residuals, n_jobs=n_jobs)
     for i, j in normal.unobserved:
         estimates[:, i, j] = estimates[:, j, i] = 0.0
     if residuals.max() > 100 * _TOLERANCE:
         advice = "raise l1, or look for columns that nearly follow from others"
-        warn(NotConvergedWarning(what="LassoIsing", residual=float(residuals.max()), allowed=100 * _TOLERANCE, advice=advice))
+        warn(
+            NotConvergedWarning(
+                what="LassoIsing",
+                residual=float(residuals.max()),
+                allowed=100 * _TOLERANCE,
+                advice=advice,
+            )
+        )
     return estimates

@@ -11,17 +11,20 @@ from isingkit.packing import PackedSpins
 
 
 class LinearIsing(LinearEstimator):
-    """Couplings by ordinary least squares of each spin on all others, thresholded. [eq:PL-estimator-L2] with lambda = 0.
+    """Couplings by ordinary least squares of each spin on all others, thresholded.
+    [eq:PL-estimator-L2] with lambda = 0.
 
-    Needs more samples than spins. On tree-like networks absent couplings are estimated without bias (Theorem 1), so a threshold
-    finds the network; present ones come out as tanh K / (1 + (c - 1) tanh^2 K), smaller than K.
+    Needs more samples than spins. On tree-like networks absent couplings are estimated without bias
+    (Theorem 1), so a threshold finds the network; present ones come out as tanh K / (1 + (c - 1)
+    tanh^2 K), smaller than K.
 
     Parameters
     ----------
     threshold
         Couplings below it count as absent (the paper's K_th).
     rule
-        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks both to pass; "or" asks one to.
+        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks
+        both to pass; "or" asks one to.
     fit_fields
         Whether to fit fields (intercepts); without, spins are taken to be symmetric.
     binarize
@@ -60,10 +63,20 @@ class LinearIsing(LinearEstimator):
         binarize: float | None = None,
         missing: str = "error",
     ) -> None:
-        super().__init__(threshold=threshold, rule=rule, fit_fields=fit_fields, binarize=binarize, missing=missing)
+        super().__init__(
+            threshold=threshold,
+            rule=rule,
+            fit_fields=fit_fields,
+            binarize=binarize,
+            missing=missing,
+        )
 
     def _regress(
-        self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: NDArray[np.float64] | None
+        self,
+        stat: Gram,
+        normal: NormalEquations,
+        packed: PackedSpins | None,
+        weights: NDArray[np.float64] | None,
     ) -> NDArray[np.float64]:
         if stat.n_rows <= normal.changes.sum():
             raise UnderdeterminedError(n_samples=stat.n_rows, n_spins=stat.n_spins)

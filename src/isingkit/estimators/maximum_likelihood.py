@@ -4,11 +4,18 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from isingkit.arrays import FloatArray
 from isingkit.estimators.base import GramEstimator
 from isingkit.estimators.boltzmann import Moments, boltzmann
 from isingkit.estimators.nodewise import refuse_pairwise
-from isingkit.estimators.normal import Matrix, NormalEquations, constant_fields
-from isingkit.exceptions import NotConvergedError, SeparationError, SettingError, require_instance, require_number
+from isingkit.estimators.normal import NormalEquations, constant_fields
+from isingkit.exceptions import (
+    NotConvergedError,
+    SeparationError,
+    SettingError,
+    require_instance,
+    require_number,
+)
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
 from isingkit.worlds.exact import MOST_SPINS, statistics_of, walsh_hadamard
@@ -16,16 +23,21 @@ from isingkit.worlds.graphs import Seed
 
 _STEPS = 100
 _TOLERANCE = 1e-10  # of moments
-_LARGEST_VARIANCE = 900.0  # of a coupling, in units of one sample; more only where the likelihood has no maximum
-_LARGEST = 25.0  # coupling or field; the moments of larger ones cannot be told from those of no exception at all
+_LARGEST_VARIANCE = (
+    900.0  # of a coupling, in units of one sample; more only where the likelihood has no maximum
+)
+# coupling or field; the moments of larger ones cannot be told from those of no exception at all
+_LARGEST = 25.0
 
 
 class MaximumLikelihoodIsing(GramEstimator):
-    r"""Couplings and fields of the largest likelihood: those whose model has the means and pair means of the data. [eq:ML-def]
+    r"""Couplings and fields of the largest likelihood: those whose model has the means and pair
+    means of the data. [eq:ML-def]
 
-    "exact" sums over all states, by Newton steps; every moment and every second derivative comes out of one Walsh-Hadamard
-    transform, so that 15 spins take milliseconds and 22 a second or two. "boltzmann" takes the moments from Monte Carlo chains that
-    run on while couplings change, for any number of spins; it stops where moments agree within the data's own standard errors.
+    "exact" sums over all states, by Newton steps; every moment and every second derivative comes
+    out of one Walsh-Hadamard transform, so that 15 spins take milliseconds and 22 a second or two.
+    "boltzmann" takes the moments from Monte Carlo chains that run on while couplings change, for
+    any number of spins; it stops where moments agree within the data's own standard errors.
 
     Parameters
     ----------
@@ -34,7 +46,8 @@ class MaximumLikelihoodIsing(GramEstimator):
     l2
         Weight of the squares of couplings, taken off the mean log likelihood.
     tolerance
-        Of "boltzmann": largest difference between moments of model and data, in standard errors of the data's.
+        Of "boltzmann": largest difference between moments of model and data, in standard errors of
+        the data's.
     n_chains
         Of "boltzmann": chains to run.
     max_steps
@@ -42,7 +55,8 @@ class MaximumLikelihoodIsing(GramEstimator):
     threshold
         Couplings below it count as absent.
     rule
-        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks both to pass; "or" asks one to.
+        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks
+        both to pass; "or" asks one to.
     fit_fields
         Whether to fit fields; without, spins are taken to be symmetric.
     binarize
@@ -59,8 +73,8 @@ class MaximumLikelihoodIsing(GramEstimator):
     Attributes
     ----------
     mismatch_
-        Largest difference between moments of model and data (with an l2: from where it pulls them), in standard errors of the
-        data's.
+        Largest difference between moments of model and data (with an l2: from where it pulls them),
+        in standard errors of the data's.
     n_steps_
         Changes of the couplings that it took.
     estimates_
@@ -78,7 +92,8 @@ class MaximumLikelihoodIsing(GramEstimator):
     --------
     >>> import isingkit as ik
     >>> truth = ik.IsingModel([[0, 0.5, 0], [0.5, 0, -0.3], [0, -0.3, 0]], fields=[0.2, 0, -0.4])
-    >>> fit = ik.MaximumLikelihoodIsing().fit(ik.exact(truth).sample(n_samples=20_000, random_state=0))
+    >>> fit = ik.MaximumLikelihoodIsing().fit(ik.exact(truth).sample(n_samples=20_000,
+    random_state=0))
     >>> round(fit.log_likelihood(ik.exact(truth).sample(n_samples=20_000, random_state=1)), 2)
     -1.81
     """
@@ -100,7 +115,13 @@ class MaximumLikelihoodIsing(GramEstimator):
         n_jobs: int | None = None,
         progress: bool = False,
     ) -> None:
-        super().__init__(threshold=threshold, rule=rule, fit_fields=fit_fields, binarize=binarize, missing=missing)
+        super().__init__(
+            threshold=threshold,
+            rule=rule,
+            fit_fields=fit_fields,
+            binarize=binarize,
+            missing=missing,
+        )
         self.method = method
         self.l2 = l2
         self.tolerance = tolerance
@@ -119,31 +140,58 @@ class MaximumLikelihoodIsing(GramEstimator):
         require_number("max_steps", self.max_steps, at_least=1, whole=True)
         require_instance("progress", self.progress, bool, "True or False")
         if self.method not in ("exact", "boltzmann"):
-            raise SettingError(setting="method", value=self.method, expected="'exact' or 'boltzmann'")
+            raise SettingError(
+                setting="method", value=self.method, expected="'exact' or 'boltzmann'"
+            )
 
     def _estimate(
-        self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: Matrix | None
-    ) -> tuple[Matrix, Matrix]:
+        self,
+        stat: Gram,
+        normal: NormalEquations,
+        packed: PackedSpins | None,
+        weights: FloatArray | None,
+    ) -> tuple[FloatArray, FloatArray]:
         if stat.joint is not None:
             refuse_pairwise("pairwise")
         keep = normal.changes
         names = tuple(name for name, kept in zip(stat.names, keep, strict=True) if kept)
-        target = Moments(normal.means[keep], stat.sums[np.ix_(keep, keep)] / stat.n_samples, stat.n_effective, self.fit_fields)
+        target = Moments(
+            normal.means[keep],
+            stat.sums[np.ix_(keep, keep)] / stat.n_samples,
+            stat.n_effective,
+            self.fit_fields,
+        )
         if self.l2 == 0:
             refuse_missing_cells(target, names)
-        couplings, fields, self.mismatch_, self.n_steps_ = np.zeros((len(names), len(names))), np.zeros(len(names)), 0.0, 0
+        couplings, fields, self.mismatch_, self.n_steps_ = (
+            np.zeros((len(names), len(names))),
+            np.zeros(len(names)),
+            0.0,
+            0,
+        )
         if len(names) == 0:
             pass
         elif self.method == "exact":
             if len(names) > MOST_SPINS:
-                expected = f"'boltzmann' for {len(names)} spins: 'exact' sums over all states of up to {MOST_SPINS}"
+                expected = (
+                    f"'boltzmann' for {len(names)} spins: 'exact' sums over all states of up to "
+                    f"{MOST_SPINS}"
+                )
                 raise SettingError(setting="method", value="exact", expected=expected)
-            couplings, fields, self.mismatch_, self.n_steps_ = exact_likelihood(target, self.l2, names)
+            couplings, fields, self.mismatch_, self.n_steps_ = exact_likelihood(
+                target, self.l2, names
+            )
         else:
             couplings, fields, self.mismatch_, self.n_steps_ = boltzmann(
-                target, self.l2, tolerance=self.tolerance, n_chains=self.n_chains, max_steps=self.max_steps,
-                random_state=self.random_state, n_jobs=self.n_jobs, progress=self.progress,
-            )  # fmt: skip
+                target,
+                self.l2,
+                tolerance=self.tolerance,
+                n_chains=self.n_chains,
+                max_steps=self.max_steps,
+                random_state=self.random_state,
+                n_jobs=self.n_jobs,
+                progress=self.progress,
+            )
         estimates, intercepts = np.zeros((stat.n_spins, stat.n_spins)), np.zeros(stat.n_spins)
         estimates[np.ix_(keep, keep)], intercepts[keep] = couplings, fields
         if self.fit_fields:
@@ -152,7 +200,9 @@ class MaximumLikelihoodIsing(GramEstimator):
 
 
 def refuse_missing_cells(target: Moments, names: tuple[str, ...]) -> None:
-    """Name a pair of spins that never take two of their values together: their coupling would be infinite."""
+    """Name a pair of spins that never take two of their values together: their coupling would be
+    infinite.
+    """
     means = target.means
     for a, b in ((-1, -1), (-1, 1), (1, -1), (1, 1)):
         shares = 1 + a * means[:, None] + b * means + a * b * target.pair_means
@@ -162,7 +212,9 @@ def refuse_missing_cells(target: Moments, names: tuple[str, ...]) -> None:
             raise SeparationError(pair=(names[i], names[j]), coupling=a * b * -np.inf, never=(a, b))
 
 
-def exact_likelihood(target: Moments, l2: float, names: tuple[str, ...]) -> tuple[Matrix, Matrix, float, int]:
+def exact_likelihood(
+    target: Moments, l2: float, names: tuple[str, ...]
+) -> tuple[FloatArray, FloatArray, float, int]:
     """Couplings, fields, largest mismatch in standard errors, and Newton steps taken."""
     n_spins = len(target.means)
     masks, i, j = statistics_of(n_spins)
@@ -182,12 +234,17 @@ def exact_likelihood(target: Moments, l2: float, names: tuple[str, ...]) -> tupl
         hessian = moments[masks[:, None] ^ masks] - np.outer(moments[masks], moments[masks])
         hessian[np.diag_indices_from(hessian)] += penalty + 1e-13
         change = np.zeros(len(x))
-        change[free] = scipy.linalg.solve(hessian[np.ix_(free, free)], gradient[free], assume_a="sym")
+        change[free] = scipy.linalg.solve(
+            hessian[np.ix_(free, free)], gradient[free], assume_a="sym"
+        )
         here, length = value - penalty @ x**2 / 2, 1.0
         while length > 1e-9:
             tried = x + length * change
             value, moments = _likelihood(tried, masks, wanted, n_spins)
-            if value - penalty @ tried**2 / 2 >= here + 1e-4 * length * gradient @ change - 1e-13 * abs(here):
+            if (
+                value - penalty @ tried** 2 / 2
+                >= here + 1e-4 * length * gradient @ change - 1e-13 * abs(here)
+            ):
                 break
             length /= 2
         x, n_steps = tried, n_steps + 1
@@ -197,16 +254,28 @@ def exact_likelihood(target: Moments, l2: float, names: tuple[str, ...]) -> tupl
     couplings[i, j] = couplings[j, i] = x[n_spins:]
     off = np.where(free, wanted - moments[masks] - penalty * x, 0.0)
     hessian = moments[masks[:, None] ^ masks] - np.outer(moments[masks], moments[masks])
-    variances = np.diagonal(np.linalg.pinv(hessian[np.ix_(free, free)], rcond=1e-14, hermitian=True))
-    if l2 == 0 and n_spins > 1 and (np.abs(x).max() > _LARGEST or variances.max() > _LARGEST_VARIANCE * target.n_samples):
+    variances = np.diagonal(
+        np.linalg.pinv(hessian[np.ix_(free, free)], rcond=1e-14, hermitian=True)
+    )
+    if (
+        l2 == 0
+        and n_spins > 1
+        and (np.abs(x).max() > _LARGEST or variances.max() > _LARGEST_VARIANCE * target.n_samples)
+    ):
         a, b = np.unravel_index(int(np.abs(couplings).argmax()), couplings.shape)
         raise SeparationError(pair=(names[a], names[b]), coupling=float(couplings[a, b]))
     if np.abs(off).max(initial=0.0) > 1e-7:
-        raise NotConvergedError(what="the exact likelihood", residual=float(np.abs(off).max()), advice="give an l2, e.g. l2=0.001")
+        raise NotConvergedError(
+            what="the exact likelihood",
+            residual=float(np.abs(off).max()),
+            advice="give an l2, e.g. l2=0.001",
+        )
     return couplings, x[:n_spins], target.mismatch(moments[masks] + penalty * x), n_steps
 
 
-def _likelihood(x: Matrix, masks: NDArray[np.int64], wanted: Matrix, n_spins: int) -> tuple[float, Matrix]:
+def _likelihood(
+    x: FloatArray, masks: NDArray[np.int64], wanted: FloatArray, n_spins: int
+) -> tuple[float, FloatArray]:
     """The mean log likelihood and the means of all products of spins."""
     table = np.zeros(2**n_spins)
     table[masks] = x

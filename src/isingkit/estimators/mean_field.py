@@ -3,9 +3,22 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from isingkit.arrays import FloatArray
 from isingkit.estimators.base import GramEstimator
-from isingkit.estimators.normal import Matrix, NormalEquations, constant_fields, inverse_of, refuse_duplicates
-from isingkit.exceptions import EmptyCellWarning, NoMeanFieldWarning, SettingError, UnderdeterminedError, require_instance, warn
+from isingkit.estimators.normal import (
+    NormalEquations,
+    constant_fields,
+    inverse_of,
+    refuse_duplicates,
+)
+from isingkit.exceptions import (
+    EmptyCellWarning,
+    NoMeanFieldWarning,
+    SettingError,
+    UnderdeterminedError,
+    require_instance,
+    warn,
+)
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
 
@@ -13,15 +26,17 @@ METHODS = ("naive", "tap", "bethe", "sessak-monasson", "independent-pair", "inde
 
 
 class MeanFieldIsing(GramEstimator):
-    r"""Couplings and fields by an approximate inversion of the model, in closed form from means and covariances.
+    r"""Couplings and fields by an approximate inversion of the model, in closed form from means and
+    covariances.
 
-    With m the means, C the covariances and q_ij = (C^{-1})_ij, exact up to the power of couplings in brackets (one more without
-    fields, except for pairs):
+    With m the means, C the covariances and q_ij = (C^{-1})_ij, exact up to the power of couplings
+    in brackets (one more without fields, except for pairs):
 
     - "naive": J = -q [first];
     - "tap": J + 2 m_i m_j J^2 = -q [second; no more without fields];
     - "bethe": exact on trees; without fields J = -asinh(2 q) / 2 [second];
-    - "sessak-monasson": the naive and the independent-pair couplings added, and what both count taken off once [third];
+    - "sessak-monasson": the naive and the independent-pair couplings added, and what both count
+    taken off once [third];
     - "independent-pair": each pair as if it were alone: the log odds ratio over 4 [first];
     - "independent": no couplings at all, for comparison.
 
@@ -30,11 +45,13 @@ class MeanFieldIsing(GramEstimator):
     method
         One of the above.
     deflate
-        Whether to multiply the inverse covariances by 1 - n_spins / n_samples, the factor by which few samples inflate them.
+        Whether to multiply the inverse covariances by 1 - n_spins / n_samples, the factor by which
+        few samples inflate them.
     threshold
         Couplings below it count as absent.
     rule
-        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks both to pass; "or" asks one to.
+        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks
+        both to pass; "or" asks one to.
     fit_fields
         Whether to fit fields; without, spins are taken to be symmetric.
     binarize
@@ -59,7 +76,8 @@ class MeanFieldIsing(GramEstimator):
     --------
     >>> import isingkit as ik
     >>> truth = ik.random_tree(n_spins=50, coupling=0.6, random_state=0)
-    >>> fit = ik.MeanFieldIsing(method="bethe", threshold=0.3).fit(ik.sample(truth, n_samples=4000, random_state=1))
+    >>> fit = ik.MeanFieldIsing(method="bethe", threshold=0.3).fit(ik.sample(truth, n_samples=4000,
+    random_state=1))
     >>> ik.score(fit.model_, truth).exact
     True
     """
@@ -75,7 +93,13 @@ class MeanFieldIsing(GramEstimator):
         binarize: float | None = None,
         missing: str = "error",
     ) -> None:
-        super().__init__(threshold=threshold, rule=rule, fit_fields=fit_fields, binarize=binarize, missing=missing)
+        super().__init__(
+            threshold=threshold,
+            rule=rule,
+            fit_fields=fit_fields,
+            binarize=binarize,
+            missing=missing,
+        )
         self.method = method
         self.deflate = deflate
 
@@ -87,35 +111,52 @@ class MeanFieldIsing(GramEstimator):
             raise SettingError(setting="method", value=self.method, expected=expected)
 
     def _estimate(
-        self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: Matrix | None
-    ) -> tuple[Matrix, Matrix]:
+        self,
+        stat: Gram,
+        normal: NormalEquations,
+        packed: PackedSpins | None,
+        weights: FloatArray | None,
+    ) -> tuple[FloatArray, FloatArray]:
         keep = normal.changes
         means, covariance = normal.means[keep], normal.matrix[np.ix_(keep, keep)] / normal.n_samples
         inverse = np.zeros_like(covariance)
         if self.method in ("naive", "tap", "bethe", "sessak-monasson") and keep.any():
             if stat.n_rows <= keep.sum():
-                raise UnderdeterminedError(n_samples=stat.n_rows, n_spins=stat.n_spins, what="the inverse of the covariances")
+                raise UnderdeterminedError(
+                    n_samples=stat.n_rows,
+                    n_spins=stat.n_spins,
+                    what="the inverse of the covariances",
+                )
             refuse_duplicates(stat, normal)
             lower = np.tril(inverse_of(normal, 0.0))[np.ix_(keep, keep)] * normal.n_samples
             inverse = lower + np.tril(lower, -1).T
             if self.deflate:
                 inverse *= 1 - keep.sum() / stat.n_effective
         names = [name for name, kept in zip(normal.names, keep, strict=True) if kept]
-        couplings = mean_field_couplings(self.method, means, covariance, inverse, stat.n_effective, names)
+        couplings = mean_field_couplings(
+            self.method, means, covariance, inverse, stat.n_effective, names
+        )
         estimates, intercepts = np.zeros_like(normal.matrix), np.zeros(normal.n_spins)
         estimates[np.ix_(keep, keep)] = couplings
         for i, j in normal.unobserved:
             estimates[i, j] = estimates[j, i] = 0.0
         if self.fit_fields:
             couplings = estimates[np.ix_(keep, keep)]
-            intercepts[keep] = mean_field_fields(self.method, means, covariance, couplings, stat.n_effective)
+            intercepts[keep] = mean_field_fields(
+                self.method, means, covariance, couplings, stat.n_effective
+            )
             intercepts[~keep] = constant_fields(normal.means[~keep], stat.n_effective)
         return estimates, intercepts
 
 
 def mean_field_couplings(
-    method: str, means: Matrix, covariance: Matrix, inverse: Matrix, n_samples: float, names: list[str]
-) -> Matrix:
+    method: str,
+    means: FloatArray,
+    covariance: FloatArray,
+    inverse: FloatArray,
+    n_samples: float,
+    names: list[str],
+) -> FloatArray:
     """Couplings by one of METHODS, zero on the diagonal."""
     products = np.outer(means, means)
     if method == "independent":
@@ -137,26 +178,41 @@ def mean_field_couplings(
             couplings, square = bethe_couplings(inverse, means[:, None], means)
         none = (square < 0) & ~np.eye(len(means), dtype=bool)
         if none.any():
-            warn(NoMeanFieldWarning(method=method, pairs=[(names[i], names[j]) for i, j in np.argwhere(np.triu(none))]))
-            couplings = np.where(none, _pair_couplings(means, covariance, n_samples, names, none), couplings)
+            warn(
+                NoMeanFieldWarning(
+                    method=method,
+                    pairs=[(names[i], names[j]) for i, j in np.argwhere(np.triu(none))],
+                )
+            )
+            couplings = np.where(
+                none, _pair_couplings(means, covariance, n_samples, names, none), couplings
+            )
     couplings = np.array(couplings)
     np.fill_diagonal(couplings, 0.0)
     return couplings
 
 
-def bethe_couplings(inverse: Matrix, first: Matrix, second: Matrix) -> tuple[Matrix, Matrix]:
-    """Couplings from entries q of the inverse covariances and the means of both spins; and a square, below 0 where there is none.
+def bethe_couplings(
+    inverse: FloatArray, first: FloatArray, second: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Couplings from entries q of the inverse covariances and the means of both spins; and a
+    square, below 0 where there is none.
 
     tanh J = -2q / (a + sqrt(a^2 - 4 q^2)), a form in which nothing is divided by a small q.
     """
-    a = np.sqrt(1 + 4 * (1 - first**2) * (1 - second**2) * inverse**2) - 2 * first * second * inverse
+    a = (
+        np.sqrt(1 + 4 * (1 - first**2) * (1 - second**2) * inverse**2)
+        - 2 * first * second * inverse
+    )
     square = a**2 - 4 * inverse**2
     ratio = -2 * inverse / (a + np.sqrt(np.maximum(square, 0.0)))
     return np.arctanh(np.clip(ratio, -1 + 1e-12, 1 - 1e-12)), square
 
 
-def bethe_pulls(couplings: Matrix, own: Matrix, other: Matrix) -> Matrix:
-    """What a neighbour adds to the field of a spin, from their coupling and the means of both; 0 where there is no coupling."""
+def bethe_pulls(couplings: FloatArray, own: FloatArray, other: FloatArray) -> FloatArray:
+    """What a neighbour adds to the field of a spin, from their coupling and the means of both; 0
+    where there is no coupling.
+    """
     ratio = np.tanh(couplings)
     pull = other - own * ratio  # of the neighbour once what it gets from the spin is taken off
     back = own - other * ratio
@@ -165,12 +221,18 @@ def bethe_pulls(couplings: Matrix, own: Matrix, other: Matrix) -> Matrix:
     return np.asarray(np.arctanh(np.clip(ratio * cavity, -1 + 1e-12, 1 - 1e-12)))
 
 
-def _cells(means: Matrix, covariance: Matrix, n_samples: float) -> tuple[Matrix, NDArray[np.bool_]]:
-    """(2, 2, n, n): probabilities of the values (-, +) of two spins; half a sample is added to each where one has none."""
+def _cells(
+    means: FloatArray, covariance: FloatArray, n_samples: float
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """(2, 2, n, n): probabilities of the values (-, +) of two spins; half a sample is added to each
+    where one has none.
+    """
     products = covariance + np.outer(means, means)
     values = np.array([-1.0, 1.0])
     own, other = values[:, None, None, None] * means[:, None], values[None, :, None, None] * means
-    cells = (1 + own + other + values[:, None, None, None] * values[None, :, None, None] * products) / 4
+    cells = (
+        1 + own + other + values[:, None, None, None] * values[None, :, None, None] * products
+    ) / 4
     empty = np.any(cells < 1e-9, axis=(0, 1)) & ~np.eye(len(means), dtype=bool)
     n_samples = max(n_samples, 1.0)
     cells = np.where(empty, (np.maximum(cells, 0.0) * n_samples + 0.5) / (n_samples + 2), cells)
@@ -178,8 +240,12 @@ def _cells(means: Matrix, covariance: Matrix, n_samples: float) -> tuple[Matrix,
 
 
 def _pair_couplings(
-    means: Matrix, covariance: Matrix, n_samples: float, names: list[str], wanted: NDArray[np.bool_] | None = None
-) -> Matrix:
+    means: FloatArray,
+    covariance: FloatArray,
+    n_samples: float,
+    names: list[str],
+    wanted: NDArray[np.bool_] | None = None,
+) -> FloatArray:
     cells, empty = _cells(means, covariance, n_samples)
     if wanted is not None:
         empty = empty & wanted
@@ -189,8 +255,12 @@ def _pair_couplings(
     return np.asarray(np.log(cells[1, 1] * cells[0, 0] / (cells[1, 0] * cells[0, 1])) / 4)
 
 
-def mean_field_fields(method: str, means: Matrix, covariance: Matrix, couplings: Matrix, n_samples: float) -> Matrix:
-    """Fields that go with the couplings: by the same approximation, and by that of TAP for Sessak-Monasson."""
+def mean_field_fields(
+    method: str, means: FloatArray, covariance: FloatArray, couplings: FloatArray, n_samples: float
+) -> FloatArray:
+    """Fields that go with the couplings: by the same approximation, and by that of TAP for
+    Sessak-Monasson.
+    """
     alone = np.arctanh(np.clip(means, -1 + 1e-12, 1 - 1e-12))
     if method in ("independent", "naive"):
         return alone - couplings @ means
@@ -200,5 +270,7 @@ def mean_field_fields(method: str, means: Matrix, covariance: Matrix, couplings:
         np.fill_diagonal(each, 0.0)
         return np.asarray(alone + each.sum(axis=1))
     if method == "bethe":
-        return np.asarray(alone - bethe_pulls(couplings, means[:, None], means[None, :]).sum(axis=1))
+        return np.asarray(
+            alone - bethe_pulls(couplings, means[:, None], means[None, :]).sum(axis=1)
+        )
     return np.asarray(alone - couplings @ means + means * (couplings**2 @ (1 - means**2)))

@@ -1,4 +1,6 @@
-"""One convex problem a spin, solved on the samples: what pseudolikelihood and interaction screening share."""
+"""One convex problem a spin, solved on the samples: what pseudolikelihood and interaction screening
+share.
+"""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -8,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isingkit._kernels import nodewise as kernels
-from isingkit._kernels.threads import one_blas_thread, spread
+from isingkit._kernels.threads import parallel_map
+from isingkit.arrays import FloatArray
 from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.normal import (
-    Matrix,
     all_regressions,
     constant_fields,
     normal_equations,
@@ -20,15 +22,15 @@ from isingkit.estimators.normal import (
 from isingkit.exceptions import (
     NotConvergedWarning,
     SeparationError,
-    SettingError,
     UnderdeterminedError,
     require_instance,
     require_number,
     warn,
 )
 from isingkit.gram import gram
+from isingkit.missing import COMPLETE_ROWS
 from isingkit.packing import PackedSpins, unpacked
-from isingkit.spins import warn_of_constants
+from isingkit.spins import missing_policy, warn_of_constants
 
 TOLERANCE = 1e-9  # of the gradient of the mean loss
 _STEPS = 200
@@ -39,8 +41,8 @@ _MOST_KEYED = 62  # spins whose row fits a key of 64 bits
 class Rows:
     """The different samples, each with its share of all."""
 
-    spins: Matrix  # (n_spins, n_rows): -1 or +1
-    weights: Matrix  # (n_rows,): positive, of sum 1
+    spins: FloatArray  # (n_spins, n_rows): -1 or +1
+    weights: FloatArray  # (n_rows,): positive, of sum 1
     n_samples: float  # rows of the data, or their total weight where that is more
     changes: NDArray[np.bool_]  # (n_spins,): spins that are not constant
     names: tuple[str, ...]
@@ -50,7 +52,7 @@ class Rows:
         return len(self.spins)
 
     @property
-    def means(self) -> Matrix:
+    def means(self) -> FloatArray:
         return self.spins @ self.weights
 
 
@@ -58,15 +60,17 @@ class Rows:
 class PenaltyPath:
     """Estimates along falling penalties, each started from the one before."""
 
-    penalties: Matrix  # (n,), or (n_spins, n) where every spin has its own
-    estimates: Matrix  # (n, n_spins, n_spins): row i is the directed estimate of J_i
-    intercepts: Matrix  # (n, n_spins)
-    losses: Matrix  # (n, n_spins): mean loss of each spin without penalties; infinite where the path had already ended
+    penalties: FloatArray  # (n,), or (n_spins, n) where every spin has its own
+    estimates: FloatArray  # (n, n_spins, n_spins): row i is the directed estimate of J_i
+    intercepts: FloatArray  # (n, n_spins)
+    # (n, n_spins): mean loss of each spin without penalties; infinite where the path had already
+    # ended
+    losses: FloatArray
 
 
-def distinct_rows(packed: PackedSpins, weights: Matrix | None) -> Rows:
+def distinct_rows(packed: PackedSpins, weights: FloatArray | None) -> Rows:
     """Rows of samples: equal ones become one, where a row has few enough spins to tell quickly."""
-    shares: Matrix = np.ones(packed.n_samples) if weights is None else weights
+    shares: FloatArray = np.ones(packed.n_samples) if weights is None else weights
     total, kept = float(shares.sum()), np.flatnonzero(shares)
     if packed.n_spins <= _MOST_KEYED:
         bits = unpacked(packed.words, packed.n_samples, np.int8)[:, kept] > 0
@@ -78,7 +82,7 @@ def distinct_rows(packed: PackedSpins, weights: Matrix | None) -> Rows:
         kept = kept[first]
     else:
         shares = shares[kept]
-    spins: Matrix = unpacked(packed.words, packed.n_samples, np.float64)
+    spins: FloatArray = unpacked(packed.words, packed.n_samples, np.float64)
     if not np.array_equal(kept, np.arange(packed.n_samples)):
         spins = np.ascontiguousarray(spins[:, kept])
     weights = shares / total
@@ -87,46 +91,71 @@ def distinct_rows(packed: PackedSpins, weights: Matrix | None) -> Rows:
 
 
 def node_paths(
-    rows: Rows, loss: int, penalties: Matrix, *, l2: float, fit_fields: bool, n_jobs: int | None,
-    scales: Matrix | None = None, least_gain: float = 0.0, cost: float = 0.0,
-) -> tuple[PenaltyPath, Matrix]:  # fmt: skip
-    """Estimates of every spin for each of its penalties, (n_spins, n) and falling, and how far they are from optimal, (n, n_spins).
+    rows: Rows,
+    loss: int | None,
+    penalties: FloatArray,
+    *,
+    l2: float,
+    fit_fields: bool,
+    n_jobs: int | None,
+    scales: FloatArray | None = None,
+    least_gain: float = 0.0,
+    cost: float = 0.0,
+) -> tuple[PenaltyPath, FloatArray]:
+    """Estimates of every spin for each of its penalties, (n_spins, n) and falling, and how far they
+    are from optimal, (n, n_spins).
 
-    `scales` weighs the penalty of each coupling by the spin at its other end. Paths end once a penalty explains less than
-    `least_gain` more than the one before, or has so many neighbours, each at a `cost`, that no fit would be worth it.
-    The same for any number of threads: no spin's numbers depend on another's.
+    `scales` weighs the penalty of each coupling by the spin at its other end. Paths end once a
+    penalty explains less than `least_gain` more than the one before, or has so many neighbours,
+    each at a `cost`, that no fit would be worth it. The same for any number of threads: no spin's
+    numbers depend on another's.
     """
     n_spins, n_penalties = penalties.shape
     shape = (n_penalties, n_spins)
     intercepts, losses, residuals = np.zeros(shape), np.full(shape, np.inf), np.zeros(shape)
     estimates = np.zeros((n_penalties, n_spins, n_spins))
     scales = np.ones(n_spins) if scales is None else scales
-    fixed = (
-        rows.spins,
-        rows.weights,
-        rows.changes,
-        loss,
-        penalties,
-        scales,
-        float(l2),
-        fit_fields,
-        TOLERANCE,
-        _STEPS,
-        least_gain,
-        cost,
+    settings = kernels.Settings(
+        loss=loss,
+        l2=float(l2),
+        fit_fields=fit_fields,
+        tolerance=TOLERANCE,
+        most_steps=_STEPS,
+        least_gain=float(least_gain),
+        cost=float(cost),
+        largest_variance=_largest_variance(rows),
     )
-    with one_blas_thread():
-        spread(kernels.node_paths, n_spins, *fixed, intercepts, estimates, losses, residuals, n_jobs=n_jobs)
+    results = kernels.Results(intercepts, estimates, losses, residuals)
+    samples = _samples(rows, fit_fields, scales)
+    parallel_map(kernels.node_paths, n_spins, samples, penalties, settings, results, n_jobs=n_jobs)
     constant = ~rows.changes
     if fit_fields:
         intercepts[:, constant] = constant_fields(rows.means[constant], rows.n_samples)
     for i in np.flatnonzero(constant):
-        losses[:, i] = kernels.loss_of(loss, rows.spins[i], np.full(len(rows.weights), intercepts[0, i]), rows.weights)
+        losses[:, i] = kernels.loss_of(
+            loss, rows.spins[i], np.full(len(rows.weights), intercepts[0, i]), rows.weights
+        )
     return PenaltyPath(penalties, estimates, intercepts, losses), residuals
 
 
-def refuse_separation(rows: Rows, estimates: Matrix, residuals: Matrix) -> None:
-    """Name a pair whose coupling diverges, where some spin's loss has no minimum: residuals, (n_spins,), is infinite there."""
+def _samples(rows: Rows, fit_fields: bool, scales: FloatArray) -> kernels.Samples:
+    """What the kernel looks at. Fields start where they would be without couplings."""
+    first_fields = np.zeros(rows.n_spins)
+    if fit_fields:
+        first_fields[rows.changes] = np.arctanh(rows.means[rows.changes])
+    return kernels.Samples(rows.spins, rows.weights, rows.changes, scales, first_fields)
+
+
+def _largest_variance(rows: Rows) -> float:
+    """Of a coupling whose loss has a minimum."""
+    lightest = max(float(rows.weights.min()), 0.01 / len(rows.weights))  # may be next to nothing
+    return kernels.LARGEST_VARIANCE / lightest
+
+
+def refuse_separation(rows: Rows, estimates: FloatArray, residuals: FloatArray) -> None:
+    """Name a pair whose coupling diverges, where some spin's loss has no minimum: residuals,
+    (n_spins,), is infinite there.
+    """
     separated = np.flatnonzero(residuals == kernels.SEPARATED)
     if len(separated) == 0:
         return
@@ -134,21 +163,42 @@ def refuse_separation(rows: Rows, estimates: Matrix, residuals: Matrix) -> None:
     never = [never_together(rows.spins[a], rows.spins[b]) for a, b in found]
     best = next((k for k, cell in enumerate(never) if cell is not None), 0)
     i, j = found[best]
-    raise SeparationError(pair=(rows.names[i], rows.names[j]), coupling=float(estimates[i, j]), never=never[best])
+    raise SeparationError(
+        pair=(rows.names[i], rows.names[j]), coupling=float(estimates[i, j]), never=never[best]
+    )
 
 
-def never_together(first: Matrix, second: Matrix) -> tuple[int, int] | None:
+def never_together(first: FloatArray, second: FloatArray) -> tuple[int, int] | None:
     """Values of two spins that no row has."""
     seen = {(int(a), int(b)) for a, b in zip(first, second, strict=True)}
     return next(((a, b) for a in (-1, 1) for b in (-1, 1) if (a, b) not in seen), None)
 
 
 class NodewiseEstimator(IsingEstimator):
-    """An estimator that looks at samples, spin by spin or at all spins jointly, with penalties on its couplings."""
+    """An estimator that looks at samples, spin by spin or at all spins jointly, with penalties on
+    its couplings.
+    """
 
-    def __init__(self, *, l1: float, l2: float, joint: bool, threshold: float, rule: str, fit_fields: bool, binarize: float | None,
-                 missing: str, n_jobs: int | None) -> None:  # fmt: skip
-        super().__init__(threshold=threshold, rule=rule, fit_fields=fit_fields, binarize=binarize, missing=missing)
+    def __init__(
+        self,
+        *,
+        l1: float,
+        l2: float,
+        joint: bool,
+        threshold: float,
+        rule: str,
+        fit_fields: bool,
+        binarize: float | None,
+        missing: str,
+        n_jobs: int | None,
+    ) -> None:
+        super().__init__(
+            threshold=threshold,
+            rule=rule,
+            fit_fields=fit_fields,
+            binarize=binarize,
+            missing=missing,
+        )
         self.l1 = l1
         self.l2 = l2
         self.joint = joint
@@ -163,10 +213,10 @@ class NodewiseEstimator(IsingEstimator):
 
     @property
     @abstractmethod
-    def _loss(self) -> int:
+    def _loss(self) -> int | None:
         """Which loss the kernels minimise."""
 
-    def _learn(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> Self:
+    def _learn(self, packed: PackedSpins, weights: FloatArray | None, warned: bool) -> Self:
         from isingkit.estimators.joint import joint_estimates
 
         stat = gram(packed, sample_weight=weights)
@@ -177,22 +227,35 @@ class NodewiseEstimator(IsingEstimator):
         if self.l1 == self.l2 == 0 and rows.changes.any():
             if rows.spins.shape[1] <= rows.changes.sum():
                 what = "a likelihood without penalty (that counts different rows only)"
-                raise UnderdeterminedError(n_samples=rows.spins.shape[1], n_spins=rows.n_spins, what=what)
+                raise UnderdeterminedError(
+                    n_samples=rows.spins.shape[1], n_spins=rows.n_spins, what=what
+                )
             refuse_duplicates(stat, normal)
             all_regressions(normal, 0.0)  # refuses spins that others determine
         penalties = np.full((rows.n_spins, 1), float(self.l1))
         if self.joint:
-            estimates, intercepts, residual = joint_estimates(rows, self._loss, self.l1, self.l2, self.fit_fields)
+            estimates, intercepts, residual = joint_estimates(
+                rows, self._loss, self.l1, self.l2, self.fit_fields
+            )
         else:
-            path, residuals = node_paths(rows, self._loss, penalties, l2=self.l2, fit_fields=self.fit_fields, n_jobs=self.n_jobs)
+            path, residuals = node_paths(
+                rows,
+                self._loss,
+                penalties,
+                l2=self.l2,
+                fit_fields=self.fit_fields,
+                n_jobs=self.n_jobs,
+            )
             estimates, intercepts = path.estimates[0], path.intercepts[0]
             refuse_separation(rows, estimates, residuals[0])
             residual = float(residuals.max())
         warn_if_not_converged(type(self).__name__, residual)
         return self._finish(packed, stat.n_samples, estimates, intercepts, rows.means)
 
-    def _fields(self, couplings: Any, means: Matrix) -> Matrix:
-        """The regressions' own intercepts, plus the mean influence of couplings that threshold or rule have dropped."""
+    def _fields(self, couplings: Any, means: FloatArray) -> FloatArray:
+        """The regressions' own intercepts, plus the mean influence of couplings that threshold or
+        rule have dropped.
+        """
         if not self.fit_fields:
             return np.zeros(len(means))
         dropped = np.where(couplings.toarray() == 0, self.estimates_, 0.0)
@@ -201,13 +264,16 @@ class NodewiseEstimator(IsingEstimator):
 
 def refuse_pairwise(missing: str) -> None:
     """Refuse missing='pairwise' where whole samples are needed."""
-    if missing == "pairwise":
-        expected = "'error' or 'drop': this estimator looks at whole rows (linear and mean-field estimators take 'pairwise')"
-        raise SettingError(setting="missing", value=missing, expected=expected)
+    why = "this estimator looks at whole rows (linear and mean-field estimators take 'pairwise')"
+    missing_policy(missing, COMPLETE_ROWS, why)
 
 
 def warn_if_not_converged(what: str, residual: float) -> None:
     """Warn where a gradient is not as small as it should be."""
     if residual > 100 * TOLERANCE:
         advice = "raise l1 or l2, or look for columns that nearly follow from others"
-        warn(NotConvergedWarning(what=what, residual=residual, allowed=100 * TOLERANCE, advice=advice))
+        warn(
+            NotConvergedWarning(
+                what=what, residual=residual, allowed=100 * TOLERANCE, advice=advice
+            )
+        )

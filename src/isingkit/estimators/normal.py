@@ -1,13 +1,16 @@
 """NormalEquations: the matrix and the means from which every linear estimator is solved."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from isingkit._kernels import estimators as kernels
-from isingkit._kernels.threads import spread
+from isingkit._kernels.threads import parallel_map
+from isingkit.arrays import FloatArray
 from isingkit.exceptions import (
     ContradictoryPairsWarning,
     DuplicateColumnsError,
@@ -17,9 +20,8 @@ from isingkit.exceptions import (
     UnobservedPairWarning,
     warn,
 )
-from isingkit.gram import Gram
+from isingkit.gram import Gram, Joint
 
-Matrix = NDArray[np.float64]
 _SWEEPS = 300  # over the pairs never seen together
 
 
@@ -27,8 +29,8 @@ _SWEEPS = 300  # over the pairs never seen together
 class NormalEquations:
     """S'S of centred (or raw) spins, and what centring took away."""
 
-    matrix: Matrix  # (n_spins, n_spins)
-    means: Matrix  # (n_spins,): of the spins, or 0 where fields are not fitted
+    matrix: FloatArray  # (n_spins, n_spins)
+    means: FloatArray  # (n_spins,): of the spins, or 0 where fields are not fitted
     changes: NDArray[np.bool_]  # (n_spins,): spins that are not constant
     unobserved: NDArray[np.intp]  # (n_pairs, 2): pairs never present together
     n_samples: float  # rows, or their total weight
@@ -45,75 +47,132 @@ class NormalEquations:
         return max(float(self.n_samples), float(self.n_rows))
 
     @property
-    def variances(self) -> Matrix:
+    def variances(self) -> FloatArray:
         """(n_spins,): sums of squares of centred spins."""
         return np.diagonal(self.matrix)
 
     @property
-    def source(self) -> Matrix:
+    def source(self) -> FloatArray:
         """Where kernels find covariances."""
         return self.matrix
 
-    def covariances(self, pairs: NDArray[np.int64]) -> Matrix:
+    def covariances(self, pairs: NDArray[np.int64]) -> FloatArray:
         """(n_pairs,): sums of products of two centred spins."""
         return np.asarray(self.matrix[tuple(pairs.T)])
 
-    def block(self, some: NDArray[np.int64]) -> Matrix:
+    def block(self, some: NDArray[np.int64]) -> FloatArray:
         """(n_some, n_some): covariances of some spins."""
         return np.asarray(self.matrix[np.ix_(some, some)])
+
+    def resolvents(self) -> "Callable[[float], DenseResolvent]":
+        """By ridge."""
+        return lambda ridge: DenseResolvent(self, ridge, factor_of(self, ridge))
+
+    def as_estimates(self, matrix: Any) -> Any:
+        """Directed estimates as users get them: dense."""
+        return matrix.toarray()
+
+
+@dataclass(slots=True, eq=False)
+class DenseResolvent:
+    r"""R = (C + z)^{-1} of sample correlations C, z = \lambda / \alpha."""
+
+    moments: NormalEquations
+    ridge: float
+    _factor: FloatArray | None  # Cholesky factor of the normal equations; None once it is used up
+
+    def diagonals(self, spins: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+        """R_ii and (R^2)_ii of some spins."""
+        columns = np.zeros((self.moments.n_spins, len(spins)), order="F")
+        columns[spins, np.arange(len(spins))] = self.moments.n_samples
+        rows, _ = lapack.dpotrs(self._factor, columns, lower=0, overwrite_b=1)
+        return rows[spins, np.arange(len(spins))], (rows**2).sum(axis=0)
+
+    def all_diagonals(self, n_jobs: int | None = None) -> tuple[FloatArray, FloatArray]:
+        """R_ii and (R^2)_ii of all spins."""
+        _, diagonal, squares = self.whole()
+        return diagonal, squares
+
+    def whole(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """R, its diagonal, and that of its square; uses the factor up."""
+        resolvent = inverse_of(self.moments, self.ridge, self._factor)
+        self._factor = None
+        n_tiles = -(-len(resolvent) // kernels.TILE)
+        squares = np.empty((n_tiles, len(resolvent)))
+        scale = float(self.moments.n_samples)
+        parallel_map(kernels.mirrored, n_tiles, resolvent, scale, squares)
+        return resolvent, np.diagonal(resolvent).copy(), squares.sum(axis=0)
 
 
 def normal_equations(stat: Gram, fit_fields: bool) -> NormalEquations:
     """Normal equations of all N regressions at once, from the Gram alone.
 
-    With missing values, covariances are over the rows where both are present (their means, too), scaled to all rows.
+    With missing values, covariances are over the rows where both are present (their means, too),
+    scaled to all rows.
     """
     n_spins = stat.n_spins
-    matrix: Matrix = np.empty((n_spins, n_spins))
-    spin_counts = stat.n_samples if stat.joint is None else np.diagonal(stat.joint.counts)
-    if not np.all(spin_counts > 0):
-        raise NoValuesError(columns=[stat.names[j] for j in np.flatnonzero(np.broadcast_to(spin_counts, n_spins) == 0)])
-    means = stat.spin_sums / spin_counts if fit_fields else np.zeros(n_spins)
-    unobserved = np.empty((0, 2), dtype=np.intp)
+    counts = np.broadcast_to(stat.n_samples, n_spins)
+    if stat.joint is not None:
+        counts = np.diagonal(stat.joint.counts)
+    if not np.all(counts > 0):
+        raise NoValuesError(columns=[stat.names[j] for j in np.flatnonzero(counts == 0)])
+    means = stat.spin_sums / counts if fit_fields else np.zeros(n_spins)
+    unobserved = np.empty((0, 2), dtype=np.int64)
     if stat.joint is None:
-        spread(kernels.centred, n_spins, stat.sums, means * stat.n_samples, float(stat.n_samples), matrix, chunk=256)
+        matrix: FloatArray = np.empty((n_spins, n_spins))
+        fixed = (stat.sums, means * stat.n_samples, float(stat.n_samples), matrix)
+        parallel_map(kernels.centred, n_spins, *fixed, chunk=256)
     else:
-        never = stat.joint.counts == 0
-        counts = np.where(never, 1, stat.joint.counts)
-        matrix = stat.sums / counts
-        if fit_fields:
-            matrix -= (stat.joint.spin_sums / counts) * (stat.joint.spin_sums / counts).T
-        matrix *= stat.n_samples
-        unobserved = np.argwhere(np.triu(never, k=1))
-        if len(unobserved):
-            warn(UnobservedPairWarning(pairs=[(stat.names[i], stat.names[j]) for i, j in unobserved]))
-            _bridge(matrix, never)
-        matrix = _reconciled(matrix)
-    changes = np.abs(stat.spin_sums) < spin_counts * (1 - 1e-12)
-    return NormalEquations(matrix, means, changes, unobserved, stat.n_samples, stat.n_rows, stat.names)
+        matrix, unobserved = _pairwise(stat, stat.joint, fit_fields)
+    changes = np.abs(stat.spin_sums) < counts * (1 - 1e-12)
+    return NormalEquations(
+        matrix, means, changes, unobserved, stat.n_samples, stat.n_rows, stat.names
+    )
 
 
-def _bridge(matrix: Matrix, never: NDArray[np.bool_]) -> None:
-    """Give pairs never seen together, in place, the covariance that the spins K seen with both imply: C_iK C_KK^{-1} C_Kj.
+def _pairwise(stat: Gram, joint: Joint, fit_fields: bool) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Covariances over the rows where both are present, and the pairs that never are."""
+    never = joint.counts == 0
+    counts = np.where(never, 1, joint.counts)
+    matrix = stat.sums / counts
+    if fit_fields:
+        means = joint.spin_sums / counts
+        matrix -= means * means.T
+    matrix *= stat.n_samples
+    unobserved = np.argwhere(np.triu(never, k=1))
+    if len(unobserved):
+        pairs = [(stat.names[i], stat.names[j]) for i, j in unobserved]
+        warn(UnobservedPairWarning(pairs=pairs))
+        _bridge(matrix, never)
+    return _reconciled(matrix), unobserved
 
-    Where K is all other spins, that is the completion of largest determinant; else a start for `_complete`.
+
+def _bridge(matrix: FloatArray, never: NDArray[np.bool_]) -> None:
+    """Give pairs never seen together, in place, the covariance that the spins K seen with both
+    imply: C_iK C_KK^{-1} C_Kj.
+
+    Where K is all other spins, that is the completion of largest determinant; else a start for
+    `_complete`.
     """
     known = np.where(never, 0.0, matrix)
-    solved: dict[bytes, Matrix] = {}
+    solved: dict[bytes, FloatArray] = {}
     for i, j in np.argwhere(np.triu(never, k=1)):
         both = ~(never[i] | never[j])
         both[[i, j]] = False
         inverse = solved.get(both.tobytes())
         if inverse is None:
-            inverse = solved[both.tobytes()] = np.linalg.pinv(known[np.ix_(both, both)], rcond=1e-10, hermitian=True)
+            inverse = solved[both.tobytes()] = np.linalg.pinv(
+                known[np.ix_(both, both)], rcond=1e-10, hermitian=True
+            )
         matrix[i, j] = matrix[j, i] = known[i, both] @ inverse @ known[both, j]
 
 
-def _reconciled(matrix: Matrix) -> Matrix:
-    """The nearest positive semidefinite matrix, rescaled to the same diagonal, where pair sums over different rows contradict.
+def _reconciled(matrix: FloatArray) -> FloatArray:
+    """The nearest positive semidefinite matrix, rescaled to the same diagonal, where pair sums over
+    different rows contradict.
 
-    Negative eigenvalues are the sign of that; they are set to zero, with a warning. A ridge large enough to hide them instead would
-    leave the contradictions to dominate the estimates.
+    Negative eigenvalues are the sign of that; they are set to zero, with a warning. A ridge large
+    enough to hide them instead would leave the contradictions to dominate the estimates.
     """
     if lapack.dpotrf(matrix.T, clean=0)[1] == 0:
         return matrix
@@ -126,25 +185,52 @@ def _reconciled(matrix: Matrix) -> Matrix:
     return np.asarray(nearest * np.outer(scale, scale))
 
 
-def constant_fields(values: Matrix, n_samples: float) -> Matrix:
-    """Finite fields of spins that never change: log odds with half a sample added to either side."""
+def correlations(normal: NormalEquations) -> FloatArray:
+    """Sample correlations, the direction of the ridge estimates as ridge grows without bound.
+
+    0 on the diagonal.
+    """
+    scale = np.sqrt(np.diagonal(normal.matrix))
+    scale[~normal.changes] = np.inf
+    matrix = normal.matrix / scale[:, None]
+    matrix /= scale
+    np.fill_diagonal(matrix, 0.0)
+    first, second = normal.unobserved.T
+    matrix[first, second] = matrix[second, first] = 0.0
+    return matrix
+
+
+def constant_fields(values: FloatArray, n_samples: float) -> FloatArray:
+    """Finite fields of spins that never change: log odds with half a sample added to either
+    side.
+    """
     return np.asarray(np.sign(values) * np.log1p(2 * max(n_samples, 1.0)) / 2)
 
 
 def refuse_duplicates(stat: Gram, normal: NormalEquations) -> None:
-    """Refuse spins that are equal or opposite in every sample: their pair sum is plus or minus the number of samples."""
+    """Refuse spins that are equal or opposite in every sample: their pair sum is plus or minus the
+    number of samples.
+    """
     total = stat.n_samples if stat.joint is None else np.maximum(stat.joint.counts, 1)
-    same = np.triu(np.abs(stat.sums) >= total * (1 - 1e-12), k=1) & np.outer(normal.changes, normal.changes)
+    same = np.triu(np.abs(stat.sums) >= total * (1 - 1e-12), k=1) & np.outer(
+        normal.changes, normal.changes
+    )
     pairs = np.argwhere(same)
     if len(pairs):
         i, j = pairs[0]
-        raise DuplicateColumnsError(pair=(stat.names[i], stat.names[j]), opposite=bool(stat.sums[i, j] < 0), n_pairs=len(pairs))
+        raise DuplicateColumnsError(
+            pair=(stat.names[i], stat.names[j]),
+            opposite=bool(stat.sums[i, j] < 0),
+            n_pairs=len(pairs),
+        )
 
 
-def all_regressions(normal: NormalEquations, ridge: float) -> Matrix:
-    r"""Ridge estimates of every row of J, from one matrix inverse. Row i: spin i on all others. [eq:PL-estimator-L2]
+def all_regressions(normal: NormalEquations, ridge: float) -> FloatArray:
+    r"""Ridge estimates of every row of J, from one matrix inverse. Row i: spin i on all others.
+    [eq:PL-estimator-L2]
 
-    With A = G + \lambda N I and P = A^{-1}, the block inverse gives \hat J_ij = -P_ij / P_ii: N regressions for one inverse.
+    With A = G + \lambda N I and P = A^{-1}, the block inverse gives \hat J_ij = -P_ij / P_ii: N
+    regressions for one inverse.
     """
     estimates = as_regressions(inverse_of(normal, ridge), normal.changes)
     for i, j in normal.unobserved:
@@ -152,16 +238,22 @@ def all_regressions(normal: NormalEquations, ridge: float) -> Matrix:
     return estimates
 
 
-def inverse_of(normal: NormalEquations, ridge: float, factor: Matrix | None = None) -> Matrix:
-    """(G + ridge N I)^{-1} in the lower triangle, in place of its factor, where that is known; constant spins stand alone."""
-    inverse, _ = lapack.dpotri(factor_of(normal, ridge) if factor is None else factor, lower=0, overwrite_c=1)
-    lower: Matrix = inverse.T  # C order: P in the lower triangle
+def inverse_of(
+    normal: NormalEquations, ridge: float, factor: FloatArray | None = None
+) -> FloatArray:
+    """(G + ridge N I)^{-1} in the lower triangle, in place of its factor, where that is known;
+    constant spins stand alone.
+    """
+    inverse, _ = lapack.dpotri(
+        factor_of(normal, ridge) if factor is None else factor, lower=0, overwrite_c=1
+    )
+    lower: FloatArray = inverse.T  # C order: P in the lower triangle
     if len(normal.unobserved):
         _complete(lower, normal)
     return lower
 
 
-def factor_of(normal: NormalEquations, ridge: float) -> Matrix:
+def factor_of(normal: NormalEquations, ridge: float) -> FloatArray:
     """Cholesky factor of G + ridge N I, in the upper triangle of an array in Fortran's order."""
     matrix = normal.matrix.copy()
     diagonal = np.einsum("ii->i", matrix)
@@ -170,26 +262,30 @@ def factor_of(normal: NormalEquations, ridge: float) -> Matrix:
     matrix[~normal.changes], matrix[:, ~normal.changes] = 0.0, 0.0  # isolated spins
     before[~normal.changes] = diagonal[~normal.changes] = 1.0
     factor, trouble = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
-    left = np.einsum("ii->i", factor) ** 2 / before  # what the spins before it leave unexplained of each spin
+    left = (
+        np.einsum("ii->i", factor) ** 2 / before
+    )  # what the spins before it leave unexplained of each spin
     if trouble > 0 or left.min() < 1e-10:
         spin = normal.names[trouble - 1 if trouble > 0 else int(left.argmin())]
         raise SingularSystemError(spin=spin, n_samples=normal.n_rows, n_spins=normal.n_spins)
     return np.asarray(factor)
 
 
-def as_regressions(inverse: Matrix, changes: NDArray[np.bool_]) -> Matrix:
+def as_regressions(inverse: FloatArray, changes: NDArray[np.bool_]) -> FloatArray:
     """-P_ij / P_ii of all rows, in place; P stands in the lower triangle."""
     diagonal = np.diagonal(inverse).copy()
     diagonal[~changes] = 1.0
-    spread(kernels.regressions, -(-len(inverse) // kernels.TILE), inverse, diagonal, changes)
+    parallel_map(kernels.regressions, -(-len(inverse) // kernels.TILE), inverse, diagonal, changes)
     return inverse
 
 
-def _complete(inverse: Matrix, normal: NormalEquations) -> None:
-    """Change P in place to what it is when unobserved pairs are given the pair sums that make their P_ij zero.
+def _complete(inverse: FloatArray, normal: NormalEquations) -> None:
+    """Change P in place to what it is when unobserved pairs are given the pair sums that make their
+    P_ij zero.
 
-    That is the completion of largest determinant: the data say nothing of these pairs, so neither does the estimate. Choosing one
-    pair sum after the other (each a change of P of rank two) converges, as iterative proportional fitting does.
+    That is the completion of largest determinant: the data say nothing of these pairs, so neither
+    does the estimate. Choosing one pair sum after the other (each a change of P of rank two)
+    converges, as iterative proportional fitting does.
     """
     full = np.tril(inverse) + np.tril(inverse, -1).T
     largest = np.inf

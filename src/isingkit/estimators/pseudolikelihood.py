@@ -6,8 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isingkit._kernels import nodewise as kernels
-from isingkit.estimators.nodewise import NodewiseEstimator, PenaltyPath, distinct_rows, node_paths, warn_if_not_converged
-from isingkit.estimators.normal import Matrix
+from isingkit.arrays import FloatArray
+from isingkit.estimators.nodewise import (
+    NodewiseEstimator,
+    PenaltyPath,
+    distinct_rows,
+    node_paths,
+    warn_if_not_converged,
+)
 from isingkit.exceptions import SettingError, require_number
 from isingkit.spins import require_network
 
@@ -15,9 +21,10 @@ from isingkit.spins import require_network
 class PseudolikelihoodIsing(NodewiseEstimator):
     r"""Couplings and fields that make each spin likeliest given all others. [eq:PL-estimator-df]
 
-    Row i minimises the mean over samples of log(1 + exp(-2 s_i (H_i + \sum_j J_ij s_j))) + l1 \sum_j |J_ij| + l2 \sum_j J_ij^2.
-    Without penalties it is consistent: with enough samples the true couplings come out, loops or not. scikit-learn's
-    LogisticRegression gives the same, coefficients halved, with C = 2 / (l1 n_samples) or C = 2 / (l2 n_samples).
+    Row i minimises the mean over samples of log(1 + exp(-2 s_i (H_i + \sum_j J_ij s_j))) + l1
+    \sum_j |J_ij| + l2 \sum_j J_ij^2. Without penalties it is consistent: with enough samples the
+    true couplings come out, loops or not. scikit-learn's LogisticRegression gives the same,
+    coefficients halved, with C = 2 / (l1 n_samples) or C = 2 / (l2 n_samples).
 
     Parameters
     ----------
@@ -30,7 +37,8 @@ class PseudolikelihoodIsing(NodewiseEstimator):
     threshold
         Couplings below it count as absent.
     rule
-        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks both to pass; "or" asks one to.
+        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks
+        both to pass; "or" asks one to.
     fit_fields
         Whether to fit fields, which are not penalised; without, spins are taken to be symmetric.
     binarize
@@ -57,7 +65,8 @@ class PseudolikelihoodIsing(NodewiseEstimator):
     --------
     >>> import isingkit as ik
     >>> truth = ik.square_lattice(side=4, coupling=0.5, random_state=0)
-    >>> fit = ik.PseudolikelihoodIsing(threshold=0.25).fit(ik.exact(truth).sample(n_samples=4000, random_state=1))
+    >>> fit = ik.PseudolikelihoodIsing(threshold=0.25).fit(ik.exact(truth).sample(n_samples=4000,
+    random_state=1))
     >>> ik.score(fit.model_, truth).exact
     True
     """
@@ -75,22 +84,40 @@ class PseudolikelihoodIsing(NodewiseEstimator):
         missing: str = "error",
         n_jobs: int | None = None,
     ) -> None:
-        super().__init__(l1=l1, l2=l2, joint=joint, threshold=threshold, rule=rule, fit_fields=fit_fields, binarize=binarize,
-                         missing=missing, n_jobs=n_jobs)  # fmt: skip
+        super().__init__(
+            l1=l1,
+            l2=l2,
+            joint=joint,
+            threshold=threshold,
+            rule=rule,
+            fit_fields=fit_fields,
+            binarize=binarize,
+            missing=missing,
+            n_jobs=n_jobs,
+        )
 
     @property
-    def _loss(self) -> int:
+    def _loss(self) -> int | None:
         return kernels.LOGISTIC
 
-    def path(self, X: Any, penalties: ArrayLike | None = None, *, n_penalties: int = 100, sample_weight: Any = None) -> PenaltyPath:
-        """Estimates of single spins for many l1, each started from the one before. Does not change the estimator.
+    def path(
+        self,
+        X: Any,
+        penalties: ArrayLike | None = None,
+        *,
+        n_penalties: int = 100,
+        sample_weight: Any = None,
+    ) -> PenaltyPath:
+        """Estimates of single spins for many l1, each started from the one before. Does not change
+        the estimator.
 
         Parameters
         ----------
         X
             One row a sample, one column a spin.
         penalties
-            Values of l1; by default n_penalties of them, from where the first coupling appears down to a thousandth of it.
+            Values of l1; by default n_penalties of them, from where the first coupling appears down
+            to a thousandth of it.
         n_penalties
             How many, by default.
         sample_weight
@@ -101,28 +128,34 @@ class PseudolikelihoodIsing(NodewiseEstimator):
         require_network(packed.n_samples, packed.n_spins)
         rows = distinct_rows(packed, weights)
         if penalties is None:
-            penalties = default_penalties(covariances(rows.spins, rows.weights, self.fit_fields), n_penalties)
+            penalties = default_penalties(
+                covariances(rows.spins, rows.weights, self.fit_fields), n_penalties
+            )
         falling = as_penalties(penalties)
         each = np.tile(falling, (rows.n_spins, 1))
-        path, residuals = node_paths(rows, self._loss, each, l2=self.l2, fit_fields=self.fit_fields, n_jobs=self.n_jobs)
+        path, residuals = node_paths(
+            rows, self._loss, each, l2=self.l2, fit_fields=self.fit_fields, n_jobs=self.n_jobs
+        )
         warn_if_not_converged("the path", float(residuals.max()))
         return PenaltyPath(falling, path.estimates, path.intercepts, path.losses)
 
 
-def covariances(spins: Matrix, weights: Matrix, fit_fields: bool) -> Matrix:
-    """Slopes of the loss by each coupling where there are none: covariances, or, without fields, mean products."""
+def covariances(spins: FloatArray, weights: FloatArray, fit_fields: bool) -> FloatArray:
+    """Slopes of the loss by each coupling where there are none: covariances, or, without fields,
+    mean products.
+    """
     means = spins @ weights if fit_fields else np.zeros(len(spins))
     return np.asarray((spins * weights) @ spins.T - np.outer(means, means))
 
 
-def default_penalties(slopes: Matrix, n_penalties: int) -> Matrix:
+def default_penalties(slopes: FloatArray, n_penalties: int) -> FloatArray:
     """Falling values of l1 from where the first coupling appears down to a thousandth of it."""
     require_number("n_penalties", n_penalties, at_least=1, whole=True)
     largest = float(np.abs(slopes - np.diag(np.diagonal(slopes))).max(initial=0.0)) or 1.0
     return largest * np.logspace(0, -3, n_penalties)
 
 
-def as_penalties(penalties: ArrayLike) -> Matrix:
+def as_penalties(penalties: ArrayLike) -> FloatArray:
     """Penalties as falling numbers; refuses what are none."""
     try:
         values = np.atleast_1d(np.asarray(penalties, dtype=np.float64))

@@ -4,8 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
+from isingkit.arrays import FloatArray
 from isingkit.estimators.base import LinearEstimator
-from isingkit.estimators.normal import Matrix, NormalEquations, all_regressions, as_regressions
+from isingkit.estimators.normal import NormalEquations, all_regressions, as_regressions
 from isingkit.exceptions import SettingError, require_number
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins, unpacked
@@ -14,8 +15,9 @@ from isingkit.packing import PackedSpins, unpacked
 class RidgeIsing(LinearEstimator):
     r"""Couplings by ridge regression of each spin on all others, thresholded. [eq:PL-estimator-L2]
 
-    Row i minimises \sum_\mu (s_i - \sum_j J_ij s_j - H_i)^2 + \lambda N \sum_j J_ij^2, for all i at once from one matrix inverse.
-    Works with fewer samples than spins; the penalty biases absent couplings too (Theorem 2), which TwoStageIsing mends.
+    Row i minimises \sum_\mu (s_i - \sum_j J_ij s_j - H_i)^2 + \lambda N \sum_j J_ij^2, for all i at
+    once from one matrix inverse. Works with fewer samples than spins; the penalty biases absent
+    couplings too (Theorem 2), which TwoStageIsing mends.
 
     Parameters
     ----------
@@ -24,7 +26,8 @@ class RidgeIsing(LinearEstimator):
     threshold
         Couplings below it count as absent (the paper's K_th).
     rule
-        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks both to pass; "or" asks one to.
+        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks
+        both to pass; "or" asks one to.
     fit_fields
         Whether to fit fields (intercepts, not penalised); without, spins are taken to be symmetric.
     binarize
@@ -48,7 +51,8 @@ class RidgeIsing(LinearEstimator):
     Examples
     --------
     >>> import isingkit as ik
-    >>> fit = ik.RidgeIsing(ridge=0.1).fit([["no", "no"], ["yes", "yes"], ["no", "no"], ["yes", "no"]])
+    >>> fit = ik.RidgeIsing(ridge=0.1).fit([["no", "no"], ["yes", "yes"], ["no", "no"], ["yes",
+    "no"]])
     >>> fit.model_.edges()["coupling"].round(3)
     array([0.551])
     """
@@ -63,7 +67,13 @@ class RidgeIsing(LinearEstimator):
         binarize: float | None = None,
         missing: str = "error",
     ) -> None:
-        super().__init__(threshold=threshold, rule=rule, fit_fields=fit_fields, binarize=binarize, missing=missing)
+        super().__init__(
+            threshold=threshold,
+            rule=rule,
+            fit_fields=fit_fields,
+            binarize=binarize,
+            missing=missing,
+        )
         self.ridge = ridge
 
     def _check_settings(self) -> None:
@@ -71,18 +81,26 @@ class RidgeIsing(LinearEstimator):
         require_number("ridge", self.ridge, above=0)
 
     def _regress(
-        self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: NDArray[np.float64] | None
+        self,
+        stat: Gram,
+        normal: NormalEquations,
+        packed: PackedSpins | None,
+        weights: NDArray[np.float64] | None,
     ) -> NDArray[np.float64]:
         return ridge_estimates(normal, self.ridge, packed, weights)
 
 
 def ridge_estimates(
-    normal: NormalEquations, ridge: float, packed: PackedSpins | None, weights: NDArray[np.float64] | None
-) -> Matrix:
+    normal: NormalEquations,
+    ridge: float,
+    packed: PackedSpins | None,
+    weights: NDArray[np.float64] | None,
+) -> FloatArray:
     """Ridge estimates of every row of J, by whichever of two equal ways is quicker and safer.
 
-    The inverse costs N^3 / 2 multiply-adds; the dual, which needs the samples, M^3 / 6 + M^2 N + N^2 M / 2. The dual also keeps its
-    digits when a tiny ridge leaves the N x N matrix almost singular.
+    The inverse costs N^3 / 2 multiply-adds; the dual, which needs the samples, M^3 / 6 + M^2 N +
+    N^2 M / 2. The dual also keeps its digits when a tiny ridge leaves the N x N matrix almost
+    singular.
     """
     if packed is None or packed.present is not None or packed.n_samples >= packed.n_spins:
         return all_regressions(normal, ridge)
@@ -92,9 +110,13 @@ def ridge_estimates(
     return all_regressions(normal, ridge)
 
 
-def _dual_regressions(normal: NormalEquations, ridge: float, packed: PackedSpins, weights: NDArray[np.float64] | None) -> Matrix:
-    r"""The same estimates from an M x M matrix: \lambda N P = I - S' (S S' + \lambda N I)^{-1} S = I - Z'Z, Z = L^{-1} S."""
-    design: Matrix = unpacked(packed.words, packed.n_samples, np.float64)
+def _dual_regressions(
+    normal: NormalEquations, ridge: float, packed: PackedSpins, weights: NDArray[np.float64] | None
+) -> FloatArray:
+    r"""The same estimates from an M x M matrix: \lambda N P = I - S' (S S' + \lambda N I)^{-1} S =
+    I - Z'Z, Z = L^{-1} S.
+    """
+    design: FloatArray = unpacked(packed.words, packed.n_samples, np.float64)
     design -= normal.means[:, None]
     design[~normal.changes] = 0.0
     if weights is not None:
@@ -106,8 +128,10 @@ def _dual_regressions(normal: NormalEquations, ridge: float, packed: PackedSpins
     before = np.diagonal(small).copy()
     factor, trouble = lapack.dpotrf(small, lower=1, overwrite_a=1, clean=0)
     if trouble > 0 or (np.diagonal(factor) ** 2 / before).min() < 1e-13:
-        raise SettingError(setting="ridge", value=ridge, expected="large enough for these data to be told from 0")
+        raise SettingError(
+            setting="ridge", value=ridge, expected="large enough for these data to be told from 0"
+        )
     z = blas.dtrsm(1.0, factor, samples, lower=1, overwrite_b=1)
-    inverse: Matrix = blas.dsyrk(-1.0, z, trans=1).T  # C order: P in the lower triangle
+    inverse: FloatArray = blas.dsyrk(-1.0, z, trans=1).T  # C order: P in the lower triangle
     np.einsum("ii->i", inverse)[:] += 1.0
     return as_regressions(inverse, normal.changes)

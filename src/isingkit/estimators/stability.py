@@ -9,23 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from isingkit._kernels.threads import one_blas_thread, spread
-from isingkit.estimators.network import Network
-from isingkit.estimators.normal import Matrix
-from isingkit.estimators.tasks import asked
+from isingkit._kernels.threads import one_blas_thread, parallel_map
+from isingkit.arrays import FloatArray
+from isingkit.estimators.executor import current_executor
+from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.exceptions import IsingkitError
 from isingkit.packing import PackedSpins
 
-Find = Callable[[PackedSpins, Matrix | None], Network]
+Find = Callable[[PackedSpins, FloatArray | None], FittedGraph]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stability:
     """How often each edge is found in random halves of the rows, and intervals of couplings.
 
-    `edges` is a structured array, the most frequent first: source, target, frequency, coupling, low, high. Pairs that were found
-    in some half but not in all rows have no coupling (nan). Half the rows vary about all of them as much as all vary about the
-    truth, so that the spread of couplings over halves gives 95 percent intervals without any formula.
+    `edges` is a structured array, the most frequent first: source, target, frequency, coupling,
+    low, high. Pairs that were found in some half but not in all rows have no coupling (nan). Half
+    the rows vary about all of them as much as all vary about the truth, so that the spread of
+    couplings over halves gives 95 percent intervals without any formula.
     """
 
     edges: NDArray[Any]
@@ -33,17 +34,25 @@ class Stability:
 
 
 def stability_of(
-    packed: PackedSpins, weights: Matrix | None, find: Find, n_resamples: int, rng: np.random.Generator, n_jobs: int | None,
+    packed: PackedSpins,
+    weights: FloatArray | None,
+    find: Find,
+    n_resamples: int,
+    rng: np.random.Generator,
+    n_jobs: int | None,
     progress: bool,
-) -> Stability:  # fmt: skip
+) -> Stability:
     """`find` on all rows and on halves; the same for any number of threads, and on a cluster."""
-    seeds, run = rng.spawn(n_resamples), asked()
+    seeds, run = rng.spawn(n_resamples), current_executor()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # halves may lack what all rows have; the fit itself warns
         whole = find(packed, weights)
-        shared = _Shared(packed, weights, find, whole.pairs)
+        shared = _Shared(packed, weights, find, whole.graph.pairs)
         found: list[Any] = [None] * n_resamples
-        with tqdm(total=n_resamples, desc="halves", unit="half", disable=not progress) as bar, one_blas_thread():
+        with (
+            tqdm(total=n_resamples, desc="halves", unit="half", disable=not progress) as bar,
+            one_blas_thread(),
+        ):
 
             def refit_halves(start: int, stop: int) -> None:
                 for number in range(start, stop):
@@ -51,13 +60,15 @@ def stability_of(
                     bar.update()
 
             if run is None:
-                spread(refit_halves, n_resamples, n_jobs=n_jobs)
+                parallel_map(refit_halves, n_resamples, n_jobs=n_jobs)
             else:
                 for number, keys_and_couplings in run(_refit_quietly, shared, seeds):
                     found[number] = keys_and_couplings
                     bar.update()
     keys, couplings = zip(*found, strict=True)
-    return Stability(_table(whole, np.concatenate(keys), np.array(couplings), packed.names), n_resamples)
+    return Stability(
+        _table(whole, np.concatenate(keys), np.array(couplings), packed.names), n_resamples
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,30 +76,34 @@ class _Shared:
     """What every half is drawn from and asked for."""
 
     packed: PackedSpins
-    weights: Matrix | None
+    weights: FloatArray | None
     find: Find
     pairs: NDArray[np.int64]  # (n_pairs, 2): found in all rows
 
 
-def _refit(shared: _Shared, rng: np.random.Generator) -> tuple[NDArray[np.int64], Matrix]:
+def _refit(shared: _Shared, rng: np.random.Generator) -> tuple[NDArray[np.int64], FloatArray]:
     """Keys of the pairs that one half finds, and its couplings of the pairs that all rows find."""
     keys = np.empty(0, dtype=np.int64)
     try:
-        network = shared.find(*_half(shared.packed, shared.weights, rng))
-        keys = network.keys(network.pairs)
-        network.connect(shared.pairs)
-        return keys, network.cleared_of_bias().undirected()[0]
+        fitted = shared.find(*_half(shared.packed, shared.weights, rng))
+        keys = fitted.graph.keys
+        same, _ = fitted.refit(shared.pairs)
+        return keys, same.firth_refit().couplings_and_errors()[0]
     except IsingkitError:  # nothing can be said from this half
         return keys, np.full(len(shared.pairs), np.nan)
 
 
-def _refit_quietly(shared: _Shared, rng: np.random.Generator) -> tuple[NDArray[np.int64], Matrix]:
+def _refit_quietly(
+    shared: _Shared, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], FloatArray]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return _refit(shared, rng)
 
 
-def _half(packed: PackedSpins, weights: Matrix | None, rng: np.random.Generator) -> tuple[PackedSpins, Matrix | None]:
+def _half(
+    packed: PackedSpins, weights: FloatArray | None, rng: np.random.Generator
+) -> tuple[PackedSpins, FloatArray | None]:
     """Half of the rows; of rows that stand for several samples, half of those."""
     if weights is not None and (weights == np.round(weights)).all():
         return packed, rng.binomial(weights.astype(np.int64), 0.5).astype(np.float64)
@@ -96,22 +111,27 @@ def _half(packed: PackedSpins, weights: Matrix | None, rng: np.random.Generator)
     return packed[rows], None if weights is None else weights[rows]
 
 
-def _table(whole: Network, keys: NDArray[np.int64], couplings: Matrix, names: tuple[str, ...]) -> NDArray[Any]:
-    own = whole.keys(whole.pairs)
+def _table(
+    whole: FittedGraph, keys: NDArray[np.int64], couplings: FloatArray, names: tuple[str, ...]
+) -> NDArray[Any]:
+    own = whole.graph.keys
     found, times = np.unique(np.concatenate([keys, own]), return_counts=True)
     times -= np.isin(found, own)  # counted once too often
     labels = np.array(names, dtype=np.str_)
     columns: list[tuple[str, Any]] = [(name, labels.dtype) for name in ("source", "target")]
-    table = np.empty(len(found), dtype=columns + [(name, np.float64) for name in ("frequency", "coupling", "low", "high")])
+    table = np.empty(
+        len(found),
+        dtype=columns + [(name, np.float64) for name in ("frequency", "coupling", "low", "high")],
+    )
     table["source"], table["target"] = labels[found // whole.n_spins], labels[found % whole.n_spins]
     table["frequency"] = times / len(couplings)
     for name in ("coupling", "low", "high"):
         table[name] = np.nan
     place = np.searchsorted(found, own)
-    estimates = whole.cleared_of_bias().undirected()[0]
-    told = couplings[~np.isnan(couplings).any(axis=1)]
-    if len(own) and len(told):
-        off = np.quantile(np.abs(told - estimates), 0.95, axis=0)
+    estimates = whole.firth_refit().couplings_and_errors()[0]
+    complete = couplings[~np.isnan(couplings).any(axis=1)]
+    if len(own) and len(complete):
+        off = np.quantile(np.abs(complete - estimates), 0.95, axis=0)
         table["low"][place], table["high"][place] = estimates - off, estimates + off
     table["coupling"][place] = estimates
     return table[np.lexsort((table["target"], table["source"], -table["frequency"]))]

@@ -6,35 +6,54 @@ import numpy as np
 import scipy.sparse
 
 from isingkit._kernels import estimators as kernels
-from isingkit._kernels.threads import spread
+from isingkit._kernels.threads import parallel_map
 
-TIE = 1e-10  # an estimate that exceeds a threshold by no more counts as equal to it, on whatever processor it was computed
+# an estimate that exceeds a threshold by no more counts as equal to it, on whatever processor it
+# was computed
+TIE = 1e-10
 RULES = {"average": kernels.AVERAGE, "and": kernels.AND, "or": kernels.OR}
+
+
+def just_above(threshold: float, estimates: Any) -> float:
+    """What an estimate must exceed; above a threshold of 0, relative to the largest of them."""
+    if threshold > 0:
+        return threshold + TIE
+    largest = abs(estimates).max() if scipy.sparse.issparse(estimates) else 0.0
+    if not scipy.sparse.issparse(estimates) and estimates.size:
+        largest = max(float(estimates.max()), -float(estimates.min()))
+    return TIE * min(1.0, float(largest))
 
 
 def symmetric_couplings(estimates: Any, threshold: float, rule: str) -> scipy.sparse.csr_array:
     """Couplings (J_ij + J_ji) / 2 of the pairs that count as edges.
 
-    rule "average": |J_ij + J_ji| / 2 > threshold; "and": both |J_ij| and |J_ji| > threshold; "or": one of them.
-    Equal is not above: by TIE, so that the last digits of an estimate, which depend on the processor, do not decide.
+    rule "average": |J_ij + J_ji| / 2 > threshold; "and": both |J_ij| and |J_ji| > threshold; "or":
+    one of them. Equal is not above: by TIE, so that the last digits of an estimate, which depend on
+    the processor, do not decide.
     """
-    threshold += TIE
+    threshold = just_above(threshold, estimates)
     if scipy.sparse.issparse(estimates):
         return _sparse_couplings(estimates, threshold, rule)
     n_spins = len(estimates)
-    parts = spread(kernels.edges, -(-n_spins // kernels.TILE), estimates, threshold, RULES[rule])
+    parts = parallel_map(
+        kernels.edges, -(-n_spins // kernels.TILE), estimates, threshold, RULES[rule]
+    )
     rows, columns, couplings = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
     upper = scipy.sparse.csr_array((couplings, (rows, columns)), shape=(n_spins, n_spins))
     return (upper + upper.T).tocsr()
 
 
-def _sparse_couplings(estimates: scipy.sparse.csr_array, threshold: float, rule: str) -> scipy.sparse.csr_array:
+def _sparse_couplings(
+    estimates: scipy.sparse.csr_array, threshold: float, rule: str
+) -> scipy.sparse.csr_array:
     back = estimates.T.tocsr()
     total = (estimates + back).tocsr()
     if rule == "average":
         total.data[np.abs(total.data) <= 2 * threshold] = 0.0
     else:
         pass_forth, pass_back = (abs(one) > threshold for one in (estimates, back))
-        total = total.multiply(pass_forth.multiply(pass_back) if rule == "and" else (pass_forth + pass_back)).tocsr()
+        total = total.multiply(
+            pass_forth.multiply(pass_back) if rule == "and" else (pass_forth + pass_back)
+        ).tocsr()
     total.eliminate_zeros()
     return (total / 2).tocsr()

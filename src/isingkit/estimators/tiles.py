@@ -1,7 +1,8 @@
-r"""Candidates of large networks: stage one tile by tile, keeping only pairs that pass, and stage two from bits.
+r"""Candidates of large networks: stage one tile by tile, keeping only pairs that pass, and stage
+two from bits.
 
-Nothing of the size of all pairs is ever in memory. A *band* is a stripe of spins against all later ones; it is the unit that is
-recorded on disk, resumed, and sent to a worker of a cluster.
+Nothing of the size of all pairs is ever in memory. A *band* is a stripe of spins against all later
+ones; it is the unit that is recorded on disk, resumed, and sent to a worker of a cluster.
 """
 
 import json
@@ -17,38 +18,41 @@ from tqdm import tqdm
 
 from isingkit import __version__
 from isingkit._kernels import estimators as regressions
-from isingkit._kernels import nibbles
+from isingkit._kernels import lookup_popcount
 from isingkit._kernels import tiles as kernels
-from isingkit._kernels.threads import n_threads, spread
+from isingkit._kernels.threads import n_threads, parallel_map
+from isingkit.arrays import FloatArray
 from isingkit.atomic import replacing
+from isingkit.estimators import sizes
 from isingkit.estimators.bits import Bits
 from isingkit.estimators.dual import Dual
-from isingkit.estimators.normal import Matrix
+from isingkit.estimators.executor import Run
 from isingkit.estimators.symmetric import TIE
-from isingkit.estimators.tasks import Run
 from isingkit.exceptions import CheckpointError, StageTwoError
 from isingkit.packing import PackedSpins, fingerprint
 
-BAND = 1024  # spins in a band
 _JOINING = 200  # bytes for each pair kept, when bands are put together
-TRIFLE = 1e-4  # by which the quick test is more generous than the exact one, relatively; single precision errs by less
+# by which the approximate test is more generous than the exact one, relatively: single precision
+# errs by less
+MARGIN = 1e-4
 _PREPARING = threading.Lock()
-_MOST_NIBBLES = 4 << 30  # bytes; beyond it pairs are counted by popcount, which needs the bits only
 
 
 def n_bands(bits: Bits) -> int:
     """Bands of all spins."""
-    return -(-bits.n_spins // BAND)
+    return -(-bits.n_spins // sizes.BAND)
 
 
 def spins_of_band(bits: Bits, number: int) -> NDArray[np.int64]:
     """The spins whose pairs with later ones are one band."""
-    return np.arange(number * BAND, min((number + 1) * BAND, bits.n_spins))
+    return np.arange(number * sizes.BAND, min((number + 1) * sizes.BAND, bits.n_spins))
 
 
 def bytes_of_responses(bits: Bits) -> int:
-    """Memory beyond the bits of a screen on ridge regressions: that of the dual, and a band of responses with its tables."""
-    return Dual(bits, 1.0).n_bytes + 13 * BAND * bits.n_samples
+    """Memory beyond the bits of a screen on ridge regressions: that of the dual, and a band of
+    responses with its tables.
+    """
+    return Dual(bits, 1.0).n_bytes + 13 * sizes.BAND * bits.n_samples
 
 
 class BandedScreen(Protocol):
@@ -68,12 +72,14 @@ class Kept:
     """Pairs i < j that passed in at least one direction, sorted, with the estimates of both."""
 
     pairs: NDArray[np.int64]  # (n_kept, 2)
-    values: Matrix  # (n_kept, 2): of j in the regression of i, and of i in that of j
+    values: FloatArray  # (n_kept, 2): of j in the regression of i, and of i in that of j
 
 
 @dataclass(slots=True, eq=False)
 class CorrelationScreen:
-    """Pairs of large sample correlation: ridge without bound. M / 4 bytes a spin, where look-up tables count; else the bits."""
+    """Pairs of large sample correlation: ridge without bound. M / 4 bytes a spin, where look-up
+    tables count; else the bits.
+    """
 
     bits: Bits
     prune: float
@@ -86,7 +92,11 @@ class CorrelationScreen:
 
     def settings(self) -> dict[str, Any]:
         """What the result depends on, beside the data."""
-        return {"screen": "correlations", "prune": self.prune, "centred": bool(self.bits.sums.any())}
+        return {
+            "screen": "correlations",
+            "prune": self.prune,
+            "centred": bool(self.bits.sums.any()),
+        }
 
     def prepare(self, n_jobs: int | None = None) -> None:
         """Make what all bands need, where it is not there yet."""
@@ -95,23 +105,32 @@ class CorrelationScreen:
 
     def band(self, number: int, n_jobs: int | None = None) -> Kept:
         """Pairs of the spins of one band with all later ones."""
-        packed, level = self.bits.packed, self.prune * (1 - TRIFLE)
+        packed, level = self.bits.packed, self.prune * (1 - MARGIN)
         n_spins, n_samples = packed.n_spins, packed.n_samples
-        n_blocks = -(-n_spins // nibbles.COLUMNS)
-        sums, scales = np.zeros(n_blocks * nibbles.COLUMNS, np.float32), np.full(n_blocks * nibbles.COLUMNS, np.inf, np.float32)
+        n_blocks = -(-n_spins // lookup_popcount.COLUMNS)
+        sums, scales = (
+            np.zeros(n_blocks * lookup_popcount.COLUMNS, np.float32),
+            np.full(n_blocks * lookup_popcount.COLUMNS, np.inf, np.float32),
+        )
         sums[:n_spins], scales[:n_spins] = self.bits.sums, self.bits.scales
-        first, last = (-(-min(k * BAND, n_spins) // nibbles.STRIP) for k in (number, number + 1))
+        first, last = (
+            -(-min(k * sizes.BAND, n_spins) // lookup_popcount.STRIP) for k in (number, number + 1)
+        )
         if self._by_lookup():
-            fixed = (*self._split(n_jobs), nibbles.TABLES, n_samples, sums, scales, level)
+            fixed = (*self._split(n_jobs), lookup_popcount.TABLES, n_samples, sums, scales, level)
 
             def strips(start: int, stop: int) -> Any:
                 return kernels.correlated_by_lookup(first + start, first + stop, *fixed)
         else:
 
             def strips(start: int, stop: int) -> Any:
-                return kernels.correlated_by_popcount(first + start, first + stop, packed.words, n_samples, sums, scales, level)
+                return kernels.correlated_by_popcount(
+                    first + start, first + stop, packed.words, n_samples, sums, scales, level
+                )
 
-        found = np.concatenate([np.empty((0, 3), np.int64), *spread(strips, last - first, n_jobs=n_jobs)])
+        found = np.concatenate(
+            [np.empty((0, 3), np.int64), *parallel_map(strips, last - first, n_jobs=n_jobs)]
+        )
         return self._checked(found[np.lexsort((found[:, 1], found[:, 0]))])
 
     def _checked(self, found: NDArray[np.int64]) -> Kept:
@@ -124,29 +143,46 @@ class CorrelationScreen:
         return passing(np.column_stack([i, j]), np.column_stack([forth, back]), self.prune)
 
     def _by_lookup(self) -> bool:
-        return nibbles.wins_here() and self._n_nibbles() <= _MOST_NIBBLES
+        return lookup_popcount.is_fastest() and self._n_nibbles() <= sizes.LOOKUP_BYTES
 
     def _n_nibbles(self) -> int:
         packed = self.bits.packed
-        return -(-packed.n_spins // nibbles.COLUMNS) * nibbles.COLUMNS * nibbles.steps_of(packed.words.shape[1])
+        return (
+            -(-packed.n_spins // lookup_popcount.COLUMNS)
+            * lookup_popcount.COLUMNS
+            * lookup_popcount.steps_of(packed.words.shape[1])
+        )
 
     def _split(self, n_jobs: int | None) -> tuple[Any, int]:
         n_words = self.bits.packed.words.shape[1]
-        n_steps = nibbles.steps_of(n_words)
+        n_steps = lookup_popcount.steps_of(n_words)
         if self._nibbles is None:
             self.bits.require_memory(self.n_bytes)
-            n_blocks = -(-self.bits.packed.n_spins // nibbles.COLUMNS)
-            room = nibbles.strips(n_blocks, n_words)
+            n_blocks = -(-self.bits.packed.n_spins // lookup_popcount.COLUMNS)
+            room = lookup_popcount.strips(n_blocks, n_words)
             words = np.ascontiguousarray(self.bits.packed.words)
             unused = np.zeros(self.bits.packed.n_spins, np.int64)
-            spread(nibbles.split, n_blocks, words, 0, n_words, n_steps, room, unused, chunk=16, n_jobs=n_jobs)
+            parallel_map(
+                lookup_popcount.split,
+                n_blocks,
+                words,
+                0,
+                n_words,
+                n_steps,
+                room,
+                unused,
+                chunk=16,
+                n_jobs=n_jobs,
+            )
             self._nibbles = room
         return self._nibbles, n_steps
 
 
 @dataclass(slots=True, eq=False)
 class DualScreen:
-    """Pairs of large ridge estimate. Sums of all pairs are rough; what could pass is computed again in double precision."""
+    """Pairs of large ridge estimate. Sums of all pairs are rough; what could pass is computed again
+    in double precision.
+    """
 
     bits: Bits
     ridge: float
@@ -161,7 +197,12 @@ class DualScreen:
 
     def settings(self) -> dict[str, Any]:
         """What the result depends on, beside the data."""
-        return {"screen": "ridge", "ridge": self.ridge, "prune": self.prune, "centred": bool(self.bits.sums.any())}
+        return {
+            "screen": "ridge",
+            "ridge": self.ridge,
+            "prune": self.prune,
+            "centred": bool(self.bits.sums.any()),
+        }
 
     def prepare(self, n_jobs: int | None = None) -> None:
         """Make what all bands need, where it is not there yet."""
@@ -176,23 +217,33 @@ class DualScreen:
         self.prepare(n_jobs)
         rows, share = spins_of_band(self.bits, number), 1 / self._left
         y, least = self._dual.responses(rows, n_jobs), share.min()
-        ones = np.ones(len(share))  # the larger of two shares is at most their sum less the smallest of all
+        ones = np.ones(
+            len(share)
+        )  # the larger of two shares is at most their sum less the smallest of all
         of_rows, of_spins = np.stack([share[rows], ones[rows]]), np.stack([ones, share - least])
-        pairs, products = self.bits.large_sums(y, self.prune * (1 - TRIFLE), of_rows, of_spins, after=rows, n_jobs=n_jobs)
+        pairs, products = self.bits.large_sums(
+            y, self.prune * (1 - MARGIN), of_rows, of_spins, after=rows, n_jobs=n_jobs
+        )
         pairs[:, 0] = rows[pairs[:, 0]]
         return passing(pairs, products[:, None] * share[pairs], self.prune)
 
 
-def passing(pairs: NDArray[np.int64], values: Matrix, prune: float) -> Kept:
+def passing(pairs: NDArray[np.int64], values: FloatArray, prune: float) -> Kept:
     passes = (np.abs(values) > prune + TIE).any(axis=1)
     return Kept(pairs[passes], values[passes])
 
 
 def screened(
-    screen: BandedScreen, packed: PackedSpins, *, checkpoint: Path | None = None, n_jobs: int | None = None, progress: bool = False,
+    screen: BandedScreen,
+    packed: PackedSpins,
+    *,
+    checkpoint: Path | None = None,
+    n_jobs: int | None = None,
+    progress: bool = False,
     run: Run | None = None,
-) -> Kept:  # fmt: skip
-    """All pairs that pass. With a checkpoint, finished bands are recorded there, and those recorded earlier are not done again.
+) -> Kept:
+    """All pairs that pass. With a checkpoint, finished bands are recorded there, and those recorded
+    earlier are not done again.
 
     `run` does bands elsewhere, in any order; by default they are done one after the other, here.
     """
@@ -201,27 +252,37 @@ def screened(
         bands = _resumed(checkpoint, screen, packed)
     n_kept = sum(len(kept.pairs) for kept in bands.values())
     left = [number for number in range(n_bands(screen.bits)) if number not in bands]
-    done = enumerate(screen.band(number, n_jobs) for number in left) if run is None else run(_one_band, screen, left)
-    sizes = [packed.n_spins - number * BAND for number in range(n_bands(screen.bits))]  # a band's work
-    held = packed.words.nbytes + screen.n_bytes
-    label = f"screening pairs, {held / 1e9:.1f} GB and what passes"
-    with tqdm(total=sum(sizes), desc=label, unit=" spins", unit_scale=True, disable=not progress, delay=1) as bar:
-        bar.initial = bar.n = sum(sizes[number] for number in bands)
+    if run is None:
+        done = enumerate(screen.band(number, n_jobs) for number in left)
+    else:
+        done = run(_one_band, screen, left)  # type: ignore[assignment]
+    work = [packed.n_spins - number * sizes.BAND for number in range(n_bands(screen.bits))]
+    with _bar(screen, packed, sum(work), progress) as bar:
+        bar.initial = bar.n = sum(work[number] for number in bands)
         for place, kept in done:
             number = left[place]
             bands[number] = kept
             n_kept += len(kept.pairs)
             screen.bits.require_memory(_JOINING * n_kept)
-            bar.update(sizes[number])
+            bar.update(work[number])
             if checkpoint is not None:
-                with replacing(_record(checkpoint, number)) as temporary, open(temporary, "wb") as file:
-                    np.savez(file, pairs=kept.pairs, values=kept.values)
+                _write_record(checkpoint, number, kept)
     ordered = [bands[number] for number in range(n_bands(screen.bits))]
-    return Kept(np.concatenate([kept.pairs for kept in ordered]), np.concatenate([kept.values for kept in ordered]))
+    pairs = np.concatenate([kept.pairs for kept in ordered])
+    return Kept(pairs, np.concatenate([kept.values for kept in ordered]))
+
+
+def _bar(screen: BandedScreen, packed: PackedSpins, total: int, progress: bool) -> Any:
+    held = packed.words.nbytes + screen.n_bytes
+    label = f"screening pairs, {held / 1e9:.1f} GB and what passes"
+    hidden = not progress
+    return tqdm(total=total, desc=label, unit=" spins", unit_scale=True, disable=hidden, delay=1)
 
 
 def _one_band(screen: BandedScreen, number: int) -> Kept:
-    """What a thread of a worker does. One thread makes what all bands need, while those beside it wait."""
+    """What a thread of a worker does. One thread makes what all bands need, while those beside it
+    wait.
+    """
     with _PREPARING:
         screen.prepare(1)
     return screen.band(number, 1)
@@ -231,10 +292,21 @@ def _record(checkpoint: Path, number: int) -> Path:
     return checkpoint / f"band-{number:05d}.npz"
 
 
+def _write_record(checkpoint: Path, number: int, kept: Kept) -> None:
+    with replacing(_record(checkpoint, number)) as temporary, open(temporary, "wb") as file:
+        np.savez(file, pairs=kept.pairs, values=kept.values)
+
+
 def _resumed(checkpoint: Path, screen: BandedScreen, packed: PackedSpins) -> dict[int, Kept]:
-    """Bands that an earlier run of the same data with the same settings has recorded; other records are refused."""
+    """Bands that an earlier run of the same data with the same settings has recorded; other records
+    are refused.
+    """
     checkpoint.mkdir(parents=True, exist_ok=True)
-    wanted = screen.settings() | {"data": fingerprint(packed), "band": BAND, "version": __version__}
+    wanted = screen.settings() | {
+        "data": fingerprint(packed),
+        "band": sizes.BAND,
+        "version": __version__,
+    }
     label = checkpoint / "screen.json"
     if not label.is_file():
         with replacing(label) as temporary:
@@ -255,23 +327,33 @@ def _resumed(checkpoint: Path, screen: BandedScreen, packed: PackedSpins) -> dic
 
 
 def as_candidates(kept: Kept, n_spins: int, prune: float) -> scipy.sparse.csr_array:
-    """(n_spins, n_spins): row i the estimates of stage one that pass in the regression of spin i."""
+    """(n_spins, n_spins): row i the estimates of stage one that pass in the regression of
+    spin i.
+    """
     i, j = kept.pairs.T
     rows, columns = np.concatenate([i, j]), np.concatenate([j, i])
     values = np.concatenate([kept.values[:, 0], kept.values[:, 1]])
     passes = np.abs(values) > prune + TIE
-    matrix = scipy.sparse.csr_array((values[passes], (rows[passes], columns[passes])), shape=(n_spins, n_spins))
+    matrix = scipy.sparse.csr_array(
+        (values[passes], (rows[passes], columns[passes])), shape=(n_spins, n_spins)
+    )
     matrix.sort_indices()
     return matrix
 
 
-def regressions_on_candidates(bits: Bits, candidates: scipy.sparse.csr_array, most: int, n_jobs: int | None) -> Any:
-    """Least squares of each spin on its candidates, CSR like them; pair sums are counted where they are needed."""
+def regressions_on_candidates(
+    bits: Bits, candidates: scipy.sparse.csr_array, most: int, n_jobs: int | None
+) -> Any:
+    """Least squares of each spin on its candidates, CSR like them; pair sums are counted where they
+    are needed.
+    """
     estimates = np.zeros(candidates.nnz)
     indptr, indices = candidates.indptr.astype(np.int64), candidates.indices.astype(np.int64)
     chunk = max(1, min(1024, bits.n_spins // (8 * n_threads(n_jobs))))
     fixed = (bits.source, indptr, indices, most, 0.0, estimates)
-    failed = spread(regressions.regressions_on_candidates, bits.n_spins, *fixed, chunk=chunk, n_jobs=n_jobs)
+    failed = parallel_map(
+        regressions.regressions_on_candidates, bits.n_spins, *fixed, chunk=chunk, n_jobs=n_jobs
+    )
     for spin in failed:
         if spin >= 0:
             n_unknowns = int(indptr[spin + 1] - indptr[spin])

@@ -7,17 +7,18 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from isingkit._kernels import estimators as kernels
-from isingkit._kernels.threads import one_blas_thread, spread
+from isingkit._kernels.threads import parallel_map
+from isingkit.arrays import FloatArray
 from isingkit.estimators.base import LinearEstimator
-from isingkit.estimators.bits import Bits, bits_of, goes_by_bits
-from isingkit.estimators.normal import Matrix, NormalEquations, refuse_duplicates
+from isingkit.estimators.bits import bits_of, goes_by_bits
+from isingkit.estimators.executor import current_executor
+from isingkit.estimators.moments import SecondMoments, best_resolvent, noise_at
+from isingkit.estimators.normal import NormalEquations, correlations, refuse_duplicates
 from isingkit.estimators.ridge import ridge_estimates
-from isingkit.estimators.screen import best_ridge, noise_at
-from isingkit.estimators.symmetric import TIE
-from isingkit.estimators.tasks import asked
+from isingkit.estimators.symmetric import TIE, just_above
 from isingkit.estimators.tiles import (
     CorrelationScreen,
     DualScreen,
@@ -36,30 +37,34 @@ _FALSE = 0.05  # share of edges
 
 
 class TwoStageIsing(LinearEstimator):
-    """Couplings by ridge regression, pruned, then least squares on what is left, thresholded. [eq:stage1-threshold]
+    """Couplings by ridge regression, pruned, then least squares on what is left, thresholded.
+    [eq:stage1-threshold]
 
-    Beyond 5000 spins nothing of the size of all pairs is stored: pairs are looked at tile by tile, and `estimates_` and
-    `stage_one_estimates_` are sparse (CSR), the latter with what passed only. The answers are the same. Where rows
-    have weights, or values are missing, all pairs must fit into memory.
+    Beyond 5000 spins nothing of the size of all pairs is stored: pairs are looked at tile by tile,
+    and `estimates_` and `stage_one_estimates_` are sparse (CSR), the latter with what passed only.
+    The answers are the same. Where rows have weights, or values are missing, all pairs must fit
+    into memory.
 
-    Stage one, ridge regression of each spin on all others, keeps estimates above `prune`, small enough to lose no coupling. Stage
-    two, least squares of each spin on its few candidates, has far more samples than unknowns and finds the network even where there
-    are fewer samples than spins. The paper's own knobs are ridge=0.1, prune=0.1 (or 0.05); the defaults find more of a network
-    of a few hundred spins.
+    Stage one, ridge regression of each spin on all others, keeps estimates above `prune`, small
+    enough to lose no coupling. Stage two, least squares of each spin on its few candidates, has far
+    more samples than unknowns and finds the network even where there are fewer samples than spins.
+    The paper's own knobs are ridge=0.1, prune=0.1 (or 0.05); the defaults find more of a network of
+    a few hundred spins.
 
     Parameters
     ----------
     ridge
-        lambda of stage one, exactly the paper's. Infinity screens on sample correlations instead; "auto" takes the one that
-        predicts left-out samples best.
+        lambda of stage one, exactly the paper's. Infinity screens on sample correlations instead;
+        "auto" takes the one that predicts left-out samples best.
     prune
-        K_1: estimates of stage one below it are dropped. "auto" knows their noise from theory and lets about four absent couplings
-        of each spin through.
+        K_1: estimates of stage one below it are dropped. "auto" knows their noise from theory and
+        lets about four absent couplings of each spin through.
     threshold
-        K_2: couplings of stage two below it count as absent. "auto" takes the smallest at which noise, again known, would make at
-        most one edge in twenty.
+        K_2: couplings of stage two below it count as absent. "auto" takes the smallest at which
+        noise, again known, would make at most one edge in twenty.
     rule
-        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks both to pass; "or" asks one to.
+        How two directed estimates become one coupling: "average" thresholds their mean; "and" asks
+        both to pass; "or" asks one to.
     fit_fields
         Whether to fit fields (intercepts); without, spins are taken to be symmetric.
     binarize
@@ -67,7 +72,8 @@ class TwoStageIsing(LinearEstimator):
     missing
         "error", "drop" or "pairwise".
     checkpoint
-        Of large networks: a folder where finished work is recorded. The same fit, started again, goes on from there.
+        Of large networks: a folder where finished work is recorded. The same fit, started again,
+        goes on from there.
     n_jobs
         Of large networks: threads to use; None or -1 is all.
     progress
@@ -76,7 +82,8 @@ class TwoStageIsing(LinearEstimator):
     Attributes
     ----------
     stage_one_estimates_
-        (n_spins, n_spins) array: the ridge estimates before pruning, or sample correlations where ridge is infinite.
+        (n_spins, n_spins) array: the ridge estimates before pruning, or sample correlations where
+        ridge is infinite.
     ridge_
         The ridge used.
     prune_
@@ -86,7 +93,8 @@ class TwoStageIsing(LinearEstimator):
     support_sizes_
         (n_spins,) array: how many candidates of each spin survive stage one.
     estimates_
-        (n_spins, n_spins) array: stage two before the threshold; row i is the directed estimate of J_i, 0 where pruned.
+        (n_spins, n_spins) array: stage two before the threshold; row i is the directed estimate of
+        J_i, 0 where pruned.
     intercepts_
         (n_spins,) array of the regressions' intercepts.
     model_
@@ -121,7 +129,13 @@ class TwoStageIsing(LinearEstimator):
         n_jobs: int | None = None,
         progress: bool = False,
     ) -> None:
-        super().__init__(threshold=threshold, rule=rule, fit_fields=fit_fields, binarize=binarize, missing=missing)
+        super().__init__(
+            threshold=threshold,
+            rule=rule,
+            fit_fields=fit_fields,
+            binarize=binarize,
+            missing=missing,
+        )
         self.ridge = ridge
         self.prune = prune
         self.checkpoint = checkpoint
@@ -139,8 +153,10 @@ class TwoStageIsing(LinearEstimator):
     def _least_coupling(self) -> float:
         return self.threshold_
 
-    def _learn(self, packed: PackedSpins, weights: Matrix | None, warned: bool) -> Self:
-        if goes_by_bits(packed, weights) and (self.ridge == np.inf or packed.n_samples < packed.n_spins):
+    def _learn(self, packed: PackedSpins, weights: FloatArray | None, warned: bool) -> Self:
+        if goes_by_bits(packed, weights) and (
+            self.ridge == np.inf or packed.n_samples < packed.n_spins
+        ):
             return self._learn_by_tiles(packed, warned)
         return super()._learn(packed, weights, warned)
 
@@ -149,23 +165,42 @@ class TwoStageIsing(LinearEstimator):
         if not warned:
             warn_of_constants(bits.names, ~bits.changes)
         self._choose_stage_one(bits)
-        screen = CorrelationScreen(bits, self.prune_) if np.isinf(self.ridge_) else DualScreen(bits, self.ridge_, self.prune_)
+        screen = (
+            CorrelationScreen(bits, self.prune_)
+            if np.isinf(self.ridge_)
+            else DualScreen(bits, self.ridge_, self.prune_)
+        )
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
-        kept = screened(screen, packed, checkpoint=checkpoint, n_jobs=self.n_jobs, progress=self.progress, run=asked())
+        kept = screened(
+            screen,
+            packed,
+            checkpoint=checkpoint,
+            n_jobs=self.n_jobs,
+            progress=self.progress,
+            run=current_executor(),
+        )
         del screen  # and what it has taken of memory
         self.stage_one_estimates_ = as_candidates(kept, packed.n_spins, self.prune_)
         self.support_sizes_ = np.diff(self.stage_one_estimates_.indptr).astype(np.int64)
         most = packed.n_samples - 1 - int(self.fit_fields)
         estimates = regressions_on_candidates(bits, self.stage_one_estimates_, most, self.n_jobs)
-        self.threshold_ = auto_threshold(bits, estimates) if self.threshold == "auto" else float(self.threshold)
-        return self._finish(packed, packed.n_samples, estimates, bits.means - estimates @ bits.means, bits.means)
+        self.threshold_ = (
+            auto_threshold(bits, estimates) if self.threshold == "auto" else float(self.threshold)
+        )
+        return self._finish(
+            packed, packed.n_samples, estimates, bits.means - estimates @ bits.means, bits.means
+        )
 
-    def _choose_stage_one(self, normal: NormalEquations | Bits) -> None:
-        self.ridge_ = best_ridge(normal, _RIDGES) if self.ridge == "auto" else float(self.ridge)
+    def _choose_stage_one(self, normal: SecondMoments) -> None:
+        self.ridge_ = auto_ridge(normal) if self.ridge == "auto" else float(self.ridge)
         self.prune_ = auto_prune(normal, self.ridge_) if self.prune == "auto" else float(self.prune)
 
     def _regress(
-        self, stat: Gram, normal: NormalEquations, packed: PackedSpins | None, weights: NDArray[np.float64] | None
+        self,
+        stat: Gram,
+        normal: NormalEquations,
+        packed: PackedSpins | None,
+        weights: NDArray[np.float64] | None,
     ) -> NDArray[np.float64]:
         self._choose_stage_one(normal)
         if np.isinf(self.ridge_):
@@ -174,69 +209,91 @@ class TwoStageIsing(LinearEstimator):
             self.stage_one_estimates_ = ridge_estimates(normal, self.ridge_, packed, weights)
         most = normal.n_rows - 1 - int(self.fit_fields)
         try:
-            estimates, self.support_sizes_ = restricted_estimates(normal, self.stage_one_estimates_, self.prune_, most)
+            estimates, self.support_sizes_ = restricted_estimates(
+                normal, self.stage_one_estimates_, self.prune_, most
+            )
         except StageTwoError:
             refuse_duplicates(stat, normal)  # the likeliest cause, and a clearer message
             raise
-        self.threshold_ = auto_threshold(normal, estimates) if self.threshold == "auto" else float(self.threshold)
+        self.threshold_ = (
+            auto_threshold(normal, estimates) if self.threshold == "auto" else float(self.threshold)
+        )
         return estimates
 
 
-def auto_prune(normal: NormalEquations | Bits, ridge: float) -> float:
-    """K_1 that lets a few absent couplings of each spin through, and fewer where samples are few."""
-    through = min(_ABSENT, normal.n_effective / 20)
-    return noise_at(normal, ridge) * float(norm.isf(min(through / max(normal.n_spins - 1, 1), 0.9) / 2))
+def auto_ridge(normal: SecondMoments) -> float:
+    """The ridge that predicts left-out samples best."""
+    if normal.changes.sum() < 2:
+        return _RIDGES[-1]
+    return best_resolvent(normal, _RIDGES).ridge
 
 
-def auto_threshold(normal: NormalEquations | Bits, estimates: Any) -> float:
-    r"""K_2 at which noise would make at most one edge in twenty; neighbours that stage one has lost may add to that.
-
-    Least squares of spin i on its n candidates has a noise of variance e_i (G^{-1})_jj / (M - n), where G are the pair sums of
-    the candidates and e_i is the sum of squares that they leave of s_i. Pruned pairs count as if they had the others' noise.
+def auto_prune(normal: SecondMoments, ridge: float) -> float:
+    """K_1 that lets a few absent couplings of each spin through, and fewer where samples are
+    few.
     """
-    directed, n_spins = scipy.sparse.csr_array(estimates), normal.n_spins
-    indptr, indices = directed.indptr.astype(np.int64), directed.indices.astype(np.int64)
-    noises = np.zeros(directed.nnz)
-    fixed = (normal.source, indptr, indices, directed.data, normal.n_effective, noises)
-    with one_blas_thread():
-        spread(kernels.noises_on_candidates, n_spins, *fixed, chunk=64)
+    through = min(_ABSENT, normal.n_effective / 20)
+    tail = min(through / max(normal.n_spins - 1, 1), 0.9) / 2
+    return noise_at(normal, ridge) * -float(ndtri(tail))
+
+
+def auto_threshold(normal: SecondMoments, estimates: Any) -> float:
+    r"""K_2 at which noise would make at most one edge in twenty; neighbours that stage one has lost
+    may add to that.
+
+    Least squares of spin i on its n candidates has a noise of variance e_i (G^{-1})_jj / (M - n),
+    where G are the pair sums of the candidates and e_i is the sum of squares that they leave of
+    s_i. Pruned pairs count as if they had the others' noise.
+    """
+    n_spins = normal.n_spins
+    directed = scipy.sparse.csr_array(estimates)
     pairs = np.column_stack(scipy.sparse.triu(abs(directed) + abs(directed).T, 1).nonzero())
     if len(pairs) == 0:
         return 0.0
-    of_noise = scipy.sparse.csr_array((noises, indices, indptr), shape=directed.shape)
-    forth, back = (np.asarray(of_noise[pairs[:, a], pairs[:, 1 - a]]).ravel() for a in (0, 1))
+    forth, back = _both_directions(_noises(normal, directed), pairs)
     each = (forth + back) / ((forth > 0) * 1.0 + (back > 0))
-    both = np.asarray(directed[pairs[:, 0], pairs[:, 1]] + directed[pairs[:, 1], pairs[:, 0]]).ravel()
-    found = np.sort(np.abs(both) / 2)[::-1]
     sample = each[np.linspace(0, len(each) - 1, min(len(each), 1000)).astype(int)]
+    forth, back = _both_directions(directed, pairs)
+    found = np.sort(np.abs(forth + back) / 2)[::-1]
     parts = np.array_split(found, -(-len(found) // 1000))
-    absent = n_spins * (n_spins - 1) * np.concatenate([norm.sf(part[:, None] / sample).mean(axis=1) for part in parts])
+    tails = [ndtr(-part[:, None] / sample).mean(axis=1) for part in parts]
+    absent = n_spins * (n_spins - 1) * np.concatenate(tails)
     passes = np.flatnonzero(absent <= _FALSE * np.arange(1, len(found) + 1))
-    return float(found[passes[-1]] - 2 * TIE) if len(passes) else float(sample.max() * norm.isf(_FALSE / n_spins**2))
+    if len(passes):
+        return float(found[passes[-1]] - 2 * TIE)
+    return -float(sample.max() * ndtri(_FALSE / n_spins**2))
 
 
-def correlations(normal: NormalEquations) -> Matrix:
-    """Sample correlations, the direction of the ridge estimates as ridge grows without bound; 0 on the diagonal."""
-    scale = np.sqrt(np.diagonal(normal.matrix))
-    scale[~normal.changes] = np.inf
-    matrix = normal.matrix / scale[:, None]
-    matrix /= scale
-    np.fill_diagonal(matrix, 0.0)
-    for i, j in normal.unobserved:
-        matrix[i, j] = matrix[j, i] = 0.0
-    return matrix
+def _noises(normal: SecondMoments, directed: Any) -> Any:
+    """Standard deviations of directed estimates, CSR like them."""
+    indptr = directed.indptr.astype(np.int64)
+    indices = directed.indices.astype(np.int64)
+    noises = np.zeros(directed.nnz)
+    fixed = (normal.source, indptr, indices, directed.data, normal.n_effective, noises)
+    parallel_map(kernels.noises_on_candidates, normal.n_spins, *fixed, chunk=64)
+    return scipy.sparse.csr_array((noises, indices, indptr), shape=directed.shape)
 
 
-def restricted_estimates(normal: NormalEquations, candidates: Matrix, prune: float, most: int) -> tuple[Matrix, NDArray[np.int64]]:
-    """Least squares of each spin on its candidates |candidates[i, j]| > prune, and how many these are. Needs only the Gram.
+def _both_directions(matrix: Any, pairs: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+    """Entries (i, j) and (j, i) of a sparse matrix."""
+    forth = np.asarray(matrix[pairs[:, 0], pairs[:, 1]]).ravel()
+    back = np.asarray(matrix[pairs[:, 1], pairs[:, 0]]).ravel()
+    return forth, back
+
+
+def restricted_estimates(
+    normal: NormalEquations, candidates: FloatArray, prune: float, most: int
+) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Least squares of each spin on its candidates |candidates[i, j]| > prune, and how many these
+    are. Needs only the Gram.
 
     A spin with more than `most` candidates is refused: its regression would be underdetermined.
     """
     n_spins = normal.n_spins
     estimates = np.zeros((n_spins, n_spins))
     sizes = np.zeros(n_spins, dtype=np.int64)
-    fixed = (normal.matrix, candidates, prune + TIE, most, sizes, estimates)
-    failed = spread(kernels.restricted_regressions, n_spins, *fixed, chunk=16)
+    fixed = (normal.matrix, candidates, just_above(prune, candidates), most, sizes, estimates)
+    failed = parallel_map(kernels.restricted_regressions, n_spins, *fixed, chunk=16)
     for spin in failed:
         if spin >= 0:
             raise StageTwoError(spin=normal.names[spin], n_unknowns=int(sizes[spin]), most=most)

@@ -1,4 +1,4 @@
-"""The first minute with isingkit: a planted network found with fewer samples than spins, and a network in real images."""
+"""The first minute with isingkit: a planted network found again, and one in real images."""
 
 import time
 import warnings
@@ -21,14 +21,20 @@ from isingkit.worlds.graphs import random_regular
 from isingkit.worlds.sampling import sample
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+FOUND = ALIKE = "#4c72b0"
+MISSED = "#dd8452"
+WRONG = "#c44e52"
+OPPOSITE = "#8172b3"
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Planted worlds as in [fig:two-stage-recall-precision]: random regular graphs, spins and fewer samples."""
+    """Planted worlds as in [fig:two-stage-recall-precision]: fewer samples than spins."""
 
-    sizes: tuple[tuple[int, int], ...] = ((200, 180), (800, 640))
+    sizes: tuple[tuple[int, int], ...] = ((200, 180), (800, 640))  # spins and samples
     degree: int = 3
     coupling: float = 0.4
     seed: int = 1
@@ -51,33 +57,40 @@ class Digits:
 
     found: IsingModel
     n_samples: int
-    touching_share: float  # share of edges between touching pixels, corners included
-    touching_by_chance: float  # the same share among all pairs of pixels
+    touching_share: float  # fraction of edges between touching pixels, corners included
+    touching_by_chance: float  # the same fraction of all pairs of pixels
     seconds: float
 
 
 def compile_kernels() -> None:
-    """Fit something small, so that the seconds of what follows are those of fitting, not of compiling."""
+    """Fit something small, so that the seconds of what follows are not those of compiling."""
     truth = random_regular(n_spins=10, degree=3, coupling=0.4, random_state=0)
     TwoStageIsing().fit(np.asarray(sample(truth, n_samples=100, random_state=0)))
 
 
 def measure_planted(config: Config, n_spins: int, n_samples: int) -> Planted:
     """Plant, sample, find, compare."""
-    truth = random_regular(n_spins=n_spins, degree=config.degree, coupling=config.coupling, random_state=config.seed)
+    truth = random_regular(
+        n_spins=n_spins, degree=config.degree, coupling=config.coupling, random_state=config.seed
+    )
     samples = sample(truth, n_samples=n_samples, random_state=config.seed + 1)
     start = time.perf_counter()
     found = TwoStageIsing(fit_fields=False).fit(samples).model_
-    return Planted(truth, found, n_samples, score(found, truth), time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    return Planted(truth, found, n_samples, score(found, truth), seconds)
 
 
 def pixels() -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
-    """Ink or no ink in scikit-learn's digits (8 x 8 pixels), of the pixels that change at all, with their rows and columns."""
+    """Ink or no ink in scikit-learn's digits (8 x 8 pixels), and the pixels' rows and columns.
+
+    Only of the pixels that change at all.
+    """
     from sklearn.datasets import load_digits
 
     ink = load_digits().data > 0
-    rows, columns = np.divmod(np.flatnonzero(ink.any(axis=0) & ~ink.all(axis=0)), 8)
-    return ink[:, 8 * rows + columns], rows, columns
+    changing = np.flatnonzero(ink.any(axis=0) & ~ink.all(axis=0))
+    rows, columns = np.divmod(changing, 8)
+    return ink[:, changing], rows, columns
 
 
 def measure_digits() -> Digits:
@@ -88,10 +101,18 @@ def measure_digits() -> Digits:
     seconds = time.perf_counter() - start
     names = tuple(f"{row},{column}" for row, column in zip(rows, columns, strict=True))
     found = IsingModel(fit.model_.couplings, fit.model_.fields, names)
-    touching = np.maximum(abs(rows[:, None] - rows), abs(columns[:, None] - columns)) == 1
+    down = abs(rows[:, None] - rows)
+    across = abs(columns[:, None] - columns)
+    touching = np.maximum(down, across) == 1
     edges = found.couplings.nonzero()
-    n_pixels = len(rows)
-    return Digits(found, len(used), float(touching[edges].mean()), float(touching.sum() / (n_pixels * (n_pixels - 1))), seconds)
+    n_pairs = len(rows) * (len(rows) - 1)
+    return Digits(
+        found=found,
+        n_samples=len(used),
+        touching_share=float(touching[edges].mean()),
+        touching_by_chance=float(touching.sum() / n_pairs),
+        seconds=seconds,
+    )
 
 
 def digits_report() -> str:
@@ -108,8 +129,9 @@ def digits_report() -> str:
 
 
 def _arc(start: tuple[int, int], stop: tuple[int, int]) -> NDArray[np.float64]:
-    """A straight line between touching pixels, a bow between others, so that it does not hide behind those in between."""
-    a, b = np.array(start, dtype=float), np.array(stop, dtype=float)
+    """A line between touching pixels, an arc between others, which shows beside those between."""
+    a = np.array(start, dtype=float)
+    b = np.array(stop, dtype=float)
     if np.abs(b - a).max() <= 1:
         return np.array([a, b])
     t = np.linspace(0, 1, 20)[:, None]
@@ -118,46 +140,64 @@ def _arc(start: tuple[int, int], stop: tuple[int, int]) -> NDArray[np.float64]:
 
 
 def plot(planted: Planted, digits: Digits) -> "Figure":
-    """Both networks side by side: found edges, wrong and missed ones marked; pixels where they lie in the image."""
-    import networkx
-    from matplotlib.collections import LineCollection
+    """Both networks side by side: errors are marked; pixels are where they lie in the image."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 6), layout="constrained")
     left, right = figure.subplots(1, 2)
-    graph = planted.truth.to_networkx()
-    places = networkx.spring_layout(graph, seed=1, iterations=200)
-    true = {frozenset(edge) for edge in graph.edges}
-    claimed = {frozenset(edge) for edge in planted.found.to_networkx().edges}
-    for edges, colour, label in (
-        (true & claimed, "#4c72b0", "found"),
-        (true - claimed, "#dd8452", "missed"),
-        (claimed - true, "#c44e52", "wrong"),
-    ):
-        lines = [[places[a], places[b]] for a, b in map(sorted, edges)]
-        left.add_collection(LineCollection(lines, colors=colour, label=f"{label}: {len(lines)}"))
-    left.scatter(*np.array(list(places.values())).T, s=12, color="black", zorder=2)
-    left.set_title(f"Planted network of {planted.truth.n_spins} spins, learnt from {planted.n_samples} samples")
-    left.legend(loc="lower right")
-
-    spots = {name: (int(name.split(",")[1]), -int(name.split(",")[0])) for name in digits.found.names}
-    table = digits.found.edges()
-    strength = np.abs(table["coupling"])
-    right.add_collection(
-        LineCollection(
-            [_arc(spots[str(a)], spots[str(b)]) for a, b in zip(table["source"], table["target"], strict=True)],
-            linewidths=0.5 + 6 * strength / strength.max(),
-            colors=np.where(table["coupling"] > 0, "#4c72b0", "#8172b3").tolist(),
-            alpha=0.7,
-        )
-    )
-    right.scatter(*np.array(list(spots.values())).T, s=40, color="black", zorder=2)
-    right.set_title(
-        f"Pixels of {digits.n_samples} handwritten digits: {digits.touching_share:.0%} of edges join touching pixels\n"
-        "blue: alike, violet: opposite; arcs join pixels that do not touch"
-    )
+    _draw_planted(left, planted)
+    _draw_digits(right, digits)
     for axes in (left, right):
         axes.set_aspect("equal")
         axes.autoscale()
         axes.axis("off")
     return figure
+
+
+def _draw_planted(axes: "Axes", planted: Planted) -> None:
+    import networkx
+    from matplotlib.collections import LineCollection
+
+    graph = planted.truth.to_networkx()
+    places = networkx.spring_layout(graph, seed=1, iterations=200)
+    true = {frozenset(edge) for edge in graph.edges}
+    claimed = {frozenset(edge) for edge in planted.found.to_networkx().edges}
+    for edges, colour, label in (
+        (true & claimed, FOUND, "found"),
+        (true - claimed, MISSED, "missed"),
+        (claimed - true, WRONG, "wrong"),
+    ):
+        lines = [[places[a], places[b]] for a, b in sorted(map(sorted, edges))]
+        axes.add_collection(LineCollection(lines, colors=colour, label=f"{label}: {len(lines)}"))
+    x, y = np.transpose(list(places.values()))
+    axes.scatter(x, y, s=12, color="black", zorder=2)
+    size = f"Planted network of {planted.truth.n_spins} spins"
+    axes.set_title(f"{size}, learnt from {planted.n_samples} samples")
+    axes.legend(loc="lower right")
+
+
+def _draw_digits(axes: "Axes", digits: Digits) -> None:
+    from matplotlib.collections import LineCollection
+
+    places = {}
+    for name in digits.found.names:
+        row, column = name.split(",")
+        places[name] = (int(column), -int(row))
+    edges = digits.found.edges()
+    pairs = zip(edges["source"], edges["target"], strict=True)
+    strength = np.abs(edges["coupling"])
+    colours = np.where(edges["coupling"] > 0, ALIKE, OPPOSITE)
+    lines = LineCollection(
+        [_arc(places[str(a)], places[str(b)]) for a, b in pairs],
+        linewidths=0.5 + 6 * strength / strength.max(),
+        colors=colours.tolist(),
+        alpha=0.7,
+    )
+    axes.add_collection(lines)
+    x, y = np.transpose(list(places.values()))
+    axes.scatter(x, y, s=40, color="black", zorder=2)
+    axes.set_title(
+        f"Pixels of {digits.n_samples} handwritten digits: "
+        f"{digits.touching_share:.0%} of edges join touching pixels\n"
+        "blue: alike, violet: opposite; arcs join pixels that do not touch"
+    )

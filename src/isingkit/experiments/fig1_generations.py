@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "The generations around a spin of a random regular graph"
-CLAIM = "On a tree-like graph the spins around a spin fall into generations, by their distance from it."
+CLAIM = (
+    "On a tree-like graph the spins around a spin fall into generations, by their distance from it."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,26 +40,43 @@ def points(config: Config) -> list[Row]:
     return [{"n_spins": config.n_spins}]
 
 
-def measure(config: Config, point: Row) -> Any:
-    """Spins by generation with a place to draw them at, each with its parent and the sign of their coupling."""
+def measure(config: Config, point: Row) -> Table:
+    """Spins by generation with a place to draw them at, their parent and the sign to it."""
     model = random_regular(
-        n_spins=point["n_spins"], degree=config.degree, coupling=config.coupling, random_state=seed_of(config.seed, "generations")
+        n_spins=point["n_spins"],
+        degree=config.degree,
+        coupling=config.coupling,
+        random_state=seed_of(config.seed, "generations"),
     )
-    order, before = breadth_first_order(model.couplings, 0, directed=False)
-    generation, slice_ = {0: 0}, {0: (0.0, 2 * np.pi)}
+    order, parents = breadth_first_order(model.couplings, 0, directed=False)
+    children: dict[int, list[int]] = {int(i): [] for i in order}
+    for j in order[1:]:
+        children[int(parents[j])].append(int(j))
+    generation = {0: 0}
+    sector = {0: (0.0, 2 * np.pi)}  # of the circle, for a spin and all that descend from it
     rows = [{"spin": 0, "parent": -1, "generation": 0, "x": 0.0, "y": 0.0, "sign": 0}]
-    children = {i: [int(j) for j in order if before[j] == i] for i in map(int, order)}
-    for i in map(int, order):
-        start, stop = slice_[i]
+    for i in children:
+        start, stop = sector[i]
         for number, j in enumerate(children[i]):
             width = (stop - start) / len(children[i])
-            slice_[j], generation[j] = (start + number * width, start + (number + 1) * width), generation[i] + 1
+            sector[j] = (start + number * width, start + (number + 1) * width)
+            generation[j] = generation[i] + 1
             angle = start + (number + 0.5) * width
             if generation[j] <= config.depth:
-                x, y = generation[j] * np.cos(angle), generation[j] * np.sin(angle)
                 sign = int(np.sign(model.couplings[i, j]))
-                rows.append({"spin": j, "parent": i, "generation": generation[j], "x": float(x), "y": float(y), "sign": sign})
+                rows.append(_spin(j, i, generation[j], angle, sign))
     return rows
+
+
+def _spin(spin: int, parent: int, generation: int, angle: float, sign: int) -> Row:
+    return {
+        "spin": spin,
+        "parent": parent,
+        "generation": generation,
+        "x": float(generation * np.cos(angle)),
+        "y": float(generation * np.sin(angle)),
+        "sign": sign,
+    }
 
 
 def predict(config: Config, point: Row) -> Any:
@@ -74,9 +93,10 @@ def tabulate(config: Config, records: list[Row]) -> Table:
 
 def agreement(table: Table) -> list[str]:
     lines = []
-    for generation in range(1, 1 + max(row["generation"] for row in table)):
+    for generation in range(1, 1 + max(column(table, "generation"))):
         rows = chosen(table, generation=generation)
-        lines.append(f"generation {generation}: {len(rows)} spins, {rows[0]['size_on_a_tree']} on a tree")
+        size = rows[0]["size_on_a_tree"]
+        lines.append(f"generation {generation}: {len(rows)} spins, {size} on a tree")
     return lines
 
 
@@ -88,9 +108,9 @@ def plot(table: Table) -> "Figure":
     place = {row["spin"]: (row["x"], row["y"]) for row in table}
     for row in table:
         if row["parent"] >= 0:
-            (x, y), (px, py) = place[row["spin"]], place[row["parent"]]
-            axes.plot([px, x], [py, y], "-" if row["sign"] > 0 else ":", color="gray", zorder=0)
-    for generation in range(1 + max(row["generation"] for row in table)):
+            x, y = zip(place[row["parent"]], place[row["spin"]], strict=True)
+            axes.plot(x, y, "-" if row["sign"] > 0 else ":", color="gray", zorder=0)
+    for generation in range(1 + max(column(table, "generation"))):
         rows = chosen(table, generation=generation)
         label = "spin 0" if generation == 0 else f"generation {generation}"
         axes.scatter(column(rows, "x"), column(rows, "y"), s=120, label=label)

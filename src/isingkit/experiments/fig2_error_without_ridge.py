@@ -1,4 +1,4 @@
-"""Figure 2: RSS, Q and bias of least squares on random regular graphs; both errors diverge at one sample per spin.
+"""Figure 2: RSS, Q and bias of least squares; both errors diverge at one sample per spin.
 
 [fig:Plots-N200-RSSQbias-lambda0]
 """
@@ -19,7 +19,7 @@ plot = partial(curves.plot, title=TITLE, with_depths=False)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """N = 200, K = 0.2 and 0.4, 100 worlds; the same with twice the spins shows what finite size does."""
+    """N = 200, K = 0.2 and 0.4, 100 worlds; twice the spins show what finite size does."""
 
     degree: int = 3
     couplings: tuple[float, ...] = (0.2, 0.4)
@@ -34,10 +34,21 @@ class Config:
     @staticmethod
     def quick() -> "Config":
         return Config(
-            couplings=(0.4,), n_spins=100, samples_per_spin=(1.5, 3, 8), larger=200, larger_samples_per_spin=(3,), n_worlds=10
+            couplings=(0.4,),
+            n_spins=100,
+            samples_per_spin=(1.5, 3, 8),
+            larger=200,
+            larger_samples_per_spin=(3,),
+            n_worlds=10,
         )
 
     def settings(self) -> list[curves.Setting]:
-        small = [curves.Setting(self.n_spins, k, 0.0, self.samples_per_spin) for k in self.couplings]
-        larger = [curves.Setting(self.larger, k, 0.0, self.larger_samples_per_spin) for k in self.couplings]
-        return small + larger
+        sizes = (
+            (self.n_spins, self.samples_per_spin),
+            (self.larger, self.larger_samples_per_spin),
+        )
+        return [
+            curves.Setting(n_spins, coupling, 0.0, samples_per_spin)
+            for n_spins, samples_per_spin in sizes
+            for coupling in self.couplings
+        ]

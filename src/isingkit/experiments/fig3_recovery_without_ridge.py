@@ -1,4 +1,4 @@
-"""Figure 3: precision and recall of thresholded least squares; an interval of thresholds finds the network exactly.
+"""Figure 3: precision and recall of least squares; some thresholds find the network exactly.
 
 [fig:RRvsER_noL2]
 """
@@ -18,7 +18,10 @@ plot = partial(curves.plot, title=TITLE)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """K = 0.4, 10 samples per spin; random regular, c = 3, and Erdos-Renyi, mean degree 4; 10 graphs, 2 samplings each."""
+    """K = 0.4, 10 samples per spin, 10 graphs, 2 samplings each.
+
+    Random regular, c = 3, and Erdos-Renyi, mean degree 4.
+    """
 
     coupling: float = 0.4
     samples_per_spin: float = 10.0
@@ -33,7 +36,19 @@ class Config:
         return Config(n_spins=(100, 200), n_graphs=3, n_samplings=1)
 
     def settings(self) -> list[curves.Setting]:
-        shared = (self.n_spins, self.samples_per_spin, 0.0, None, self.n_graphs, self.n_samplings, self.step, self.seed)
-        return [
-            curves.Setting(graph, degree, self.coupling, *shared) for graph, degree in (("random regular", 3), ("Erdos-Renyi", 4))
-        ]
+        return [self._setting("random regular", 3), self._setting("Erdos-Renyi", 4)]
+
+    def _setting(self, graph: str, degree: int) -> curves.Setting:
+        return curves.Setting(
+            graph=graph,
+            degree=degree,
+            coupling=self.coupling,
+            n_spins=self.n_spins,
+            samples_per_spin=self.samples_per_spin,
+            ridge=0.0,
+            prune=None,
+            n_graphs=self.n_graphs,
+            n_samplings=self.n_samplings,
+            step=self.step,
+            seed=self.seed,
+        )

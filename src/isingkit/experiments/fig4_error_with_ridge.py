@@ -1,4 +1,4 @@
-"""Figure 4: RSS, Q and bias of ridge regression; biases beyond the neighbours matter when the ridge is large.
+"""Figure 4: RSS, Q and bias of ridge regression; a large ridge biases more than the neighbours.
 
 [fig:Plots-N200-RSSQbias]
 """
@@ -14,15 +14,15 @@ __all__ = ["Config", "agreement", "measure", "plot", "points", "predict", "tabul
 
 TITLE = "Ridge regression: error against samples per spin (random regular, c = 3, K = 0.4)"
 CLAIM = (
-    "No divergence at one sample per spin; at ridge 10 a theory that knows only the neighbours' biases (depth 1) is visibly off, "
-    "and depth 2 agrees fairly well."
+    "No divergence at one sample per spin; at ridge 10 a theory that knows only the neighbours' "
+    "biases (depth 1) is visibly off, and depth 2 agrees fairly well."
 )
 plot = partial(curves.plot, title=TITLE, with_depths=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """N = 200, ridge 0.1 and 10, 100 worlds; beyond the paper: the ridge with the smallest predicted RSS."""
+    """N = 200, ridge 0.1 and 10, 100 worlds; beyond the paper: the ridge of smallest RSS."""
 
     degree: int = 3
     coupling: float = 0.4
@@ -37,24 +37,50 @@ class Config:
 
     @staticmethod
     def quick() -> "Config":
-        return Config(n_spins=100, samples_per_spin=(0.5, 2, 8), larger=200, larger_samples_per_spin=(2,), n_worlds=10)
+        return Config(
+            n_spins=100,
+            samples_per_spin=(0.5, 2, 8),
+            larger=200,
+            larger_samples_per_spin=(2,),
+            n_worlds=10,
+        )
 
     def settings(self) -> list[curves.Setting]:
-        small = [curves.Setting(self.n_spins, self.coupling, ridge, self.samples_per_spin) for ridge in self.ridges]
-        larger = [curves.Setting(self.larger, self.coupling, ridge, self.larger_samples_per_spin) for ridge in self.ridges]
-        return small + larger
+        sizes = (
+            (self.n_spins, self.samples_per_spin),
+            (self.larger, self.larger_samples_per_spin),
+        )
+        return [
+            curves.Setting(n_spins, self.coupling, ridge, samples_per_spin)
+            for n_spins, samples_per_spin in sizes
+            for ridge in self.ridges
+        ]
 
 
 def agreement(table: Table) -> list[str]:
     rows = chosen(table, quantity="rss", ridge=10)
-    depths = ("depth_1", "depth_2", "depth_infinite")
-    off = [max(100 * abs(row["mean"] / row[depth] - 1) for row in rows) for depth in depths]
-    best = {row["samples_per_spin"]: row for row in chosen(table, quantity="rss", rule="best")}
-    usual = {row["samples_per_spin"]: row for row in chosen(table, quantity="rss", ridge=0.1)}
-    gains = [usual[alpha]["mean"] / best[alpha]["mean"] for alpha in best if alpha in usual]
+    gains = _gains_of_best_ridge(table)
     return [
         *curves.agreement(table),
-        f"RSS at ridge 10, largest deviation from theory: depth 1 {off[0]:.1f} percent, depth 2 {off[1]:.1f} percent, "
-        f"infinite depth {off[2]:.1f} percent",
+        "RSS at ridge 10, largest deviation from theory: "
+        f"depth 1 {_largest_deviation(rows, 'depth_1'):.1f} percent, "
+        f"depth 2 {_largest_deviation(rows, 'depth_2'):.1f} percent, "
+        f"infinite depth {_largest_deviation(rows, 'depth_infinite'):.1f} percent",
         f"the best ridge divides the RSS of ridge 0.1 by {min(gains):.2f} to {max(gains):.2f}",
     ]
+
+
+def _largest_deviation(rows: Table, depth: str) -> float:
+    """In percent."""
+    return max(100 * abs(row["mean"] / row[depth] - 1) for row in rows)
+
+
+def _gains_of_best_ridge(table: Table) -> list[float]:
+    """RSS of ridge 0.1 over that of the best, for each number of samples that has both."""
+    best = _rss_by_samples(chosen(table, quantity="rss", rule="best"))
+    usual = _rss_by_samples(chosen(table, quantity="rss", ridge=0.1))
+    return [usual[alpha] / best[alpha] for alpha in best if alpha in usual]
+
+
+def _rss_by_samples(rows: Table) -> dict[float, float]:
+    return {row["samples_per_spin"]: row["mean"] for row in rows}

@@ -12,16 +12,23 @@ from isingkit.theory.ridge import best_ridge, random_regular
 
 __all__ = ["Config", "agreement", "measure", "plot", "points", "predict", "tabulate"]
 
-TITLE = "Two stages: precision and recall on random regular graphs (0.8 samples per spin, c = 3, K = 0.4)"
-CLAIM = "Perfect recovery with a proper threshold as N grows, e.g. at N = 800, from fewer samples than spins."
+TITLE = (
+    "Two stages: precision and recall on random regular graphs "
+    "(0.8 samples per spin, c = 3, K = 0.4)"
+)
+CLAIM = (
+    "Perfect recovery with a proper threshold as N grows, e.g. at N = 800, "
+    "from fewer samples than spins."
+)
 plot = partial(curves.plot, title=TITLE)
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """K = 0.4, ridge 0.1, 0.8 samples per spin, prune 0.1; beyond the paper: the ridge with the smallest predicted RSS.
+    """K = 0.4, ridge 0.1, 0.8 samples per spin; beyond the paper: the ridge of smallest RSS.
 
-    prune is 0.1 for ridge 0.1, where neighbours' estimates are 0.2 on average; for the best ridge it is half their mean, too.
+    prune is 0.1 for ridge 0.1, where neighbours' estimates are 0.2 on average; for the best ridge
+    it is half their mean, too.
     """
 
     degree: int = 3
@@ -41,11 +48,24 @@ class Config:
 
     def settings(self) -> list[curves.Setting]:
         best = best_ridge(self.degree, self.coupling, self.samples_per_spin)
-        first = float(random_regular(self.degree, self.coupling, self.samples_per_spin, best).means[0])
+        theory = random_regular(self.degree, self.coupling, self.samples_per_spin, best)
+        half_of_mean = float(theory.means[0]) / 2
         return [
-            curves.Setting(
-                "random regular", self.degree, self.coupling, self.n_spins, self.samples_per_spin, ridge, prune,
-                self.n_graphs, self.n_samplings, self.step, self.seed,
-            )
-            for ridge, prune in ((self.ridge, self.prune), (round(best, 3), round(first / 2, 3)))
-        ]  # fmt: skip
+            self._setting(self.ridge, self.prune),
+            self._setting(round(best, 3), round(half_of_mean, 3)),
+        ]
+
+    def _setting(self, ridge: float, prune: float) -> curves.Setting:
+        return curves.Setting(
+            graph="random regular",
+            degree=self.degree,
+            coupling=self.coupling,
+            n_spins=self.n_spins,
+            samples_per_spin=self.samples_per_spin,
+            ridge=ridge,
+            prune=prune,
+            n_graphs=self.n_graphs,
+            n_samplings=self.n_samplings,
+            step=self.step,
+            seed=self.seed,
+        )

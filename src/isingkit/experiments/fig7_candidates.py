@@ -4,20 +4,23 @@
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from isingkit.estimators.ridge import RidgeIsing
 from isingkit.experiments.runner import Row, Table, chosen, column, seed_of
-from isingkit.theory.recovery import recovery
+from isingkit.theory.recovery_regular import recovery
 from isingkit.worlds.graphs import random_regular
 from isingkit.worlds.sampling import sample
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TITLE = "Candidates that survive stage one (random regular, c = 3, K = 0.4, 0.8 samples per spin, ridge 0.1, prune 0.1)"
+TITLE = (
+    "Candidates that survive stage one "
+    "(random regular, c = 3, K = 0.4, 0.8 samples per spin, ridge 0.1, prune 0.1)"
+)
 CLAIM = "For a fixed threshold the number of survivors falls as N grows, because the noise shrinks."
 
 
@@ -40,23 +43,37 @@ class Config:
 
 
 def points(config: Config) -> list[Row]:
-    return [{"n_spins": n, "world": world} for n in config.n_spins for world in range(config.n_worlds)]
+    return [
+        {"n_spins": n, "world": world} for n in config.n_spins for world in range(config.n_worlds)
+    ]
 
 
-def measure(config: Config, point: Row) -> Any:
+def measure(config: Config, point: Row) -> list[int]:
     """Number of spins with 0, 1, 2, ... candidates."""
-    seed = seed_of(config.seed, "candidates", point["n_spins"], point["world"])
-    model = random_regular(n_spins=point["n_spins"], degree=config.degree, coupling=config.coupling, random_state=seed)
-    samples = sample(model, round(config.samples_per_spin * point["n_spins"]), random_state=seed_of(seed, "samples"))
+    n_spins = point["n_spins"]
+    seed = seed_of(config.seed, "candidates", n_spins, point["world"])
+    model = random_regular(
+        n_spins=n_spins, degree=config.degree, coupling=config.coupling, random_state=seed
+    )
+    n_samples = round(config.samples_per_spin * n_spins)
+    samples = sample(model, n_samples, random_state=seed_of(seed, "samples"))
     estimates = RidgeIsing(ridge=config.ridge, fit_fields=False).fit(samples).estimates_
-    return np.bincount((np.abs(estimates) > config.prune).sum(axis=1)).tolist()
+    n_candidates = (np.abs(estimates) > config.prune).sum(axis=1)
+    return np.bincount(n_candidates).tolist()
 
 
-def predict(config: Config, point: Row) -> Any:
+def predict(config: Config, point: Row) -> float:
     """Expected number of candidates of a spin."""
-    n = point["n_spins"]
-    m = round(config.samples_per_spin * n)
-    return recovery(n, config.degree, config.coupling, m, ridge=config.ridge, prune=config.prune, rule="directed").n_candidates()
+    theory = recovery(
+        point["n_spins"],
+        config.degree,
+        config.coupling,
+        n_samples=round(config.samples_per_spin * point["n_spins"]),
+        ridge=config.ridge,
+        prune=config.prune,
+        rule="directed",
+    )
+    return theory.n_candidates()
 
 
 def tabulate(config: Config, records: list[Row]) -> Table:
@@ -67,28 +84,34 @@ def tabulate(config: Config, records: list[Row]) -> Table:
         counts = np.zeros(max(map(len, results)))
         for result in results:
             counts[: len(result)] += result
-        share = counts / counts.sum()
+        fractions = counts / counts.sum()  # of spins, by number of candidates
         facts = {
             "n_spins": n_spins,
-            "mean": float(share @ np.arange(len(share))),
+            "mean": float(fractions @ np.arange(len(fractions))),
             "predicted_mean": predict(config, {"n_spins": n_spins}),
         }
-        rows += [facts | {"candidates": k, "share": float(value)} for k, value in enumerate(share)]
+        for k, fraction in enumerate(fractions.tolist()):
+            rows.append(facts | {"candidates": k, "share": fraction})
     return rows
 
 
 def agreement(table: Table) -> list[str]:
-    rows = [chosen(table, n_spins=n)[0] for n in dict.fromkeys(row["n_spins"] for row in table)]
-    return [f"N={row['n_spins']}: {row['mean']:.2f} candidates a spin, theory {row['predicted_mean']:.2f}" for row in rows]
+    lines = []
+    for n_spins in dict.fromkeys(column(table, "n_spins")):
+        row = chosen(table, n_spins=n_spins)[0]
+        measured = f"{row['mean']:.2f} candidates a spin"
+        lines.append(f"N={n_spins}: {measured}, theory {row['predicted_mean']:.2f}")
+    return lines
 
 
 def plot(table: Table) -> "Figure":
     from matplotlib.figure import Figure
 
-    sizes = list(dict.fromkeys(row["n_spins"] for row in table))
+    sizes = list(dict.fromkeys(column(table, "n_spins")))
     figure = Figure(figsize=(11, 3.2), layout="constrained")
     figure.suptitle(TITLE, fontsize=10)
-    for axes, n_spins in zip(figure.subplots(1, len(sizes), squeeze=False)[0], sizes, strict=True):
+    panels = figure.subplots(1, len(sizes), squeeze=False)[0]
+    for axes, n_spins in zip(panels, sizes, strict=True):
         rows = chosen(table, n_spins=n_spins)
         axes.bar(column(rows, "candidates"), column(rows, "share"), width=1.0)
         axes.axvline(rows[0]["predicted_mean"], color="black", ls="--", label="predicted mean")

@@ -11,14 +11,17 @@ from isingkit.experiments.recovery_curves import agreement, measure, points, pre
 
 __all__ = ["Config", "agreement", "measure", "plot", "points", "predict", "tabulate"]
 
-TITLE = "Two stages: precision and recall on Erdos-Renyi graphs (0.9 samples per spin, mean degree 4, K = 0.4)"
+TITLE = (
+    "Two stages: precision and recall on Erdos-Renyi graphs "
+    "(0.9 samples per spin, mean degree 4, K = 0.4)"
+)
 CLAIM = "At N = 1600 precision and recall reach 99.90 percent simultaneously; both improve with N."
 plot = partial(curves.plot, title=TITLE)
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """K = 0.4, ridge 0.1, 0.9 samples per spin, prune 0.05; 40 graphs (the paper: 10), 2 samplings each."""
+    """K = 0.4, ridge 0.1, 0.9 samples per spin; 40 graphs (the paper: 10), 2 samplings each."""
 
     mean_degree: int = 4
     coupling: float = 0.4
@@ -36,9 +39,18 @@ class Config:
         return Config(n_spins=(200, 400), n_graphs=3, n_samplings=1)
 
     def settings(self) -> list[curves.Setting]:
-        return [
-            curves.Setting(
-                "Erdos-Renyi", self.mean_degree, self.coupling, self.n_spins, self.samples_per_spin, self.ridge, self.prune,
-                self.n_graphs, self.n_samplings, self.step, self.seed, every=10,
-            )
-        ]  # fmt: skip
+        setting = curves.Setting(
+            graph="Erdos-Renyi",
+            degree=self.mean_degree,
+            coupling=self.coupling,
+            n_spins=self.n_spins,
+            samples_per_spin=self.samples_per_spin,
+            ridge=self.ridge,
+            prune=self.prune,
+            n_graphs=self.n_graphs,
+            n_samplings=self.n_samplings,
+            step=self.step,
+            seed=self.seed,
+            every=10,
+        )
+        return [setting]

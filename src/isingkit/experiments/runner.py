@@ -1,8 +1,9 @@
-"""Runs figures of the paper: independent units of work, each an atomic record on disk, so that nothing finished is ever lost.
+"""Runs figures of the paper: units of work, each a record on disk, so that nothing done is lost.
 
-A figure is a module with TITLE, CLAIM, `Config` (and `Config.quick()`) and six functions. `points(config)` lists units of work,
-`measure(config, point)` does one, `predict(config, point)` asks the theory, `tabulate(config, records)` makes one tidy table
-of both; `plot(table)` and `agreement(table)` only read that.
+A figure is a module with TITLE, CLAIM, `Config` (and `Config.quick()`) and six functions.
+`points(config)` lists units of work, `measure(config, point)` does one, `predict(config, point)`
+asks the theory, `tabulate(config, records)` makes one tidy table of both; `plot(table)` and
+`agreement(table)` only read that.
 """
 
 import csv
@@ -11,9 +12,9 @@ import datetime
 import hashlib
 import json
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
@@ -48,60 +49,93 @@ def figure(name: str) -> ModuleType:
 
 def seed_of(*parts: object) -> int:
     """A seed that depends on all parts and on nothing else."""
-    return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:8], "big")
+    digest = hashlib.sha256(json.dumps(parts).encode()).digest()
+    return int.from_bytes(digest[:8], "big")
 
 
 def fingerprint(name: str, config: Any) -> str:
     """Names the records that belong together: one figure, one configuration, one version."""
-    return f"{name}-{seed_of(name, dataclasses.asdict(config), __version__):016x}"
+    seed = seed_of(name, dataclasses.asdict(config), __version__)
+    return f"{name}-{seed:016x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One unit of work and where its record goes."""
+
+    name: str  # of the figure
+    config: Any
+    point: Row
+    path: Path
 
 
 def run(
-    name: str, config: Any, folder: Path, *, workers: int = 1, executor: Any = None, done: Callable[[int, int], None] | None = None
+    name: str,
+    config: Any,
+    folder: Path,
+    *,
+    workers: int = 1,
+    executor: Executor | None = None,
+    done: Callable[[int, int], None] | None = None,
 ) -> Table:
-    """The figure's table, measured where records are missing; written with its picture and its settings into the folder.
+    """The figure's table, measured where records are missing.
 
-    workers: processes; 1 works in this one     executor: anything with submit() instead, whose workers need not see the folder
+    It is written with its picture and its settings into the folder.
+
+    workers: processes; 1 works in this one
+    executor: does the work instead; its workers need not see the folder
     done: called with (finished, all) units
     """
     module = figure(name)
     records = folder / "records" / fingerprint(name, config)
     records.mkdir(parents=True, exist_ok=True)
-    points = module.points(config)
-    paths = {point_name(point): records / f"{point_name(point)}.json" for point in points}
-    todo = [point for point in points if not paths[point_name(point)].is_file()]
-    finished = len(points) - len(todo)
+    units = [
+        Unit(name, config, point, records / f"{point_name(point)}.json")
+        for point in module.points(config)
+    ]
+    missing = [unit for unit in units if not unit.path.is_file()]
+    n_finished = len(units) - len(missing)
     if done:
-        done(finished, len(points))
-
-    def report() -> None:
-        nonlocal finished
-        finished += 1
+        done(n_finished, len(units))
+    for _ in _recorded(missing, workers, executor):
+        n_finished += 1
         if done:
-            done(finished, len(points))
-
-    tasks = [(name, config, point, paths[point_name(point)]) for point in todo]
-    if executor is not None:
-        for place, record in _finished([executor.submit(measured, *task[:3]) for task in tasks]):
-            write_record(record, tasks[place][3])
-            report()
-    elif workers == 1 or len(tasks) <= 1:
-        for task in tasks:
-            work(*task)
-            report()
-    else:
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_one_thread) as pool:
-            for _ in _finished([pool.submit(work, *task) for task in tasks]):
-                report()
-    found = [json.loads(path.read_text()) for path in paths.values()]
-    table: Table = [{"figure": name, "version": __version__, "seed": config.seed} | row for row in module.tabulate(config, found)]
+            done(n_finished, len(units))
+    found = [json.loads(unit.path.read_text()) for unit in units]
+    facts = {"figure": name, "version": __version__, "seed": config.seed}
+    table: Table = [facts | row for row in module.tabulate(config, found)]
     write(name, table, config, folder)
     return table
 
 
-def work(name: str, config: Any, point: Row, path: Path) -> None:
+def _recorded(units: list[Unit], workers: int, executor: Executor | None) -> Iterator[Unit]:
+    """Each unit, as soon as its record is on disk; the first failure is raised."""
+    if executor is not None:
+        yield from _recorded_from(executor, units)
+    elif workers == 1 or len(units) <= 1:
+        for unit in units:
+            work(unit)
+            yield unit
+    else:
+        spawn = get_context("spawn")
+        with ProcessPoolExecutor(workers, mp_context=spawn, initializer=_one_thread) as pool:
+            futures = {pool.submit(work, unit): unit for unit in units}
+            for future in as_completed(futures):
+                future.result()
+                yield futures[future]
+
+
+def _recorded_from(executor: Executor, units: list[Unit]) -> Iterator[Unit]:
+    futures = {executor.submit(measured, u.name, u.config, u.point): u for u in units}
+    for future in as_completed(futures):
+        unit = futures[future]
+        write_record(future.result(), unit.path)
+        yield unit
+
+
+def work(unit: Unit) -> None:
     """Measure one unit and record it; what a process of this machine does."""
-    write_record(measured(name, config, point), path)
+    write_record(measured(unit.name, unit.config, unit.point), unit.path)
 
 
 def measured(name: str, config: Any, point: Row) -> Row:
@@ -115,32 +149,46 @@ def write_record(record: Row, path: Path) -> None:
 
 
 def point_name(point: Row) -> str:
-    return "_".join(f"{key}={value}" for key, value in point.items()).replace("/", "-").replace(" ", "-")
+    name = "_".join(f"{key}={value}" for key, value in point.items())
+    return name.replace("/", "-").replace(" ", "-")
 
 
 def write(name: str, table: Table, config: Any, folder: Path) -> None:
-    """Table (CSV, and Parquet where pandas can), pictures (PNG, SVG), and a JSON file with settings, date and agreement."""
+    """Table, pictures (PNG, SVG), and a JSON file with settings, date and agreement."""
     module = figure(name)
+    _write_table(table, folder / name)
+    draw(name, folder)
+    facts = {
+        "figure": name,
+        "title": module.TITLE,
+        "claim": module.CLAIM,
+        "agreement": module.agreement(read(name, folder)),
+        "version": __version__,
+        "seed": config.seed,
+        "configuration": dataclasses.asdict(config),
+        "date": datetime.date.today().isoformat(),
+    }
+    with replacing(folder / f"{name}.json") as temporary:
+        temporary.write_text(json.dumps(facts, indent=1))
+
+
+def _write_table(table: Table, path: Path) -> None:
+    """CSV, and Parquet where pandas can."""
     columns = list(dict.fromkeys(key for row in table for key in row))
-    with replacing(folder / f"{name}.csv") as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
+    with (
+        replacing(path.with_suffix(".csv")) as temporary,
+        open(temporary, "w", newline="", encoding="utf-8") as file,
+    ):
         writer = csv.DictWriter(file, columns)
         writer.writeheader()
         writer.writerows(table)
     try:
         import pandas
 
-        with replacing(folder / f"{name}.parquet") as temporary:
+        with replacing(path.with_suffix(".parquet")) as temporary:
             pandas.DataFrame(table, columns=columns).to_parquet(temporary)
     except ImportError:
         pass
-    draw(name, folder)
-    facts = {
-        "figure": name, "title": module.TITLE, "claim": module.CLAIM, "agreement": module.agreement(read(name, folder)),
-        "version": __version__, "seed": config.seed, "configuration": dataclasses.asdict(config),
-        "date": datetime.date.today().isoformat(),
-    }  # fmt: skip
-    with replacing(folder / f"{name}.json") as temporary:
-        temporary.write_text(json.dumps(facts, indent=1))
 
 
 def draw(name: str, folder: Path) -> None:
@@ -154,7 +202,10 @@ def draw(name: str, folder: Path) -> None:
 def read(name: str, folder: Path) -> Table:
     """A figure's table, numbers as numbers, empty cells left out."""
     with open(folder / f"{name}.csv", newline="", encoding="utf-8") as file:
-        return [{key: _number(value) for key, value in row.items() if value != ""} for row in csv.DictReader(file)]
+        return [
+            {key: _number(value) for key, value in row.items() if value != ""}
+            for row in csv.DictReader(file)
+        ]
 
 
 def chosen(table: Iterable[Row], **wanted: object) -> Table:
@@ -175,18 +226,7 @@ def _number(text: str) -> Any:
     return text
 
 
-def _finished(futures: list[Future[Any]]) -> Iterator[tuple[int, Any]]:
-    """Place and result as they are done, whoever's futures they are; the first failure is raised."""
-    pending = dict(enumerate(futures))
-    while pending:
-        ready = [place for place, future in pending.items() if future.done()]
-        for place in ready:
-            yield place, pending.pop(place).result()
-        if not ready:
-            time.sleep(0.05)
-
-
 def _one_thread() -> None:
     """Workers share the processors: one thread each, for kernels and for BLAS."""
-    for variable in ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[variable] = "1"
+    for library in ("NUMBA", "OPENBLAS", "OMP", "MKL"):
+        os.environ[f"{library}_NUM_THREADS"] = "1"

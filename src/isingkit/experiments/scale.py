@@ -1,24 +1,29 @@
-"""Scale: plant, sample, fit and score large networks, and say how close the screen comes to what the machine could do."""
+"""Scale: plant, sample, fit and score large networks, and the rate at which screens compute."""
 
 import resource
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from isingkit._kernels.threads import n_threads
+from isingkit.estimators import sizes
 from isingkit.estimators.bits import bits_of
-from isingkit.estimators.tiles import BAND, BandedScreen, CorrelationScreen, DualScreen
+from isingkit.estimators.tiles import CorrelationScreen, DualScreen
 from isingkit.estimators.two_stage import TwoStageIsing
 from isingkit.metrics import score
 from isingkit.packing import PackedSpins
 from isingkit.worlds.graphs import random_regular
 from isingkit.worlds.sampling import sample
 
-DEGREE, COUPLING = 3, 0.4
-PRUNE, THRESHOLD = 0.15, 0.15
+DEGREE = 3
+COUPLING = 0.4
+PRUNE = 0.15
+THRESHOLD = 0.15
+N_COLUMNS = 4096  # of the matrices whose product screens are compared with
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ class Scaled:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Multiply-adds a second of the screens and of a matrix product in single precision, taken in turn."""
+    """Multiply-adds a second of the screens and of a matrix product in single precision."""
 
     n_spins: int
     n_samples: int
@@ -49,47 +54,70 @@ class Rates:
 
 
 def measure_scale(n_spins: int, n_samples: int, *, seed: int = 0, progress: bool = False) -> Scaled:
-    """Plant a random regular network, sample it, find it by TwoStageIsing(ridge=inf), and compare."""
-    times = [time.perf_counter()]
+    """Plant a random regular network, sample it, find it by correlations, and compare."""
+    start = time.perf_counter()
     truth = random_regular(n_spins=n_spins, degree=DEGREE, coupling=COUPLING, random_state=seed)
-    times.append(time.perf_counter())
+    planted = time.perf_counter()
     samples = sample(truth, n_samples=n_samples, random_state=seed + 1)
-    times.append(time.perf_counter())
-    estimator = TwoStageIsing(ridge=np.inf, prune=PRUNE, threshold=THRESHOLD, fit_fields=False, progress=progress)
+    sampled = time.perf_counter()
+    estimator = TwoStageIsing(
+        ridge=np.inf, prune=PRUNE, threshold=THRESHOLD, fit_fields=False, progress=progress
+    )
     found = estimator.fit(samples).model_
-    times.append(time.perf_counter())
-    scores, (plant, draw, fit) = score(found, truth), np.diff(times)
-    rate = n_spins * (n_spins - 1) / 2 * n_samples / fit
+    fitted = time.perf_counter()
+    scores = score(found, truth)
+    n_pairs = n_spins * (n_spins - 1) / 2
     return Scaled(
-        n_spins, n_samples, float(plant), float(draw), float(fit), float(rate), peak_bytes(), scores.precision, scores.recall,
-        scores.false_positives + scores.false_negatives,
-    )  # fmt: skip
+        n_spins=n_spins,
+        n_samples=n_samples,
+        plant_seconds=planted - start,
+        sample_seconds=sampled - planted,
+        fit_seconds=fitted - sampled,
+        rate=n_pairs * n_samples / (fitted - sampled),
+        peak_bytes=peak_bytes(),
+        precision=scores.precision,
+        recall=scores.recall,
+        wrong_edges=scores.false_positives + scores.false_negatives,
+    )
 
 
 def measure_rates(n_spins: int, n_samples: int, rounds: int = 5) -> Rates:
-    """Medians over rounds in which screens and product take turns; the product is of 4096 columns with as many others."""
+    """Medians over rounds in which both screens and a product of matrices take turns."""
     rng = np.random.default_rng(0)
     words = rng.integers(0, 2**64, (n_spins, n_samples // 64), dtype=np.uint64)
-    packed = PackedSpins(words, 64 * words.shape[1], tuple(f"x{k}" for k in range(n_spins)))
+    names = tuple(f"x{k}" for k in range(n_spins))
+    packed = PackedSpins(words, 64 * words.shape[1], names)
     bits = bits_of(packed, False)
-    rivals: list[BandedScreen] = [CorrelationScreen(bits, 0.5), DualScreen(bits, 1.0, 0.5)]
-    columns, others = (rng.standard_normal((4096, packed.n_samples), dtype=np.float32) for _ in range(2))
-    taken: list[list[float]] = [[], [], []]
-    for counted in [False] + [True] * rounds:
-        for place, rival in enumerate([*rivals, None]):
+    correlations = CorrelationScreen(bits, 0.5)
+    dual = DualScreen(bits, 1.0, 0.5)
+    columns = rng.standard_normal((N_COLUMNS, packed.n_samples), dtype=np.float32)
+    others = rng.standard_normal((N_COLUMNS, packed.n_samples), dtype=np.float32)
+
+    def product() -> None:
+        with threadpool_limits(n_threads(), user_api="blas"):
+            columns @ others.T
+
+    seconds = _median_seconds([lambda: correlations.band(0), lambda: dual.band(0), product], rounds)
+    n_rows = min(n_spins, sizes.BAND)
+    n_pairs = n_rows * n_spins - n_rows**2 / 2
+    return Rates(
+        n_spins=n_spins,
+        n_samples=packed.n_samples,
+        screen=n_pairs * packed.n_samples / seconds[0],
+        dual=n_pairs * packed.n_samples / seconds[1],
+        product=N_COLUMNS**2 * packed.n_samples / seconds[2],
+    )
+
+
+def _median_seconds(rivals: list[Callable[[], object]], rounds: int) -> list[float]:
+    """Of each, called in turn; the first round, which compiles, does not count."""
+    taken = np.empty((rounds + 1, len(rivals)))
+    for row in taken:
+        for place, rival in enumerate(rivals):
             start = time.perf_counter()
-            if rival is None:
-                with threadpool_limits(n_threads(), user_api="blas"):
-                    columns @ others.T
-            else:
-                rival.band(0)
-            if counted:
-                taken[place].append(time.perf_counter() - start)
-    screen, dual, product = (float(np.median(one)) for one in taken)
-    n_rows = min(n_spins, BAND)
-    pairs = n_rows * n_spins - n_rows**2 / 2
-    return Rates(n_spins, packed.n_samples, pairs * packed.n_samples / screen, pairs * packed.n_samples / dual,
-                 4096**2 * packed.n_samples / product)  # fmt: skip
+            rival()
+            row[place] = time.perf_counter() - start
+    return [float(seconds) for seconds in np.median(taken[1:], axis=0)]
 
 
 def peak_bytes() -> int:

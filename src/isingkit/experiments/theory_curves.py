@@ -1,16 +1,21 @@
 """Predictions along one parameter, as rows and as curves."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from isingkit.model import IsingModel
-from isingkit.theory.ridge import Prediction, of_ensemble, of_model, poisson_spectrum, random_regular, spectrum_of
+from isingkit.theory.prediction import Prediction
+from isingkit.theory.ridge import random_regular
+from isingkit.theory.ridge_of_ensemble import of_ensemble, poisson_spectrum
+from isingkit.theory.ridge_of_model import of_model, spectrum_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Row = dict[str, Any]  # numbers by name, and "means", a list of them
 QUANTITIES = {
     "rss": "sum of squared errors",
     "bias": "mean estimate / coupling",
@@ -40,31 +45,62 @@ class Config:
     depth: int | None = None
 
 
-def predict(config: Config, parameter: str | None = None, values: tuple[float, ...] = ()) -> list[dict[str, float | list[float]]]:
+def predict(
+    config: Config, parameter: str | None = None, values: tuple[float, ...] = ()
+) -> list[Row]:
     """One row, or one for each value of a parameter."""
-    spectrum = None
+    predictor = _predictor(config, parameter)
+    points = [config] if parameter is None else _swept(config, parameter, values)
+    return [_row(point, predictor(point)) for point in points]
+
+
+def _swept(config: Config, parameter: str, values: tuple[float, ...]) -> list[Config]:
+    changes: list[dict[str, Any]] = [{parameter: value} for value in values]
+    return [replace(config, **change) for change in changes]
+
+
+def _predictor(config: Config, parameter: str | None) -> Callable[[Config], Prediction]:
+    """A function of the point; it computes the spectrum once, unless couplings are swept."""
     if config.model is not None:
-        spectrum = spectrum_of(config.model)
-    elif config.mean_degree is not None and config.coupling is not None and parameter != "coupling":
-        spectrum = poisson_spectrum(config.mean_degree, config.coupling)
-    rows = []
-    for value in values or (None,):
-        at = {name: getattr(config, name) for name in PARAMETERS} | ({} if parameter is None else {parameter: value})
-        alpha, ridge = at["samples_per_spin"], at["ridge"]
-        p: Prediction
-        if config.model is not None:
-            p = of_model(config.model, config.spin, alpha, ridge, config.depth, spectrum)
-        elif config.mean_degree is not None:
-            p = of_ensemble(spectrum or poisson_spectrum(config.mean_degree, at["coupling"]), alpha, ridge)  # type: ignore[arg-type]
-        else:
-            p = random_regular(config.degree, at["coupling"], alpha, ridge, config.depth)  # type: ignore[arg-type]
-        row: dict[str, float | list[float]] = {name: float(number) for name, number in at.items() if number is not None}
-        row |= {name: float(getattr(p, name)) for name in QUANTITIES}
-        rows.append(row | {"means": [float(mean) for mean in p.means]})
-    return rows
+        return _predictor_of_model(config.model)
+    if config.mean_degree is None:
+        return _of_regular
+    if parameter == "coupling":
+        return lambda at: _predictor_of_poisson(at)(at)
+    return _predictor_of_poisson(config)
 
 
-def plot(rows: list[dict[str, float | list[float]]], parameter: str) -> "Figure":
+def _predictor_of_model(model: IsingModel) -> Callable[[Config], Prediction]:
+    spectrum = spectrum_of(model)
+    return lambda at: of_model(model, at.spin, at.samples_per_spin, at.ridge, at.depth, spectrum)
+
+
+def _predictor_of_poisson(config: Config) -> Callable[[Config], Prediction]:
+    assert config.mean_degree is not None
+    assert config.coupling is not None
+    spectrum = poisson_spectrum(config.mean_degree, config.coupling)
+    return lambda at: of_ensemble(spectrum, at.samples_per_spin, at.ridge)
+
+
+def _of_regular(at: Config) -> Prediction:
+    assert at.degree is not None
+    assert at.coupling is not None
+    return random_regular(at.degree, at.coupling, at.samples_per_spin, at.ridge, at.depth)
+
+
+def _row(at: Config, prediction: Prediction) -> Row:
+    row: Row = {}
+    for name in PARAMETERS:
+        value = getattr(at, name)
+        if value is not None:
+            row[name] = float(value)
+    for name in QUANTITIES:
+        row[name] = float(getattr(prediction, name))
+    row["means"] = [float(mean) for mean in prediction.means]
+    return row
+
+
+def plot(rows: list[Row], parameter: str) -> "Figure":
     """RSS, Q, R and bias along the parameter; the first generations' means beside them."""
     from matplotlib.figure import Figure
 
@@ -73,12 +109,15 @@ def plot(rows: list[dict[str, float | list[float]]], parameter: str) -> "Figure"
     x = [row[parameter] for row in rows]
     for name in ("rss", "Q", "R", "bias"):
         errors.plot(x, [row[name] for row in rows], label=f"{name}: {QUANTITIES[name]}")
-    shortest = min(len(row["means"]) for row in rows)  # type: ignore[arg-type]
-    for generation in range(min(3, shortest)):
-        means.plot(x, [row["means"][generation] for row in rows], label=f"generation {generation + 1}")  # type: ignore[index]
+    n_generations = min(len(row["means"]) for row in rows)
+    for generation in range(min(3, n_generations)):
+        y = [row["means"][generation] for row in rows]
+        means.plot(x, y, label=f"generation {generation + 1}")
+    scale = "linear" if parameter == "coupling" else "log"
     for axes in (errors, means):
-        axes.set(xlabel=parameter.replace("_", " "), xscale="linear" if parameter == "coupling" else "log")
+        axes.set(xlabel=parameter.replace("_", " "), xscale=scale)
         axes.legend(frameon=False)
-    errors.set(ylabel="per spin", yscale="log" if np.ptp([float(row["rss"]) for row in rows]) > 10 else "linear")  # type: ignore[arg-type]
+    range_of_rss = np.ptp([row["rss"] for row in rows])
+    errors.set(ylabel="per spin", yscale="log" if range_of_rss > 10 else "linear")
     means.set(ylabel="mean |estimate|")
     return figure

@@ -17,19 +17,26 @@ from isingkit.fit_check import FitCheck
 from isingkit.fit_folder import Fit, edge_rows
 from isingkit.model import IsingModel
 
-MOST_SPINS, MOST_EDGES = 1000, 5000  # more than this nobody can look at; edges.csv has them all
+MOST_SPINS = 1000  # more than this nobody can look at; edges.csv has them all
+MOST_EDGES = 5000
+_DIGITS = 9  # of strengths that spins are ranked by: rounding does not reach them
 _MOST_FOR_PATHS = 200  # spins up to which shortest paths between all of them are quick
 _BLOCK = re.compile(r'<script type="application/json" id="contents">(.*?)</script>', re.S)
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a report shows: at most MOST_SPINS spins, those of the strongest edges first, and MOST_EDGES edges, the strongest."""
+    """What a report shows: at most MOST_SPINS spins, those of the strongest edges first, and
+    MOST_EDGES edges, the strongest.
+    """
 
     title: str
-    facts: dict[str, Any]  # of fit.json, codings instead of the mapping; of a model by itself only n_spins and n_edges
-    spins: list[dict[str, Any]]  # name, field, degree, strength, influence, betweenness, group, x, y
-    edges: list[dict[str, Any]]  # source and target by place in `spins`, coupling, std_error, z, p_value, q_value, low, high
+    # of fit.json, codings instead of the mapping; of a model by itself only n_spins and n_edges
+    facts: dict[str, Any]
+    # name, field, degree, strength, influence, betweenness, group, x, y
+    spins: list[dict[str, Any]]
+    # by the names of `edge_table`; source and target are places in `spins`
+    edges: list[dict[str, Any]]
     diagnostics: list[dict[str, Any]]  # check, words, serious
     check: dict[str, Any] | None  # a FitCheck
 
@@ -37,70 +44,106 @@ class Contents:
         """The comparison of data and model, where there is one."""
         if self.check is None:
             return None
-        arrays = {name: _numbers(value) for name, value in self.check.items() if name.startswith(("data_", "model_"))}
-        names, pairs = tuple(self.check["names"]), np.array(self.check["pairs"], dtype=np.int64).reshape(-1, 2)
-        return FitCheck(names=names, pairs=pairs, sums=np.array(self.check["sums"]), n_drawn=self.check["n_drawn"],
-                        problem=self.check["problem"], **arrays)  # fmt: skip
+        arrays = {
+            name: _numbers(value)
+            for name, value in self.check.items()
+            if name.startswith(("data_", "model_"))
+        }
+        return FitCheck(
+            names=tuple(self.check["names"]),
+            pairs=np.array(self.check["pairs"], dtype=np.int64).reshape(-1, 2),
+            sums=np.array(self.check["sums"]),
+            n_drawn=self.check["n_drawn"],
+            problem=self.check["problem"],
+            **arrays,
+        )
 
 
 def contents_of(fit: Fit, check: FitCheck | None, title: str) -> Contents:
     """The contents of the report of a fit."""
     facts = asdict(fit.facts)
     facts["codings"] = _codings(facts.pop("mapping"))
-    check_shown = (
-        check
-        if check is None or check.problem is None
-        else replace(check, names=(), data_means=np.empty(0), model_means=np.empty(0))
+    if check is not None and check.problem is not None:
+        check = replace(check, names=(), data_means=np.empty(0), model_means=np.empty(0))
+    spins, edges = _network(fit.model, fit.edges)
+    return Contents(
+        title=title,
+        facts=facts,
+        spins=spins,
+        edges=edges,
+        diagnostics=[dict(one) for one in fit.diagnostics],
+        check=None if check is None else _plain(check),
     )
-    diagnostics = [dict(one) for one in fit.diagnostics]
-    return _contents(fit.model, fit.edges, title, facts, diagnostics, None if check_shown is None else _plain(check_shown))
 
 
 def contents_of_model(model: IsingModel, title: str) -> Contents:
     """The contents of the report of a model by itself."""
-    return _contents(model, edge_rows(model), title, {"n_spins": model.n_spins, "n_edges": model.n_edges}, [], None)
+    facts = {"n_spins": model.n_spins, "n_edges": model.n_edges}
+    spins, edges = _network(model, edge_rows(model))
+    return Contents(title, facts, spins, edges, diagnostics=[], check=None)
 
 
-def _contents(
-    model: IsingModel, rows: Sequence[dict[str, Any]], title: str, facts: dict[str, Any], diagnostics: list[dict[str, Any]],
-    check: dict[str, Any] | None,
-) -> Contents:  # fmt: skip
-    strengths, influence = abs(model.couplings).sum(axis=0), model.couplings.sum(axis=0)
-    degrees = np.diff(model.couplings.indptr)
-    names = model.names
+def _network(
+    model: IsingModel, rows: Sequence[dict[str, Any]]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Spins and edges to show, of a model with these rows of edges."""
+    strengths = abs(model.couplings).sum(axis=0)
     shown = _shown(model, rows, strengths)
-    place = {names[i]: k for k, i in enumerate(shown)}
+    place = {model.names[i]: k for k, i in enumerate(shown)}
     edges = [
         {**edge, "source": place[edge["source"]], "target": place[edge["target"]]}
         for edge in rows
         if edge["source"] in place and edge["target"] in place
     ][:MOST_EDGES]
+    return _spins(model, shown, strengths), edges
+
+
+def _spins(model: IsingModel, shown: Any, strengths: Any) -> list[dict[str, Any]]:
+    """What is shown of each spin."""
+    influence = model.couplings.sum(axis=0)
+    degrees = np.diff(model.couplings.indptr)
+    betweenness = _betweenness(model) if model.n_spins <= _MOST_FOR_PATHS else {}
     places = positions(model.couplings[shown][:, shown])
-    between = _betweenness(model) if len(names) <= _MOST_FOR_PATHS else None
-    spins = [
+    return [
         {
-            "name": names[i], "field": float(model.fields[i]), "degree": int(degrees[i]), "strength": float(strengths[i]),
-            "influence": float(influence[i]), "betweenness": None if between is None else between[names[i]], "group": None,
-            "x": float(x), "y": float(y),
+            "name": model.names[i],
+            "field": float(model.fields[i]),
+            "degree": int(degrees[i]),
+            "strength": float(strengths[i]),
+            "influence": float(influence[i]),
+            "betweenness": betweenness.get(model.names[i]),
+            "group": None,
+            "x": float(x),
+            "y": float(y),
         }
         for i, (x, y) in zip(shown, places, strict=True)
-    ]  # fmt: skip
-    return Contents(title, facts, spins, edges, diagnostics, check)
+    ]
 
 
 def _shown(model: IsingModel, rows: Sequence[dict[str, Any]], strengths: Any) -> Any:
-    """Spins to show: all, or the ends of the strongest edges and then those with the most coupling."""
+    """Spins to show: all, or the ends of the strongest edges and then those with the most
+    coupling.
+    """
     if model.n_spins <= MOST_SPINS:
         return np.arange(model.n_spins)
     place = {name: i for i, name in enumerate(model.names)}
-    ends = dict.fromkeys(place[edge[end]] for edge in rows[:MOST_SPINS] for end in ("source", "target"))
-    ranked = dict.fromkeys([*ends, *np.argsort(-strengths, kind="stable")[:MOST_SPINS].tolist()])
+    ends = dict.fromkeys(
+        place[edge[end]] for edge in rows[:MOST_SPINS] for end in ("source", "target")
+    )
+    strongest = np.argsort(-np.round(strengths, _DIGITS), kind="stable")[:MOST_SPINS]
+    ranked = dict.fromkeys([*ends, *strongest.tolist()])
     return np.sort(np.array(list(ranked)[:MOST_SPINS]))
+
+
+def by_strength(spins: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Spins, those with the most coupling first; equal ones as they are."""
+    return sorted(spins, key=lambda spin: -round(spin["strength"], _DIGITS))
 
 
 def with_groups(contents: Contents, groups: Mapping[str, str]) -> Contents:
     """The same, with each spin in its group."""
-    return replace(contents, spins=[{**spin, "group": groups.get(spin["name"])} for spin in contents.spins])
+    spins = [{**spin, "group": groups.get(spin["name"])} for spin in contents.spins]
+    return replace(contents, spins=spins)
 
 
 def contents_in(page: Path) -> Contents:
@@ -115,7 +158,8 @@ def contents_in(page: Path) -> Contents:
     except (UnicodeDecodeError, ValueError, KeyError) as error:
         if isinstance(error, FileFormatError):
             raise
-        raise FileFormatError(path=page, kind=kind, problem="its contents cannot be read") from error
+        problem = "its contents cannot be read"
+        raise FileFormatError(path=page, kind=kind, problem=problem) from error
 
 
 def _codings(mapping: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -123,31 +167,35 @@ def _codings(mapping: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     found: dict[tuple[str, str], list[str]] = {}
     for name, (low, high) in mapping.items():
         found.setdefault((str(low), str(high)), []).append(name)
-    return [{"low": low, "high": high, "n_columns": len(names), "columns": names[:8]} for (low, high), names in found.items()]
+    return [
+        {"low": low, "high": high, "n_columns": len(names), "columns": names[:8]}
+        for (low, high), names in found.items()
+    ]
 
 
 def _betweenness(model: IsingModel) -> dict[str, float]:
-    """Share of the shortest paths that pass a spin; an edge is as long as it is weak."""
+    """Fraction of the shortest paths that pass a spin; an edge is as long as it is weak."""
     graph = model.to_networkx()
     for _, _, edge in graph.edges(data=True):
         edge["length"] = 1 / abs(edge["coupling"])
-    return {name: float(value) for name, value in networkx.betweenness_centrality(graph, weight="length").items()}
+    centrality = networkx.betweenness_centrality(graph, weight="length")
+    return {name: float(value) for name, value in centrality.items()}
 
 
 def _plain(check: FitCheck) -> dict[str, Any]:
-    """Numbers to five digits, which no eye can tell from all of them, and None where there is none."""
+    """A check as JSON can hold it."""
+    return {one.name: _jsonable(getattr(check, one.name)) for one in fields(FitCheck)}
 
-    def short(value: float) -> float | None:
-        return None if not math.isfinite(value) else float(f"{value:.5g}")
 
-    found: dict[str, Any] = {}
-    for one in fields(FitCheck):
-        value = getattr(check, one.name)
-        is_real = isinstance(value, np.ndarray) and value.dtype.kind == "f"
-        found[one.name] = (
-            [short(v) for v in value] if is_real else np.asarray(value).tolist() if isinstance(value, tuple | np.ndarray) else value
-        )
-    return found
+def _jsonable(value: Any) -> Any:
+    """Numbers to five digits, which no eye can tell from all of them, and None where there is
+    none.
+    """
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return [float(f"{one:.5g}") if math.isfinite(one) else None for one in value]
+    if isinstance(value, tuple | np.ndarray):
+        return np.asarray(value).tolist()
+    return value
 
 
 def _numbers(values: Sequence[float | None]) -> Any:

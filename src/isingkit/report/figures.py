@@ -1,4 +1,6 @@
-"""Figures of a report: inline SVG whose texts and lines take the colour of the page, light or dark."""
+"""Figures of a report: inline SVG whose texts and lines take the colour of the page, light or
+dark.
+"""
 
 import io
 import re
@@ -12,39 +14,52 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from isingkit.drawing import POSITIVE
-from isingkit.plots import DRAWN, draw_couplings
-from isingkit.report.contents import Contents
+from isingkit.fit_check import FitCheck
+from isingkit.plots import FIT_CHARTS, FitChart, draw_couplings
+from isingkit.report.contents import Contents, by_strength
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _INK = "#010203"  # nothing else has this colour; the page puts its own in its place
 _MOST_RANKED = 40
-_MEASURES = {"strength": "strength: sum of |J|", "influence": "influence: sum of J", "betweenness": "betweenness"}
+_MEASURES = {
+    "strength": "strength: sum of |J|",
+    "influence": "influence: sum of J",
+    "betweenness": "betweenness",
+}
+_INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
 _STYLE: dict[str, Any] = {
-    "svg.fonttype": "none", "svg.hashsalt": "isingkit", "font.family": "sans-serif", "text.parse_math": False,
-    "axes.spines.top": False, "axes.spines.right": False,
-} | dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _INK)  # fmt: skip
+    "svg.fonttype": "none",
+    "svg.hashsalt": "isingkit",
+    "font.family": "sans-serif",
+    "text.parse_math": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    **dict.fromkeys(_INKED, _INK),
+}
 
 
 def heat_map(contents: Contents) -> str:
     """Couplings of all pairs shown, spins in the order of their groups, then of the table."""
-    order = np.array(sorted(range(len(contents.spins)), key=lambda k: str(contents.spins[k]["group"] or "")), dtype=np.intp)
-    place = np.empty(len(order), dtype=np.intp)
-    place[order] = np.arange(len(order))
-    matrix = np.zeros((len(order), len(order)))
+    by_group = sorted(contents.spins, key=lambda spin: str(spin["group"] or ""))
+    place = {spin["name"]: k for k, spin in enumerate(by_group)}
+    matrix = np.zeros((len(by_group), len(by_group)))
     for edge in contents.edges:
-        i, j = place[edge["source"]], place[edge["target"]]
+        i = place[contents.spins[edge["source"]]["name"]]
+        j = place[contents.spins[edge["target"]]["name"]]
         matrix[i, j] = matrix[j, i] = edge["coupling"]
-    names = [_short(contents.spins[k]["name"]) for k in order]
+    names = [_short(spin["name"]) for spin in by_group]
     side = 6.0 if len(names) <= 30 else 8.5
     return _svg(partial(draw_couplings, couplings=matrix, names=names), (side + 1.5, side))
 
 
 def centrality(contents: Contents) -> str:
     """The most connected spins: strength, influence and betweenness."""
-    measures = [name for name in _MEASURES if all(spin[name] is not None for spin in contents.spins)]
-    ranked = sorted(contents.spins, key=lambda spin: -spin["strength"])[:_MOST_RANKED]
+    measures = [
+        name for name in _MEASURES if all(spin[name] is not None for spin in contents.spins)
+    ]
+    ranked = by_strength(contents.spins)[:_MOST_RANKED]
     rows = np.arange(len(ranked))[::-1]
 
     def draw(axes: list["Axes"]) -> None:
@@ -60,12 +75,16 @@ def centrality(contents: Contents) -> str:
     return _svg(draw, (9.0, 1.2 + 0.2 * len(ranked)), len(measures))
 
 
-def data_and_model(contents: Contents) -> dict[str, str]:
+def data_and_model(contents: Contents) -> list[tuple[FitChart, str]]:
     """Means, correlations and sums, in the data and in samples of the model."""
     check = contents.fit_check()
     if check is None or check.problem is not None:
-        return {}
-    return {name: _svg(partial(draw, check=check), (4.2, 3.8)) for name, draw in DRAWN.items()}
+        return []
+    return [(chart, _fit_chart(chart, check)) for chart in FIT_CHARTS.values()]
+
+
+def _fit_chart(chart: FitChart, check: FitCheck) -> str:
+    return _svg(lambda axes: chart.draw(axes, check), (4.2, 3.8))
 
 
 def _short(name: str) -> str:
@@ -74,7 +93,8 @@ def _short(name: str) -> str:
 
 def _svg(draw: Callable[[Any], None], size: tuple[float, float], n_axes: int = 1) -> str:
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # the page's own fonts have it
+        # the page's own fonts have it
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=size, layout="constrained")
         figure.patch.set_alpha(0)
         axes = figure.subplots(1, n_axes, sharey=n_axes > 1)

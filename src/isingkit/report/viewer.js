@@ -8,7 +8,10 @@
   const lines = [...svg.querySelectorAll("#lines > .edge")];
   const table = at("edges");
   const rows = table ? [...table.tBodies[0].rows] : [];
-  const places = dots.map((dot) => { const { e, f } = dot.transform.baseVal.consolidate().matrix; return [e, f]; });
+  const places = dots.map((dot) => {
+    const { e, f } = dot.transform.baseVal.consolidate().matrix;
+    return [e, f];
+  });
   const around = spins.map(() => []);
   edges.forEach((edge, k) => { around[edge.source].push(k); around[edge.target].push(k); });
   for (const element of document.querySelectorAll(".scripted")) element.hidden = false;
@@ -37,29 +40,40 @@
     });
     let limit = "";
     if (hidden > 0 && count > 0) {
-      const worst = Math.max(...edges.filter((_, k) => visible[k]).map((edge) => edge.q_value ?? 0));
-      limit = name === "strength" ? ` with |J| of at least ${least.toPrecision(3)}` : ` with q of at most ${worst.toPrecision(2)}`;
+      const seen = edges.filter((_, k) => visible[k]);
+      const worst = Math.max(...seen.map((edge) => edge.q_value ?? 0));
+      limit = name === "strength"
+        ? ` with |J| of at least ${least.toPrecision(3)}`
+        : ` with q of at most ${worst.toPrecision(2)}`;
     }
     at("shown").textContent = `${count} of ${edges.length} edges${limit} are shown.`;
     if (chosen !== null) show(chosen);
   }
 
-  // Names where there is room, first those of the spins with the most coupling; more as one comes closer.
+  // Names where there is room, first those of the spins with the most coupling; more as one comes
+  // closer.
   const rank = spins.map((_, k) => k).sort((a, b) => spins[b].strength - spins[a].strength);
-  const whole = { x: 0, y: 0, width: svg.viewBox.baseVal.width, height: svg.viewBox.baseVal.height };
+  const { width: wholeWidth, height: wholeHeight } = svg.viewBox.baseVal;
+  const whole = { x: 0, y: 0, width: wholeWidth, height: wholeHeight };
   let view = { ...whole };
+  function isInside(x, y) {
+    const across = x > view.x && x < view.x + view.width;
+    return across && y > view.y && y < view.y + view.height;
+  }
   function look(next) {
     view = next;
     svg.setAttribute("viewBox", `${view.x} ${view.y} ${view.width} ${view.height}`);
-    const zoom = (svg.clientWidth || 900) / view.width; // pixels of the screen in one of the picture
+    const zoom = (svg.clientWidth || 900) / view.width; // pixels of the screen a unit
     svg.style.setProperty("--zoom", zoom);
     const taken = [];
     for (const k of rank) {
       const lift = dots[k].firstElementChild.r.baseVal.value + 4 / zoom;
-      const [x, y, half] = [places[k][0], places[k][1] - lift, (3.5 * spins[k].name.length + 2) / zoom];
-      const free = taken.every((box) => Math.abs(box.x - x) > box.half + half || Math.abs(box.y - y) > 13 / zoom);
-      const inside = x > view.x && x < view.x + view.width && y > view.y && y < view.y + view.height;
-      const named = free && inside && taken.length < 150;
+      const x = places[k][0];
+      const y = places[k][1] - lift;
+      const half = (3.5 * spins[k].name.length + 2) / zoom;
+      const apart = (box) =>
+        Math.abs(box.x - x) > box.half + half || Math.abs(box.y - y) > 13 / zoom;
+      const named = taken.every(apart) && isInside(x, y) && taken.length < 150;
       if (named) taken.push({ x, y, half });
       dots[k].classList.toggle("quiet", !named);
       dots[k].lastElementChild.setAttribute("dy", -lift);
@@ -69,7 +83,9 @@
     const width = Math.min(whole.width, Math.max(whole.width / 40, view.width / factor));
     const ratio = width / view.width;
     if (width === whole.width) return look({ ...whole });
-    look({ x: x - (x - view.x) * ratio, y: y - (y - view.y) * ratio, width, height: view.height * ratio });
+    const left = x - (x - view.x) * ratio;
+    const top = y - (y - view.y) * ratio;
+    look({ x: left, y: top, width, height: view.height * ratio });
   }
   function bringIn(k) {
     const [x, y] = places[k];
@@ -92,23 +108,33 @@
   function show(k) {
     const near = around[k].filter((e) => visible[e]);
     near.sort((a, b) => Math.abs(edges[b].coupling) - Math.abs(edges[a].coupling));
-    dots.forEach((dot, j) => { dot.classList.toggle("chosen", j === k); dot.classList.remove("near"); dot.setAttribute("aria-pressed", j === k); });
+    dots.forEach((dot, j) => {
+      dot.classList.toggle("chosen", j === k);
+      dot.classList.remove("near");
+      dot.setAttribute("aria-pressed", j === k);
+    });
     lines.forEach((line) => line.classList.remove("near"));
-    for (const e of near) { lines[e].classList.add("near"); dots[other(edges[e], k)].classList.add("near"); }
+    for (const e of near) {
+      lines[e].classList.add("near");
+      dots[other(edges[e], k)].classList.add("near");
+    }
     svg.classList.add("choosing");
     const { name, group, strength, field } = spins[k];
     const list = element("ul", "");
     for (const e of near) {
       const item = element("li", "");
-      const button = element("button", spins[other(edges[e], k)].name, { type: "button" });
-      button.addEventListener("click", () => { choose(other(edges[e], k)); dots[other(edges[e], k)].focus(); });
+      const neighbour = other(edges[e], k);
+      const button = element("button", spins[neighbour].name, { type: "button" });
+      button.addEventListener("click", () => { choose(neighbour); dots[neighbour].focus(); });
       item.append(button, element("span", signed(edges[e].coupling)));
       list.append(item);
     }
-    const facts = `${near.length} edge${near.length === 1 ? "" : "s"} shown; strength ${strength.toFixed(3)}, field ${signed(field)}`;
+    const count = `${near.length} edge${near.length === 1 ? "" : "s"} shown`;
+    const facts = `${count}; strength ${strength.toFixed(3)}, field ${signed(field)}`;
     const close = element("button", "Let go", { type: "button" });
     close.addEventListener("click", () => { choose(null); dots[k].focus(); });
-    at("panel").replaceChildren(element("h3", name), element("p", (group === null ? "" : `${group}; `) + facts), list, close);
+    const summary = element("p", (group === null ? "" : `${group}; `) + facts);
+    at("panel").replaceChildren(element("h3", name), summary, list, close);
   }
   const invitation = at("panel").firstElementChild;
   function choose(k) {
@@ -129,7 +155,8 @@
     places.forEach(([x, y], j) => {
       const along = (x - places[k][0]) * across + (y - places[k][1]) * down;
       const aside = Math.abs((x - places[k][0]) * down) + Math.abs((y - places[k][1]) * across);
-      if (j !== k && along > 0 && along + 2 * aside < least) { least = along + 2 * aside; best = j; }
+      const distance = along + 2 * aside;
+      if (j !== k && along > 0 && distance < least) { least = distance; best = j; }
     });
     if (best === null) return;
     tab(best);
@@ -157,7 +184,10 @@
 
   // Moving about with a pointer.
   let held = null, dragged = false;
-  svg.addEventListener("pointerdown", (event) => { held = { x: event.clientX, y: event.clientY, view }; dragged = false; });
+  svg.addEventListener("pointerdown", (event) => {
+    held = { x: event.clientX, y: event.clientY, view };
+    dragged = false;
+  });
   window.addEventListener("pointermove", (event) => {
     if (held === null) return;
     const scale = 1 / svg.getScreenCTM().a;
@@ -169,7 +199,8 @@
   svg.addEventListener("wheel", (event) => {
     if (!event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
-    const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
+    const onScreen = new DOMPoint(event.clientX, event.clientY);
+    const point = onScreen.matrixTransform(svg.getScreenCTM().inverse());
     zoom(Math.exp(-event.deltaY / 300), point.x, point.y);
   }, { passive: false });
   at("closer").addEventListener("click", () => zoom(1.6));
@@ -178,16 +209,17 @@
 
   // Finding a spin by its name.
   function found() {
-    const words = at("search").value.trim().toLowerCase();
-    const matches = words ? rank.filter((k) => spins[k].name.toLowerCase().includes(words)) : [];
-    const same = matches.filter((k) => spins[k].name.toLowerCase() === words);
-    return { words, matches, best: same[0] ?? matches[0] ?? null, exact: same.length === 1 };
+    const query = at("search").value.trim().toLowerCase();
+    const matches = query ? rank.filter((k) => spins[k].name.toLowerCase().includes(query)) : [];
+    const same = matches.filter((k) => spins[k].name.toLowerCase() === query);
+    return { query, matches, best: same[0] ?? matches[0] ?? null, exact: same.length === 1 };
   }
   at("search").addEventListener("input", () => {
-    const { words, matches, best, exact } = found();
+    const { query, matches, best, exact } = found();
     dots.forEach((dot) => dot.classList.remove("match"));
     for (const k of matches) dots[k].classList.add("match");
-    at("matches").textContent = words ? `${matches.length} name${matches.length === 1 ? " matches" : "s match"}.` : "";
+    const count = `${matches.length} name${matches.length === 1 ? " matches" : "s match"}.`;
+    at("matches").textContent = query ? count : "";
     if (exact || matches.length === 1) choose(best);
   });
   at("search").addEventListener("keydown", (event) => {
@@ -198,11 +230,16 @@
   });
 
   // The table of edges.
-  const values = {
-    a: (edge) => spins[edge.source].name, b: (edge) => spins[edge.target].name, coupling: (edge) => edge.coupling,
-    interval: (edge) => edge.high - edge.low, z: (edge) => Math.abs(edge.z), q_value: (edge) => edge.q_value,
+  const sortKeys = { // what the heads of columns name in data-sort
+    name: (edge, [end]) => spins[edge[end]].name,
+    value: (edge, [column]) => edge[column],
+    magnitude: (edge, [column]) => Math.abs(edge[column]),
+    width: (edge, [low, high]) => edge[high] - edge[low],
   };
-  const compare = (x, y) => (typeof x === "string" ? x.localeCompare(y, undefined, { numeric: true }) : (x ?? Infinity) - (y ?? Infinity));
+  const compare = (x, y) => {
+    if (typeof x === "string") return x.localeCompare(y, undefined, { numeric: true });
+    return (x ?? Infinity) - (y ?? Infinity);
+  };
   for (const head of table ? table.tHead.rows[0].cells : []) {
     const button = element("button", head.textContent, { type: "button" });
     head.replaceChildren(button);
@@ -210,21 +247,29 @@
       const down = head.getAttribute("aria-sort") === "ascending";
       for (const one of table.tHead.rows[0].cells) one.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
-      const value = values[head.dataset.column];
-      const order = edges.map((_, k) => k).sort((i, j) => (down ? -1 : 1) * compare(value(edges[i]), value(edges[j])) || i - j);
+      const columns = head.dataset.of.split(" ");
+      const keys = edges.map((edge) => sortKeys[head.dataset.sort](edge, columns));
+      const sign = down ? -1 : 1;
+      const order = edges.map((_, k) => k);
+      order.sort((i, j) => sign * compare(keys[i], keys[j]) || i - j);
       table.tBodies[0].append(...order.map((k) => rows[k]));
     });
   }
-  const columns = ["source", "target", "coupling", "std_error", "z", "p_value", "q_value"];
+  const columns = at("download").dataset.columns.split(" ");
   const cell = (value) => {
     const text = value === null ? "" : String(value);
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   at("download").addEventListener("click", () => {
     const shown = edges.filter((_, k) => visible[k]);
-    const body = shown.map((edge) => [spins[edge.source].name, spins[edge.target].name, ...columns.slice(2).map((name) => edge[name])]);
+    const body = shown.map((edge) => {
+      const ends = { source: spins[edge.source].name, target: spins[edge.target].name };
+      const row = { ...edge, ...ends };
+      return columns.map((name) => row[name]);
+    });
     const text = [columns, ...body].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
-    const link = element("a", "", { download: "edges.csv", href: URL.createObjectURL(new Blob([text], { type: "text/csv" })) });
+    const href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+    const link = element("a", "", { download: "edges.csv", href });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   });
@@ -232,12 +277,14 @@
   at("measure").addEventListener("change", filter);
   at("slider").addEventListener("input", filter);
   at("size").addEventListener("change", () => {
-    for (const dot of dots) dot.firstElementChild.setAttribute("r", dot.firstElementChild.dataset[at("size").value]);
+    const size = at("size").value;
+    for (const { firstElementChild: disc } of dots) disc.setAttribute("r", disc.dataset[size]);
     look(view);
   });
   at("theme").addEventListener("click", () => {
-    const dark = document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-    document.documentElement.dataset.theme = dark === "dark" ? "light" : "dark";
+    const byDefault = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+    const { dataset } = document.documentElement;
+    dataset.theme = (dataset.theme ?? byDefault) === "dark" ? "light" : "dark";
   });
   window.addEventListener("resize", () => look(view));
   look(view);

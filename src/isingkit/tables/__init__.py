@@ -1,17 +1,19 @@
-"""Reading: a file of two-valued columns as packed spins, read in chunks, so that only the bits are ever in memory as a whole."""
+"""Reading: a file of two-valued columns as packed spins, read in chunks, so that only the bits are
+ever in memory as a whole.
+"""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from isingkit.exceptions import TableFileError
-from isingkit.packing import PackedSpins, as_asked
-from isingkit.spins import require_settings
+from isingkit.formats import LISTED, STANDARD_INPUT, format_of
+from isingkit.packing import PackedSpins, apply_missing_policy
+from isingkit.spins import missing_policy, require_binarize
 from isingkit.tables.parts import read_array, read_parquet
-from isingkit.tables.rows import Asked, Reading
+from isingkit.tables.rows import Reading, ReadOptions
 from isingkit.tables.text import read_text
-
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
 def read_spins(
@@ -24,9 +26,11 @@ def read_spins(
     missing: str = "error",
     progress: bool = False,
 ) -> Reading:
-    """Packed spins, and weights of rows, of a file: CSV or TSV (also .gz, or "-" for standard input), Parquet, NPY, NPZ or .spins.
+    """Packed spins, and weights of rows, of a file: CSV or TSV (also .gz, or "-" for standard
+    input), Parquet, NPY, NPZ or .spins.
 
-    Spins are those that `as_spins` makes of the same table. Cells of columns that are not used are not looked at.
+    Spins are those that `as_spins` makes of the same table. Cells of columns that are not used are
+    not looked at.
 
     Parameters
     ----------
@@ -45,21 +49,21 @@ def read_spins(
     progress
         Whether to show a progress bar, on standard error, when reading takes long.
     """
-    require_settings(binarize, missing)
-    asked = Asked(Path(path), tuple(columns), tuple(drop), weights, binarize, missing, progress)
-    kinds = [suffix.lower() for suffix in asked.path.suffixes]
-    kind = kinds[-2] if len(kinds) > 1 and kinds[-1] == ".gz" else kinds[-1] if kinds else ""
-    if str(path) == "-":
-        return read_text(asked, ",")
-    if kind in SEPARATORS:
-        return read_text(asked, SEPARATORS[kind])
-    if kind == ".spins":
-        return _read_packed(asked)
-    if kind in (".npy", ".npz"):
-        return read_array(asked)
-    if kind == ".parquet":
-        return read_parquet(asked)
-    raise TableFileError(path=asked.path, problem="its name ends in none of .csv, .tsv (also .gz), .parquet, .npy, .npz and .spins")
+    policy = missing_policy(missing)
+    require_binarize(binarize)
+    options = ReadOptions(
+        path=Path(path),
+        columns=tuple(columns),
+        drop=tuple(drop),
+        weights=weights,
+        binarize=binarize,
+        missing=policy,
+        progress=progress,
+    )
+    read = READERS.get(format_of(options.path))
+    if read is None:
+        raise TableFileError(path=options.path, problem=f"its name ends in none of {LISTED}")
+    return read(options)
 
 
 def listed(names: str | None) -> list[str]:
@@ -67,11 +71,22 @@ def listed(names: str | None) -> list[str]:
     return [name.strip() for name in (names or "").split(",") if name.strip()]
 
 
-def _read_packed(asked: Asked) -> Reading:
-    packed = PackedSpins.load(asked.path)
-    chosen = asked.chosen(packed.names)
-    if asked.weights is not None:
+def _read_packed(options: ReadOptions) -> Reading:
+    packed = PackedSpins.load(options.path)
+    chosen = options.chosen(packed.names)
+    if options.weights is not None:
         raise TableFileError(path=None, problem="packed spins have no column of numbers")
     if chosen != list(range(packed.n_spins)):
         packed = packed[:, chosen]
-    return Reading(as_asked(packed, asked.missing)[0], None)
+    return Reading(apply_missing_policy(packed, options.missing)[0], None)
+
+
+READERS: dict[str, Callable[[ReadOptions], Reading]] = {
+    STANDARD_INPUT: partial(read_text, separator=","),
+    ".csv": partial(read_text, separator=","),
+    ".tsv": partial(read_text, separator="\t"),
+    ".parquet": read_parquet,
+    ".npy": read_array,
+    ".npz": read_array,
+    ".spins": _read_packed,
+}

@@ -17,7 +17,8 @@ class Seen:
     """What the columns of one file hold."""
 
     names: tuple[str, ...]
-    mapping: tuple[Coding, ...] | None  # that the file would be read with by itself; None where it holds bare spins
+    # that the file would be read with by itself; None where it holds bare spins
+    mapping: tuple[Coding, ...] | None
     values: tuple[tuple[Any, ...], ...]  # of each column those that occur
 
 
@@ -38,7 +39,9 @@ def common_mapping(files: Sequence[Seen], binarize: float | None) -> list[Coding
         if file.names != names:
             raise ModelMismatchError(left=names, right=file.names, what="all files")
     coded = [file for file in files if file.mapping is not None]
-    return codings_of([_column(coded, j, binarize) for j in range(len(names))], binarize) if coded else None
+    if not coded:
+        return None
+    return codings_of([_column(coded, j, binarize) for j in range(len(names))], binarize)
 
 
 def _column(files: Sequence[Seen], place: int, binarize: float | None) -> Column:
@@ -52,7 +55,9 @@ def _column(files: Sequence[Seen], place: int, binarize: float | None) -> Column
     return column_of(files[0].names[place], values, 0)
 
 
-def read_coded(path: str | os.PathLike[str], mapping: Sequence[Coding] | None, **options: Any) -> Reading:
+def read_coded(
+    path: str | os.PathLike[str], mapping: Sequence[Coding] | None, **options: Any
+) -> Reading:
     """The file as `read_spins` reads it, but with a given coding."""
     reading = read_spins(path, **options)
     if mapping is None or reading.packed.mapping is None:

@@ -26,7 +26,7 @@ from isingkit.spins import (
     require_table,
     survey,
 )
-from isingkit.tables.rows import Asked, Reading, Rows, progress_bar
+from isingkit.tables.rows import Reading, ReadOptions, RowPacker, no_numbers, progress_bar
 
 _PART = 1 << 19  # numbers of an array or a Parquet file in memory at a time
 _NO_ARRAY = (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, zlib.error)
@@ -43,100 +43,119 @@ class _Parts:
     column: Callable[[Any, int], NDArray[Any]]  # one column of a part
 
 
-def _read_parts(source: _Parts, asked: Asked) -> Reading:
-    chosen = asked.chosen(source.names)
+def _read_parts(source: _Parts, options: ReadOptions) -> Reading:
+    chosen = options.chosen(source.names)
     names = [source.names[place] for place in chosen]
     require_table(names, source.n_rows)
-    place = None if asked.weights is None else source.names.index(asked.weights)
-    known: list[Column] | None = None
-    with progress_bar(asked, total=2 * source.n_rows, unit=" rows") as bar:
+    with progress_bar(options, total=2 * source.n_rows, unit=" rows") as bar:
+        columns: list[Column] = []
         for part in source.parts():
-            found = survey(source.select(part, chosen), asked.binarize)
-            known = found if known is None else merged(known, found)
+            found = survey(source.select(part, chosen), options.binarize)
+            columns = merged(columns, found) if columns else found
             bar.update(len(part))
-        check_missing(known or [], asked.missing, source.n_rows, to_learn=True)
-        codings = codings_of(known or [], asked.binarize)
-        rows = Rows(names, asked.missing)
+        check_missing(columns, options.missing, source.n_rows, to_learn=True)
+        codings = codings_of(columns, options.binarize)
+        rows = RowPacker(names, options.missing)
         for part in source.parts():
-            weights = None if place is None else _numbers(source.column(part, place), source.names[place])
-            rows.add(encoded(source.select(part, chosen), codings, asked.binarize), weights)
+            values = encoded(source.select(part, chosen), codings, options.binarize)
+            rows.add(values, _weights(source, part, options.weights))
             bar.update(len(part))
     return Reading(rows.packed(codings), rows.weights())
 
 
+def _weights(source: _Parts, part: Any, name: str | None) -> NDArray[Any] | None:
+    """The column of weights of a part, where one was named."""
+    if name is None:
+        return None
+    return _numbers(source.column(part, source.names.index(name)), name)
+
+
 def _numbers(values: NDArray[Any], name: str) -> NDArray[Any]:
     if values.dtype.kind not in "biuf":
-        raise TableFileError(path=None, problem=f"column '{name}' should hold numbers, but holds texts such as '{values[0]}'")
+        raise no_numbers(name, values[0])
     return values
 
 
-def read_parquet(asked: Asked) -> Reading:
+def read_parquet(options: ReadOptions) -> Reading:
     try:
-        import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise TableFileError(path=asked.path, problem="reading Parquet needs pyarrow: pip install 'isingkit[io]'") from None
+        problem = "reading Parquet needs pyarrow: pip install 'isingkit[io]'"
+        raise TableFileError(path=options.path, problem=problem) from None
     try:
-        file = parquet.ParquetFile(asked.path)
+        file = parquet.ParquetFile(options.path)
     except Exception as error:  # pyarrow's own kinds, which we do not name
-        raise _no_parquet(asked, error) from None
+        raise _no_parquet(options, error) from None
     with file:
-        names = tuple(name for name in file.schema_arrow.names if name not in _index_columns(file.schema_arrow))
-        used = [names[place] for place in asked.chosen(names)] + ([asked.weights] if asked.weights is not None else [])
-
-        def parts() -> Iterator[Any]:
-            try:
-                for batch in file.iter_batches(batch_size=max(64, _PART // len(used)), columns=used):
-                    yield pyarrow.Table.from_batches([batch])
-            except Exception as error:
-                raise _no_parquet(asked, error) from None
-
+        labels = _index_columns(file.schema_arrow)
+        names = tuple(name for name in file.schema_arrow.names if name not in labels)
+        used = [names[place] for place in options.chosen(names)]
+        if options.weights is not None:
+            used.append(options.weights)
         source = _Parts(
-            names, file.metadata.num_rows, parts,
-            lambda part, places: part.select([names[place] for place in places]),
-            lambda part, place: arrow_values(part.column(names[place])),
-        )  # fmt: skip
-        return _read_parts(source, asked)
+            names=names,
+            n_rows=file.metadata.num_rows,
+            parts=lambda: _parquet_parts(file, used, options),
+            select=lambda part, places: part.select([names[place] for place in places]),
+            column=lambda part, place: arrow_values(part.column(names[place])),
+        )
+        return _read_parts(source, options)
+
+
+def _parquet_parts(file: Any, columns: list[str], options: ReadOptions) -> Iterator[Any]:
+    import pyarrow
+
+    try:
+        for batch in file.iter_batches(max(64, _PART // len(columns)), columns=columns):
+            yield pyarrow.Table.from_batches([batch])
+    except Exception as error:  # as above
+        raise _no_parquet(options, error) from None
 
 
 def _index_columns(schema: Any) -> set[str]:
     """Columns that pandas keeps its row labels in."""
     about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
-    return {name for name in about.get("index_columns", []) if isinstance(name, str) and re.fullmatch(r"__index_level_\d+__", name)}
+    return {
+        name
+        for name in about.get("index_columns", [])
+        if isinstance(name, str) and re.fullmatch(r"__index_level_\d+__", name)
+    }
 
 
-def _no_parquet(asked: Asked, error: Exception) -> TableFileError:
-    return TableFileError(path=asked.path, problem=f"it cannot be read as Parquet ({error})")
+def _no_parquet(options: ReadOptions, error: Exception) -> TableFileError:
+    return TableFileError(path=options.path, problem=f"it cannot be read as Parquet ({error})")
 
 
-def read_array(asked: Asked) -> Reading:
+def read_array(options: ReadOptions) -> Reading:
     try:
-        member = _member(asked.path) if zipfile.is_zipfile(asked.path) else None
-        with _stored(asked.path, member) as stream:
+        member = _member(options.path) if zipfile.is_zipfile(options.path) else None
+        with _stored(options.path, member) as stream:
             shape, _, _ = _array_header(stream)
     except TableFileError:
         raise
     except _NO_ARRAY:
-        raise _no_array(asked) from None
+        raise _no_array(options) from None
     require_matrix(shape, "array")
 
     def parts() -> Iterator[NDArray[Any]]:
         try:
-            yield from _array_parts(asked.path, member)
+            yield from _array_parts(options.path, member)
         except _NO_ARRAY:
-            raise _no_array(asked) from None
+            raise _no_array(options) from None
 
-    names = tuple(f"x{k}" for k in range(shape[1]))
-    source = _Parts(
-        names, shape[0], parts,
-        lambda part, places: Table(tuple(names[place] for place in places), part if len(places) == shape[1] else part[:, places]),
-        lambda part, place: part[:, place],
-    )  # fmt: skip
-    return _read_parts(source, asked)
+    n_rows, n_columns = shape
+    names = tuple(f"x{k}" for k in range(n_columns))
+
+    def select(part: NDArray[Any], places: list[int]) -> Table:
+        is_all = len(places) == n_columns
+        return Table(tuple(names[place] for place in places), part if is_all else part[:, places])
+
+    source = _Parts(names, n_rows, parts, select, column=lambda part, place: part[:, place])
+    return _read_parts(source, options)
 
 
-def _no_array(asked: Asked) -> TableFileError:
-    return TableFileError(path=asked.path, problem="it cannot be read as numbers")
+def _no_array(options: ReadOptions) -> TableFileError:
+    return TableFileError(path=options.path, problem="it cannot be read as numbers")
 
 
 def _member(path: Path) -> str:
@@ -147,7 +166,9 @@ def _member(path: Path) -> str:
             with archive.open(name) as stream:
                 members += [name] if len(_array_header(stream)[0]) == 2 else []
     if len(members) != 1:
-        raise TableFileError(path=path, problem=f"it holds {len(members)} tables where one was expected")
+        raise TableFileError(
+            path=path, problem=f"it holds {len(members)} tables where one was expected"
+        )
     return members[0]
 
 
@@ -164,9 +185,12 @@ def _stored(path: Path, member: str | None) -> Iterator[IO[bytes]]:
 
 def _array_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, whether columns rather than rows lie in one piece, and kind of numbers."""
-    form = np.lib.format
-    read = {(1, 0): form.read_array_header_1_0, (2, 0): form.read_array_header_2_0}[form.read_magic(stream)]
-    shape, is_by_column, dtype = read(stream)
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    version = np.lib.format.read_magic(stream)
+    shape, is_by_column, dtype = readers[version](stream)
     if dtype.hasobject:
         raise ValueError("objects are not read")
     return shape, is_by_column, dtype

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from isingkit.exceptions import EmptyTableError, TableFileError
+from isingkit.missing import MissingPolicy
 from isingkit.packing import PackedSpins, Words, bits
 from isingkit.spins import (
     Coding,
@@ -24,28 +25,31 @@ class Reading:
     """What a file held."""
 
     packed: PackedSpins  # with the mapping of its columns
-    weights: NDArray[np.float64] | None  # (n_samples,), where a column of weights was asked for
+    weights: NDArray[np.float64] | None  # (n_samples,), where a column of weights was named
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What the caller wants of a file."""
+class ReadOptions:
+    """Which columns of a file to read, and how."""
 
     path: Path
     columns: tuple[str, ...]
     drop: tuple[str, ...]
     weights: str | None
     binarize: float | None
-    missing: str
+    missing: MissingPolicy
     progress: bool
 
     def chosen(self, names: Sequence[str]) -> list[int]:
         """Places of the columns that become spins."""
-        places = {name: place for place, name in reversed(list(enumerate(names)))}  # the first of equal names
-        unknown = [name for name in (self.weights, *self.columns, *self.drop) if name is not None and name not in places]
+        backwards = reversed(list(enumerate(names)))
+        places = {name: place for place, name in backwards}  # the first of equal names
+        named = [*([] if self.weights is None else [self.weights]), *self.columns, *self.drop]
+        unknown = [name for name in named if name not in places]
         if unknown:
             there_are = ", ".join(names[:20]) or "no names"
-            raise TableFileError(path=None, problem=f"there is no column '{unknown[0]}'; there are {there_are}")
+            problem = f"there is no column '{unknown[0]}'; there are {there_are}"
+            raise TableFileError(path=None, problem=problem)
         left_out = {*self.drop, self.weights}
         if self.columns:
             chosen = [places[name] for name in dict.fromkeys(self.columns) if name not in left_out]
@@ -57,17 +61,22 @@ class Asked:
         return chosen
 
 
-class Rows:
-    """Rows of spins as they come, packed 64 at a time; incomplete ones are left out where that is asked for."""
+class RowPacker:
+    """Rows of spins as they come, packed 64 at a time; the policy says whether incomplete ones are
+    left out.
+    """
 
-    def __init__(self, names: Sequence[str], missing: str) -> None:
-        self.names, self.missing = tuple(names), missing
-        self.n_rows = self.n_kept = 0
+    def __init__(self, names: Sequence[str], missing: MissingPolicy) -> None:
+        self.names = tuple(names)
+        self.missing = missing
+        self.n_rows = 0
+        self.n_kept = 0
         self.n_missing = np.zeros(len(names), dtype=np.int64)
         self._words: list[Words] = []
         self._present: list[Words | None] = []  # beside _words; None where nothing is missing
         self._weights: list[NDArray[np.float64]] = []
-        self._rest: NDArray[np.int8] = np.empty((0, len(names)), dtype=np.int8)  # rows that fill no word yet
+        # rows that fill no word yet
+        self._rest: NDArray[np.int8] = np.empty((0, len(names)), dtype=np.int8)
 
     def add(self, codes: NDArray[np.int8], weights: NDArray[Any] | None) -> None:
         """More rows: -1, +1 and 0 where missing, (n_rows, n_spins)."""
@@ -75,9 +84,10 @@ class Rows:
         is_missing = codes == 0
         if is_missing.any():
             self.n_missing += is_missing.sum(axis=0)
-            if self.missing == "drop":
+            if self.missing is MissingPolicy.DROP:
                 kept = ~is_missing.any(axis=1)
-                codes, weights = codes[kept], None if weights is None else weights[kept]
+                codes = codes[kept]
+                weights = None if weights is None else weights[kept]
         self.n_kept += len(codes)
         if weights is not None:
             self._weights.append(np.array(weights, dtype=np.float64))
@@ -94,13 +104,15 @@ class Rows:
         self._pack(self._rest)
         every_row: Words = np.full(-(-self.n_kept // 64), 2**64 - 1, dtype=np.uint64)
         every_row[-1] >>= np.uint64(-self.n_kept % 64)
+        widths = [piece.shape[1] for piece in self._words]
         present = None
         if any(piece is not None for piece in self._present):
-            present = _side_by_side(self._present, [piece.shape[1] for piece in self._words], len(self.names)) & every_row
-        words = _side_by_side(self._words, [piece.shape[1] for piece in self._words], len(self.names))
+            present = _side_by_side(self._present, widths, len(self.names)) & every_row
+        words = _side_by_side(self._words, widths, len(self.names))
         for j in np.flatnonzero(flipped):
             words[j] ^= every_row if present is None else present[j]
-        is_constant = ~words.any(axis=1) | (words == (every_row if present is None else present)).all(axis=1)
+        all_high = every_row if present is None else present
+        is_constant = ~words.any(axis=1) | (words == all_high).all(axis=1)
         warn_of_constants(self.names, is_constant)
         return PackedSpins(words, self.n_kept, self.names, present, tuple(codings))
 
@@ -112,12 +124,14 @@ class Rows:
         if not len(codes):
             return
         self._words.append(bits(codes))
-        has_gaps = self.missing == "pairwise" and not codes.all()
+        has_gaps = self.missing is MissingPolicy.PAIRWISE and not codes.all()
         self._present.append(bits((codes != 0).view(np.int8)) if has_gaps else None)
 
 
 def _side_by_side(pieces: list[Any], widths: Sequence[int], n_spins: int) -> Words:
-    """One array of pieces of words, which are let go one by one as it fills: (n_spins, sum of widths); None is all ones."""
+    """One array of pieces of words, which are let go one by one as it fills: (n_spins, sum of
+    widths); None is all ones.
+    """
     words: Words = np.empty((n_spins, sum(widths)), dtype=np.uint64)
     start = 0
     for width in widths:
@@ -127,5 +141,18 @@ def _side_by_side(pieces: list[Any], widths: Sequence[int], n_spins: int) -> Wor
     return words
 
 
-def progress_bar(asked: Asked, **options: Any) -> Any:
-    return tqdm(desc="reading", unit_scale=True, leave=False, delay=1, disable=not asked.progress, **options)
+def progress_bar(reading: ReadOptions, **options: Any) -> Any:
+    return tqdm(
+        desc="reading",
+        unit_scale=True,
+        leave=False,
+        delay=1,
+        disable=not reading.progress,
+        **options,
+    )
+
+
+def no_numbers(column: str, value: object) -> TableFileError:
+    """The error of a column of weights that holds texts."""
+    problem = f"column '{column}' should hold numbers, but holds texts such as '{value}'"
+    return TableFileError(path=None, problem=problem)

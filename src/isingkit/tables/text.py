@@ -1,4 +1,6 @@
-"""Text in columns, read in chunks: a kernel walks over the bytes and asks about each cell that it has not met."""
+"""Text in columns, read in chunks: a kernel walks over the bytes and asks about each cell that it
+has not met.
+"""
 
 import csv
 import gzip
@@ -17,19 +19,22 @@ from numpy.typing import NDArray
 
 from isingkit._kernels import tables as kernels
 from isingkit.exceptions import InfiniteValueError, TableFileError
+from isingkit.formats import COMPRESSED, STANDARD_INPUT
 from isingkit.spins import (
-    MISSING_WORDS,
+    MISSING_TEXTS,
     Coding,
     check_missing,
     codings_of,
     column_of,
 )
-from isingkit.tables.rows import Asked, Reading, Rows, progress_bar
+from isingkit.tables.rows import Reading, ReadOptions, RowPacker, no_numbers, progress_bar
 
 _CHUNK = 1 << 22  # bytes of text, and codes of spins, in memory at a time
 _HEAD = 1 << 16  # bytes looked at to tell names of columns from values
 _FEW = 4  # rows that tell nothing of whether the first is different
-_LONGEST = 1 << 17  # bytes of a cell, as for the csv module: what is longer is a quote that was never closed
+# bytes of a cell, as for the csv module: what is longer is a quote that was never closed
+_LONGEST = 1 << 17
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MOST_VALUES = 20  # of a column that turns out to be no spin: enough for the message
 _BROKEN = (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError, csv.Error)
 
@@ -45,29 +50,32 @@ class _Layout:
     n_lines: int  # lines before it
 
 
-def read_text(asked: Asked, separator: str) -> Reading:
+def read_text(options: ReadOptions, separator: str) -> Reading:
     try:
-        with _opened(asked) as read:
+        with _opened(options) as read:
             head, is_all = _head(read)
-            layout = _layout(head, is_all, separator, asked.path)
-            cells = _Cells(layout, asked)
+            layout = _layout(head, is_all, separator, options.path)
+            cells = _Cells(layout, options)
             for fresh in _chunks(head[layout.start :], read):
                 cells.read(fresh)
     except _BROKEN as error:
-        raise TableFileError(path=asked.path, problem=f"it cannot be read as text in columns ({error})") from None
+        problem = f"it cannot be read as text in columns ({error})"
+        raise TableFileError(path=options.path, problem=problem) from None
     return cells.reading()
 
 
 @contextmanager
-def _opened(asked: Asked) -> Iterator[Callable[[int], bytes]]:
+def _opened(options: ReadOptions) -> Iterator[Callable[[int], bytes]]:
     """A way to the next bytes of a text, which moves the progress bar on."""
     with ExitStack() as stack:
-        is_piped = str(asked.path) == "-"
-        raw: IO[bytes] = sys.stdin.buffer if is_piped else stack.enter_context(open(asked.path, "rb"))
-        is_gzip = asked.path.suffix.lower() == ".gz"
+        is_piped = str(options.path) == STANDARD_INPUT
+        raw: IO[bytes] = sys.stdin.buffer
+        if not is_piped:
+            raw = stack.enter_context(open(options.path, "rb"))
+        is_gzip = options.path.suffix.lower() == COMPRESSED
         stream: Any = stack.enter_context(gzip.GzipFile(fileobj=raw)) if is_gzip else raw
-        size = None if is_piped else asked.path.stat().st_size or None
-        bar = stack.enter_context(progress_bar(asked, total=size, unit="B"))
+        size = None if is_piped else options.path.stat().st_size or None
+        bar = stack.enter_context(progress_bar(options, total=size, unit="B"))
 
         def read(n_bytes: int) -> bytes:
             fresh: bytes = stream.read(n_bytes)
@@ -98,52 +106,88 @@ def _chunks(head: bytes, read: Callable[[int], bytes]) -> Iterator[bytes]:
 
 
 def _layout(head: bytes, is_all: bool, separator: str, path: Path) -> _Layout:
-    mark = b"\xef\xbb\xbf" if head.startswith(b"\xef\xbb\xbf") else b""
+    """Separator, names and start of the values, from the first bytes of a text."""
+    mark = len(_BYTE_ORDER_MARK) if head.startswith(_BYTE_ORDER_MARK) else 0
     whole = len(head) if is_all else max(head.rfind(b"\n"), head.rfind(b"\r")) + 1
-    lines = list(io.StringIO(head[len(mark) : whole].decode(), newline=""))
-    if separator == "," and lines and "," not in lines[0]:
+    lines = list(io.StringIO(head[mark:whole].decode(), newline=""))
+    if not lines:
+        raise TableFileError(path=path, problem="it is empty")
+    if separator == "," and "," not in lines[0]:
         separator = next((other for other in ";\t" if other in lines[0]), separator)
-    rows, n_lines = [], 0
+    rows, n_lines = _first_rows(lines, separator)
+    if not rows:
+        raise TableFileError(path=path, problem="it is empty")
+    if len(rows) > 2 and not is_all:  # the last may go on
+        rows.pop()
+    columns = list(zip(*(row for row in rows if len(row) == len(rows[0])), strict=True))
+    if not _has_titles(columns):
+        names = tuple(f"x{k}" for k in range(len(columns)))
+        return _Layout(separator, names, has_titles=False, start=mark, n_lines=0)
+    start = mark + len("".join(lines[:n_lines]).encode())
+    return _Layout(separator, _titles(columns), has_titles=True, start=start, n_lines=n_lines)
+
+
+def _titles(columns: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(column[0].strip() or f"column {k + 1}" for k, column in enumerate(columns))
+
+
+def _first_rows(lines: Sequence[str], separator: str) -> tuple[list[list[str]], int]:
+    """Rows that are not empty, and the lines up to the end of the first."""
+    rows = []
+    n_lines = 0
     reader = csv.reader(lines, delimiter=separator)
     for row in reader:
         if row:
             n_lines = n_lines or reader.line_num
             rows.append(row)
-    if not rows:
-        raise TableFileError(path=path, problem="it is empty")
-    if len(rows) > 2 and not is_all:  # the last may go on
-        rows.pop()
-    n_columns = len(rows[0])
-    texts = list(zip(*(row for row in rows if len(row) == n_columns), strict=True))
-    if not _has_titles(texts):
-        return _Layout(separator, tuple(f"x{k}" for k in range(n_columns)), False, len(mark), 0)
-    names = tuple(column[0].strip() or f"column {k + 1}" for k, column in enumerate(texts))
-    return _Layout(separator, names, True, len(mark) + len("".join(lines[:n_lines]).encode()), n_lines)
+    return rows, n_lines
 
 
 def _has_titles(columns: Sequence[Sequence[str]]) -> bool:
     """Whether the first row holds names of columns.
 
-    It does where some column has a text above numbers; where all cells are texts, or whatever, not found below them; and where
-    all are different numbers above columns of two others, as years are, or the numbers of the columns.
+    It does where some column has a text above numbers; where all cells are texts, or whatever, not
+    found below them; and where all are different numbers above columns of two others, as years are,
+    or the numbers of the columns.
     """
-    first, below = [column[0].strip() for column in columns], [{text.strip() for text in column[1:]} for column in columns]
-    numbered = [[str(k + start) for k in range(len(first))] for start in (0, 1)]
-    if len(first) > 2 and first in numbered:
+    first = [column[0].strip() for column in columns]
+    below = [{text.strip() for text in column[1:]} for column in columns]
+    if _are_places(first):
         return True
-    if not any(first) or not any(below):
-        return any(first) and all(_number(text) is None for text in first)
-    if any(_is_text(text) and all(not _is_text(other) for other in rest) for text, rest in zip(first, below, strict=True)):
+    if not any(first):
+        return False
+    n_numbers = sum(_number(text) is not None for text in first)
+    if not any(below):
+        return n_numbers == 0
+    if any(map(_is_text_above_numbers, first, below)):
         return True
-    is_new = all(not text or text not in rest for text, rest in zip(first, below, strict=True))
-    if all(_number(text) is not None for text in first):
-        enough = len(columns[0]) > _FEW and all(len(rest) <= 2 for rest in below)  # numbers to be binarised are all new, too
-        return is_new and enough and len(set(first)) == len(first) > 1
-    return is_new and all(_number(text) is None for text in first)
+    if any(text in rest for text, rest in zip(first, below, strict=True) if text):
+        return False
+    if n_numbers == len(first):
+        return len(columns[0]) > _FEW and _are_titles(first, below)
+    return n_numbers == 0
+
+
+def _is_text_above_numbers(text: str, below: set[str]) -> bool:
+    return _is_text(text) and not any(map(_is_text, below))
+
+
+def _are_titles(numbers: Sequence[str], below: Sequence[set[str]]) -> bool:
+    """Whether numbers are different, and above columns of two values: those that are to be
+    binarised are all new, too.
+    """
+    are_different = len(set(numbers)) == len(numbers) > 1
+    return are_different and all(len(values) <= 2 for values in below)
+
+
+def _are_places(texts: Sequence[str]) -> bool:
+    """Whether texts are the numbers of their columns, from 0 or from 1."""
+    counted = [[str(k + start) for k in range(len(texts))] for start in (0, 1)]
+    return len(texts) > 2 and list(texts) in counted
 
 
 def _is_text(text: str) -> bool:
-    return bool(text) and text.casefold() not in MISSING_WORDS and _number(text) is None
+    return bool(text) and text.casefold() not in MISSING_TEXTS and _number(text) is None
 
 
 def _number(text: str) -> float | None:
@@ -154,7 +198,9 @@ def _number(text: str) -> float | None:
 
 
 class _Values:
-    """The values of one column as they turn up, and the codes they get: -1 the first and +1 the second, or by a threshold."""
+    """The values of one column as they turn up, and the codes they get: -1 the first and +1 the
+    second, or by a threshold.
+    """
 
     def __init__(self, threshold: float | None) -> None:
         self.threshold = threshold
@@ -201,7 +247,9 @@ class _Values:
 
     @property
     def has_infinity(self) -> bool:
-        """Whether one of the numbers is infinite; what is crowded is refused for that, and may hold texts not looked at."""
+        """Whether one of the numbers is infinite; what is crowded is refused for that, and may hold
+        texts not looked at.
+        """
         return self.is_infinite and not self.is_text and self.kind != kernels.CROWDED
 
     def is_flipped(self, coding: Coding) -> bool:
@@ -223,7 +271,8 @@ class _Tokens:
     def add(self, column: int, token: bytes, code: int) -> None:
         """Remember what a token means in a column."""
         if self.n_bytes + len(token) > len(self.arena):
-            self.arena = np.concatenate([self.arena, np.zeros(len(self.arena) + len(token), dtype=np.uint8)])
+            more = np.zeros(len(self.arena) + len(token), dtype=np.uint8)
+            self.arena = np.concatenate([self.arena, more])
         if self.n_entries == len(self.entries):
             self.entries = np.concatenate([self.entries, np.zeros_like(self.entries)])
             self.slots = np.zeros(2 * len(self.slots), dtype=np.int64)
@@ -232,82 +281,113 @@ class _Tokens:
         self.arena[self.n_bytes : self.n_bytes + len(token)] = np.frombuffer(token, dtype=np.uint8)
         self.entries[self.n_entries] = column, self.n_bytes, len(token), code
         kernels.insert(self.slots, self.entries, self.arena, self.n_entries)
-        self.n_entries, self.n_bytes = self.n_entries + 1, self.n_bytes + len(token)
+        self.n_entries += 1
+        self.n_bytes += len(token)
 
 
 class _Cells:
-    """Rows of a text as they come. The kernel asks about each token that it has not met in a column."""
+    """Rows of a text as they come. The kernel asks about each token that it has not met in a
+    column.
+    """
 
-    def __init__(self, layout: _Layout, asked: Asked) -> None:
-        chosen = asked.chosen(layout.names)
-        self.layout, self.asked, self.chosen = layout, asked, chosen
-        self.rows = Rows([layout.names[place] for place in chosen], asked.missing)
-        self.values = {place: _Values(asked.binarize) for place in chosen}
+    def __init__(self, layout: _Layout, options: ReadOptions) -> None:
+        chosen = options.chosen(layout.names)
+        self.layout = layout
+        self.options = options
+        self.chosen = chosen
+        self.rows = RowPacker([layout.names[place] for place in chosen], options.missing)
+        self.values = {place: _Values(options.binarize) for place in chosen}
         self.kinds = np.full(len(layout.names), kernels.SKIPPED)
         self.kinds[chosen] = kernels.SPIN
-        if asked.weights is not None:
-            self.kinds[layout.names.index(asked.weights)] = kernels.WEIGHT
+        if options.weights is not None:
+            self.kinds[layout.names.index(options.weights)] = kernels.WEIGHT
         self.places = np.zeros(len(layout.names), dtype=np.int64)
         self.places[chosen] = np.arange(len(chosen))
         self.known = np.full((len(layout.names), 256), kernels.UNKNOWN, dtype=np.int8)
         self.tokens = _Tokens()
-        for word in MISSING_WORDS:
-            self.tokens.add(kernels.EVERYWHERE, word.encode(), kernels.MISSING)
+        for text in MISSING_TEXTS:
+            self.tokens.add(kernels.EVERYWHERE, text.encode(), kernels.MISSING)
         self.state = np.zeros(6, dtype=np.int64)
         self.state[kernels.LINE] = layout.n_lines
         self.answer = np.zeros(2)
-        self.codes = np.zeros((max(1, _CHUNK // len(chosen) // 64) * 64, len(chosen)), dtype=np.int8)
+        n_rows = 64 * max(1, _CHUNK // len(chosen) // 64)  # that are packed in one go
+        self.codes = np.zeros((n_rows, len(chosen)), dtype=np.int8)
         self.weights = np.zeros(len(self.codes))
         self.rest = b""  # a cell that has not ended
 
     def read(self, fresh: bytes) -> None:
         """The next bytes of the text."""
         text = self.rest + fresh
-        separator, state = ord(self.layout.separator), self.state
-        threshold = np.nan if self.asked.binarize is None else float(self.asked.binarize)
-        state[kernels.POSITION] = 0
         view = np.frombuffer(text, dtype=np.uint8)
-        while True:
-            tokens = self.tokens
-            status = kernels.read_cells(
-                view, separator, state, self.kinds, self.places, self.known, tokens.slots, tokens.entries, tokens.arena, threshold,
-                self.answer, self.codes, self.weights,
-            )  # fmt: skip
-            if status == kernels.MORE:
-                break
+        state = self.state
+        state[kernels.POSITION] = 0
+        while (status := self._read_cells(view)) != kernels.MORE:
             if status == kernels.ASK:
                 self._explain(text[state[kernels.POSITION] : state[kernels.END]])
             elif status == kernels.FULL:
                 self._flush()
             else:
-                problem = f"line {state[kernels.LINE]} has {state[kernels.COLUMN]} cells where the first has {len(self.kinds)}"
-                raise TableFileError(path=self.asked.path, problem=problem)
+                problem = (
+                    f"line {state[kernels.LINE]} has {state[kernels.COLUMN]} cells where the first "
+                    f"has {len(self.kinds)}"
+                )
+                raise TableFileError(path=self.options.path, problem=problem)
         self.rest = text[state[kernels.POSITION] :]
         if len(self.rest) > _LONGEST:
             self._refuse_open_cell()
+
+    def _read_cells(self, view: NDArray[np.uint8]) -> int:
+        """Let the kernel go on until it is through, has a question or no more room."""
+        # None for what this text does not have, so that it is not compiled
+        binarize = self.options.binarize
+        threshold = None if binarize is None else float(binarize)
+        weights = None if self.options.weights is None else self.weights
+        crowded = True if (self.kinds == kernels.CROWDED).any() else None
+        status: int = kernels.read_cells(
+            view,
+            ord(self.layout.separator),
+            self.state,
+            self.kinds,
+            self.places,
+            self.known,
+            (self.tokens.slots, self.tokens.entries, self.tokens.arena),
+            threshold,
+            crowded,
+            self.answer,
+            self.codes,
+            weights,
+        )
+        return status
 
     def reading(self) -> Reading:
         """What all the text held."""
         if self.rest:
             self._refuse_open_cell()
         self._flush()
-        rows, binarize = self.rows, self.asked.binarize
+        rows = self.rows
         if rows.n_rows == 0:
-            raise TableFileError(path=self.asked.path, problem="it has names of columns but no rows")
+            problem = "it has names of columns but no rows"
+            raise TableFileError(path=self.options.path, problem=problem)
         values = [self.values[place] for place in self.chosen]
         infinite = [name for name, one in zip(rows.names, values, strict=True) if one.has_infinity]
         if infinite:
             raise InfiniteValueError(columns=infinite)
-        counts = rows.n_missing.tolist()
-        columns = [column_of(name, one.distinct, count) for name, one, count in zip(rows.names, values, counts, strict=True)]
-        check_missing(columns, self.asked.missing, rows.n_rows, to_learn=True)
-        codings = codings_of(columns, binarize)
-        packed = rows.packed(codings, [one.is_flipped(coding) for one, coding in zip(values, codings, strict=True)])
+        columns = [
+            column_of(name, one.distinct, n_missing)
+            for name, one, n_missing in zip(
+                rows.names, values, rows.n_missing.tolist(), strict=True
+            )
+        ]
+        check_missing(columns, self.options.missing, rows.n_rows, to_learn=True)
+        codings = codings_of(columns, self.options.binarize)
+        flipped = [one.is_flipped(coding) for one, coding in zip(values, codings, strict=True)]
+        packed = rows.packed(codings, flipped)
         return Reading(packed, rows.weights())
 
     def _flush(self) -> None:
         n_rows = self.state[kernels.ROW]
-        self.rows.add(self.codes[:n_rows], None if self.asked.weights is None else self.weights[:n_rows])
+        weights = None if self.options.weights is None else self.weights[:n_rows]
+        self.rows.add(self.codes[:n_rows], weights)
         self.state[kernels.ROW] = 0
 
     def _explain(self, token: bytes) -> None:
@@ -317,8 +397,9 @@ class _Cells:
         if self.kinds[column] == kernels.WEIGHT:
             self.answer[:] = 1, self._weight(text)
             return
-        values, number = self.values[column], _number(text)
-        if text.casefold() in MISSING_WORDS:
+        values = self.values[column]
+        number = _number(text)
+        if text.casefold() in MISSING_TEXTS:
             code = kernels.MISSING
         elif self.kinds[column] == kernels.NUMBER and number is not None:
             self.answer[:] = 1, values.number_code(number)
@@ -332,11 +413,9 @@ class _Cells:
             self.tokens.add(column, token, code)
 
     def _weight(self, text: str) -> float:
-        number = np.nan if text.casefold() in MISSING_WORDS else _number(text)
+        number = np.nan if text.casefold() in MISSING_TEXTS else _number(text)
         if number is None:
-            raise TableFileError(
-                path=None, problem=f"column '{self.asked.weights}' should hold numbers, but holds texts such as '{text}'"
-            )
+            raise no_numbers(str(self.options.weights), text)
         return number
 
     def _text(self, token: bytes) -> str:
@@ -346,5 +425,8 @@ class _Cells:
         return text.strip()
 
     def _refuse_open_cell(self) -> None:
-        problem = f"a cell that starts in line {self.state[kernels.LINE] + 1} does not end: is a quote never closed?"
-        raise TableFileError(path=self.asked.path, problem=problem)
+        problem = (
+            f"a cell that starts in line {self.state[kernels.LINE] + 1} does not end: "
+            "is a quote never closed?"
+        )
+        raise TableFileError(path=self.options.path, problem=problem)

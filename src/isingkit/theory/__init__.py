@@ -1,19 +1,17 @@
 """What the replica and cavity methods predict of linear estimators: formulas only, never data."""
 
-from isingkit.theory.cavity import CavitySpectrum, EnsembleSpectrum
+from isingkit.theory.bethe import ModelSpectrum, bethe_matrix
+from isingkit.theory.cavity import CavitySpectrum
 from isingkit.theory.linear import couplings_from_linear, linear_means
-from isingkit.theory.recovery import Recovery, recovery, recovery_of_model
-from isingkit.theory.ridge import (
-    Prediction,
-    best_ridge,
-    decay_bound,
-    erdos_renyi,
-    free_energy,
-    of_ensemble,
-    of_model,
-    random_regular,
-)
-from isingkit.theory.spectrum import ModelSpectrum, RegularSpectrum, bethe_matrix
+from isingkit.theory.population import EnsembleSpectrum
+from isingkit.theory.prediction import Prediction
+from isingkit.theory.recovery import Recovery
+from isingkit.theory.recovery_model import recovery_of_model
+from isingkit.theory.recovery_regular import recovery
+from isingkit.theory.regular import RegularSpectrum
+from isingkit.theory.ridge import best_ridge, decay_bound, free_energy, random_regular
+from isingkit.theory.ridge_of_ensemble import erdos_renyi, of_ensemble
+from isingkit.theory.ridge_of_model import of_model
 from isingkit.theory.two_stage import best_two_stage, samples_needed
 
 __all__ = [

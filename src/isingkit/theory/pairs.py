@@ -1,90 +1,154 @@
 """Pairs of spins: how their estimates scatter in both stages, and how likely they are to pass."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from isingkit.theory.spectrum import Array
+from isingkit.arrays import BoolArray, FloatArray
 
+ROOT_TWO_PI = np.sqrt(2 * np.pi)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
+_LOWEST = -8.5  # standard deviations: what is further out does not count
+_LARGEST = 1 - 1e-9  # estimate whose Fisher transform is finite
+_AT_ONCE = 500_000  # numbers that are integrated over together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
     """Pairs of spins, alike ones together: how many there are and how their estimates scatter."""
 
-    count: Array  # (n,)
-    is_edge: Any  # (n,) bool
-    mean: Array  # of stage one
-    std: Array
-    second_mean: Array  # of stage two
-    slope: Array  # how much of an excess in stage one comes back in stage two
-    second_std: Array  # of stage two where stage one is known
+    count: FloatArray  # (n,)
+    is_edge: BoolArray  # (n,)
+    mean: FloatArray  # (n,): of stage one
+    std: FloatArray  # (n,)
+    second_mean: FloatArray  # (n,): of stage two
+    slope: FloatArray  # (n,): how much of an excess in stage one comes back in stage two
+    second_std: FloatArray  # (n,): of stage two where stage one is known
 
-    def passing(self, threshold: Array, prune: float | None) -> Array:
-        """(n_thresholds, n): probability that an estimate passes; with two stages, that it passes both."""
+    def passing(self, threshold: FloatArray, prune: float | None) -> FloatArray:
+        """(n_thresholds, n): probability that an estimate passes; of two stages, both."""
         if prune is None:
-            level = self.bent_first(threshold[:, None])
-            return ndtr((self.mean - level) / self.std) + ndtr((-self.mean - threshold[:, None]) / self.std)
-        total = np.zeros((len(threshold), len(self.count)))
-        for sign in (1.0, -1.0):  # stage one passed upwards, downwards
-            first = self.bent_first(np.asarray(prune)) if sign > 0 else prune
-            start = np.maximum((first - sign * self.mean) / self.std, -8.5)
-            stop = np.sqrt(np.maximum(start, 0.0) ** 2 + 72.0)
-            z = start + (stop - start) * (_NODES[:, None] + 1) / 2  # (nodes, n)
-            weight = _WEIGHTS[:, None] * (stop - start) / 2 * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
-            centre = self.second_mean + sign * self.slope * self.std * z
-            together = max(1, 500_000 // z.size)
-            for row in range(0, len(threshold), together):
-                rows = slice(row, row + together)
-                above, below = (_bent(threshold[rows, None, None], mean) for mean in (self.second_mean, -self.second_mean))
-                passed = ndtr((centre - above) / self.second_std) + ndtr((-centre - below) / self.second_std)
-                total[rows] += np.sum(weight * passed, axis=1)
-        return total
+            return self._passing_first(threshold)
+        return self._passing_both(threshold, prune)
 
-    def bent_first(self, level: Array) -> Array:
-        """A level of stage one, seen by Fisher's transformation of the estimate scaled to its size in stage two."""
-        scale = np.divide(self.second_mean, self.mean, out=np.zeros_like(self.mean), where=self.is_edge & (self.mean != 0))
-        bent = _bent(level * scale, self.second_mean)
-        return np.divide(bent, scale, out=level + np.zeros_like(bent), where=scale > 0)
+    def first_level(self, level: FloatArray | float) -> FloatArray:
+        """A level of stage one after Fisher's transformation of estimates, scaled to stage two."""
+        scale = np.zeros_like(self.mean)
+        skewed = self.is_edge & (self.mean != 0)
+        np.divide(self.second_mean, self.mean, out=scale, where=skewed)
+        transformed = _fisher_transformed(level * scale, self.second_mean)
+        unchanged = level + np.zeros_like(transformed)
+        return np.asarray(np.divide(transformed, scale, out=unchanged, where=scale > 0))
 
-    def excess(self, prune: float) -> Array:
-        """Mean of X - mean where stage one is passed, times the probability that it is; 0 for pairs of mean 0."""
-        up, down = (np.exp(-(((prune - sign * self.mean) / self.std) ** 2) / 2) / np.sqrt(2 * np.pi) for sign in (1.0, -1.0))
-        return self.std * (up - down)
+    def excess(self, prune: float) -> FloatArray:
+        """Mean of X - mean where stage one is passed, times the probability that it is.
 
-    def candidates(self, prune: float) -> tuple[Array, float]:
-        """Probability to pass stage one, and the expected sum, over pairs that do and are no edges, of (X - mean)^2."""
+        It is 0 for pairs of mean 0.
+        """
+        upwards = _normal_density((prune - self.mean) / self.std)
+        downwards = _normal_density((prune + self.mean) / self.std)
+        return self.std * (upwards - downwards)
+
+    def candidates(self, prune: float) -> tuple[FloatArray, float]:
+        """Probability to pass stage one, and the sum of squares of those that are no edges.
+
+        The sum is the expected one of (X - mean)^2 over pairs that pass.
+        """
         squares = np.zeros(len(self.count))
         for sign in (1.0, -1.0):
             start = (prune - sign * self.mean) / self.std
-            squares += self.std**2 * (ndtr(-start) + start * np.exp(-(start**2) / 2) / np.sqrt(2 * np.pi))
-        return self.passing(np.array([prune]), None)[0], float((squares * self.count)[~self.is_edge].sum())
+            density = np.exp(-(start**2) / 2)
+            squares += self.std**2 * (ndtr(-start) + start * density / ROOT_TWO_PI)
+        passing = self._passing_first(np.array([prune]))[0]
+        of_pairs = (squares * self.count)[~self.is_edge]
+        return passing, float(of_pairs.sum())
+
+    def _passing_first(self, threshold: FloatArray) -> FloatArray:
+        level = threshold[:, None]
+        upwards = ndtr((self.mean - self.first_level(level)) / self.std)
+        downwards = ndtr((-self.mean - level) / self.std)
+        return np.asarray(upwards + downwards)
+
+    def _passing_both(self, threshold: FloatArray, prune: float) -> FloatArray:
+        """Stage two's probability given stage one, integrated over what passes stage one."""
+        total = np.zeros((len(threshold), len(self.count)))
+        for sign in (1.0, -1.0):  # stage one passed upwards, downwards
+            level = self.first_level(prune) if sign > 0 else prune
+            z, weights = _tail_nodes((level - sign * self.mean) / self.std)
+            centre = self.second_mean + sign * self.slope * self.std * z
+            step = max(1, _AT_ONCE // z.size)
+            for start in range(0, len(threshold), step):
+                rows = slice(start, start + step)
+                passing = self._passing_second(threshold[rows, None, None], centre)
+                total[rows] += np.sum(weights * passing, axis=1)
+        return total
+
+    def _passing_second(self, threshold: FloatArray, centre: FloatArray) -> FloatArray:
+        above = _fisher_transformed(threshold, self.second_mean)
+        below = _fisher_transformed(threshold, -self.second_mean)
+        upwards = ndtr((centre - above) / self.second_std)
+        downwards = ndtr((-centre - below) / self.second_std)
+        return np.asarray(upwards + downwards)
 
 
-def grouped(table: Array) -> Pairs:
-    """Pairs whose numbers hardly differ, counted together: means by 0.02 standard deviations, spreads by 1 percent."""
+def grouped(table: FloatArray) -> Pairs:
+    """Pairs whose numbers hardly differ, counted together.
+
+    Their means differ by 0.02 standard deviations, their standard deviations by 1 percent.
+
+    table: (n, 6), the fields of Pairs but for the count
+    """
     is_edge, mean, std, second_mean, slope, second_std = table.T
     steps = (
-        is_edge, 50 * mean / std, 100 * np.log(std), 50 * second_mean / second_std, 50 * slope * std / second_std,
+        is_edge,
+        50 * mean / std,
+        100 * np.log(std),
+        50 * second_mean / second_std,
+        50 * slope * std / second_std,
         100 * np.log(second_std),
-    )  # fmt: skip
-    key = np.zeros(len(table), dtype=np.int64)  # all steps in one number: sorting rows would take many times longer
+    )
+    # all steps in one number: sorting rows would take many times longer
+    key = np.zeros(len(table), dtype=np.int64)
     for step in steps:
         whole = np.rint(np.clip(step, -1e5, 1e5)).astype(np.int64)
-        _, key = np.unique(key * (np.ptp(whole) + 1) + whole - whole.min(), return_inverse=True)
+        combined = key * (np.ptp(whole) + 1) + whole - whole.min()
+        _, key = np.unique(combined, return_inverse=True)
     _, first, count = np.unique(key, return_index=True, return_counts=True)
-    return Pairs(count.astype(np.float64), is_edge[first].astype(bool), *(table[first, column] for column in range(1, 6)))
+    return Pairs(
+        count=count.astype(np.float64),
+        is_edge=is_edge[first].astype(bool),
+        mean=mean[first],
+        std=std[first],
+        second_mean=second_mean[first],
+        slope=slope[first],
+        second_std=second_std[first],
+    )
 
 
-def _bent(level: ArrayLike, mean: Array) -> Array:
+def _tail_nodes(start: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(nodes, n): places z above `start`, and weights that integrate a Gaussian density there."""
+    start = np.maximum(start, _LOWEST)
+    stop = np.sqrt(np.maximum(start, 0.0) ** 2 + 72.0)
+    length = stop - start
+    z = start + length * (_NODES[:, None] + 1) / 2
+    weights = _WEIGHTS[:, None] * length / 2
+    return z, weights * np.exp(-(z**2) / 2) / ROOT_TWO_PI
+
+
+def _normal_density(z: FloatArray) -> FloatArray:
+    return np.asarray(np.exp(-(z**2) / 2) / ROOT_TWO_PI)
+
+
+def _fisher_transformed(level: ArrayLike, mean: FloatArray) -> FloatArray:
     r"""The level at which a Gaussian number passes as often as an estimate does.
 
-    Estimates are skewed as correlations are, and like these Gaussian after Fisher's transformation: it is atanh(estimate) that
-    scatters evenly. Three standard deviations out, that doubles the edges missed.
+    Estimates are skewed as correlations are, and like these Gaussian after Fisher's transformation:
+    it is atanh(estimate) whose variance does not depend on the mean. Three standard deviations out,
+    that doubles the edges missed.
     """
-    level, mean = (np.clip(value, -1 + 1e-9, 1 - 1e-9) for value in (level, mean))
-    return mean + (1 - mean**2) * (np.arctanh(level) - np.arctanh(mean))
+    level = np.clip(level, -_LARGEST, _LARGEST)
+    mean = np.clip(mean, -_LARGEST, _LARGEST)
+    difference = np.arctanh(level) - np.arctanh(mean)
+    return mean + (1 - mean**2) * difference

@@ -1,18 +1,23 @@
-"""What a two-stage estimator needs: the knobs that suit it best, and the samples with which it finds everything."""
+"""What a two-stage estimator needs: its best knobs, and samples enough to find everything."""
 
 import numpy as np
 
+from isingkit.arrays import FloatArray
 from isingkit.exceptions import SettingError, require_number
-from isingkit.theory.recovery import Recovery, recovery, require_degree, require_sizes
+from isingkit.theory.recovery import Recovery, require_degree, require_sizes
+from isingkit.theory.recovery_regular import recovery
+from isingkit.theory.regular import RegularSpectrum
 from isingkit.theory.ridge import random_regular
-from isingkit.theory.spectrum import RegularSpectrum
+
+GRID = 9  # values of prune that each round of a search looks at
 
 
 def best_two_stage(n_spins: int, degree: int, coupling: float, n_samples: int) -> Recovery:
-    """The two-stage estimator, on random regular graphs, with the ridge and prune that make the exact network likeliest.
+    """The two-stage estimator whose ridge and prune make the exact network likeliest.
 
-    The ridge is the one at which neighbours stand out most from the second generation, in units of the noise; prune and threshold
-    are searched for. `best_threshold()` of the result is the threshold that goes with them.
+    On random regular graphs. The ridge is the one at which neighbours stand out most from the
+    second generation, in units of the noise; prune and threshold are searched for.
+    `best_threshold()` of the result is the threshold that goes with them.
 
     Parameters
     ----------
@@ -34,27 +39,35 @@ def best_two_stage(n_spins: int, degree: int, coupling: float, n_samples: int) -
     """
     require_sizes(n_spins, n_samples)
     require_degree(n_spins, degree, coupling)
-    ridges = np.geomspace(1e-2, 1e2, 81)
-    p = random_regular(degree, coupling, n_samples / (n_spins - 1), ridges * n_spins / (n_spins - 1))
-    ridge = float(ridges[np.argmax((p.means[0] - p.means[1]) / np.sqrt(p.R))])
-    first = float(random_regular(degree, coupling, n_samples / (n_spins - 1), ridge * n_spins / (n_spins - 1)).means[0])
-    low, high = 0.2, 0.95
+    ridge, first_mean = _ridge_of_stage_one(n_spins, degree, coupling, n_samples)
+
+    def tried(prune: float) -> Recovery | None:
+        try:
+            return recovery(n_spins, degree, coupling, n_samples, ridge=ridge, prune=prune)
+        except SettingError:  # too many candidates
+            return None
+
+    low = 0.2
+    high = 0.95
     for _ in range(2):
-        grid = np.linspace(low, high, 9)
-        tried = [_or_none(n_spins, degree, coupling, n_samples, ridge, float(share * first)) for share in grid]
-        errors = [np.inf if one is None else float(one._errors(one.best_threshold())[0]) for one in tried]
-        place = int(np.argmin(errors))
-        best, low, high = tried[place], grid[max(0, place - 1)], grid[min(8, place + 1)]
+        grid = np.linspace(low, high, GRID)  # prune over the neighbours' mean estimate
+        found = [tried(float(ratio * first_mean)) for ratio in grid]
+        place = int(np.argmin(_expected_errors(found)))
+        best = found[place]
+        low = grid[max(0, place - 1)]
+        high = grid[min(GRID - 1, place + 1)]
     if best is None:
-        raise SettingError(setting="n_samples", value=n_samples, expected="more: stage one leaves more candidates than that")
+        expected = "more: stage one leaves more candidates than that"
+        raise SettingError(setting="n_samples", value=n_samples, expected=expected)
     return best
 
 
 def samples_needed(n_spins: int, degree: int, coupling: float, probability: float = 0.99) -> int:
-    """Samples with which the two-stage estimator finds a random regular network exactly, with this probability.
+    """Samples with which the two-stage estimator finds a random regular network exactly.
 
-    With its best knobs, which `best_two_stage` tells. Checked against planted worlds for (degree - 1) tanh^2 coupling up to 0.3;
-    nearer to 1, where the phase ends, it promises too much (at 0.64: 37 of 40 networks instead of 99 percent).
+    With this probability, and its best knobs, which `best_two_stage` gives. Checked against planted
+    worlds for (degree - 1) tanh^2 coupling up to 0.3; nearer to 1, where the phase ends, it
+    promises too much (at 0.64: 37 of 40 networks instead of 99 percent).
 
     Parameters
     ----------
@@ -70,12 +83,14 @@ def samples_needed(n_spins: int, degree: int, coupling: float, probability: floa
     Examples
     --------
     >>> from isingkit import theory
-    >>> theory.samples_needed(n_spins=200, degree=3, coupling=0.4) < theory.samples_needed(n_spins=200, degree=3, coupling=0.3)
+    >>> strong = theory.samples_needed(n_spins=200, degree=3, coupling=0.4)
+    >>> strong < theory.samples_needed(n_spins=200, degree=3, coupling=0.3)
     True
     """
     require_number("probability", probability, above=0)
     if probability > 1 - 1e-9:
-        raise SettingError(setting="probability", value=probability, expected="below 1: nothing is certain")
+        expected = "below 1: nothing is certain"
+        raise SettingError(setting="probability", value=probability, expected=expected)
     require_number("n_spins", n_spins, at_least=3, whole=True)
     require_degree(n_spins, degree, coupling)
     RegularSpectrum(degree, coupling)
@@ -93,12 +108,30 @@ def samples_needed(n_spins: int, degree: int, coupling: float, probability: floa
     low = high // 2
     while high - low > max(1, high // 200):
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        if enough(middle):
+            high = middle
+        else:
+            low = middle
     return high
 
 
-def _or_none(n_spins: int, degree: int, coupling: float, n_samples: int, ridge: float, prune: float) -> Recovery | None:
-    try:
-        return recovery(n_spins, degree, coupling, n_samples, ridge=ridge, prune=prune)
-    except SettingError:  # too many candidates
-        return None
+def _ridge_of_stage_one(
+    n_spins: int, degree: int, coupling: float, n_samples: int
+) -> tuple[float, float]:
+    """The ridge at which neighbours stand out most, and their mean estimate there."""
+    n_regressors = n_spins - 1
+    alpha = n_samples / n_regressors
+    ridges = np.geomspace(1e-2, 1e2, 81)
+    p = random_regular(degree, coupling, alpha, ridges * n_spins / n_regressors)
+    contrast = (p.means[0] - p.means[1]) / np.sqrt(p.R)
+    best = int(np.argmax(contrast))
+    return float(ridges[best]), float(p.means[0][best])
+
+
+def _expected_errors(found: list[Recovery | None]) -> FloatArray:
+    """Of each at its best threshold; infinite where there were too many candidates."""
+    errors = np.full(len(found), np.inf)
+    for place, one in enumerate(found):
+        if one is not None:
+            errors[place] = one.expected_errors(one.best_threshold())[0]
+    return errors

@@ -1,4 +1,6 @@
-"""Have chains forgotten how they started? Split R-hat, effective sample sizes, and a comparison of two kinds of start."""
+"""Have chains forgotten how they started? Split R-hat, effective sample sizes, and a comparison of
+two kinds of start.
+"""
 
 import numpy as np
 import scipy.sparse
@@ -12,14 +14,18 @@ LARGEST_R_HAT = 1.1
 STANDARD_ERRORS = 5.0
 
 
-class Watch:
-    """Looks at some chains in the second half of the warm-up: their energy, the sum over coupled pairs, and the sum of spins."""
+class EquilibrationMonitor:
+    """Looks at some chains in the second half of the warm-up: their energy, the sum over coupled
+    pairs, and the sum of spins.
+    """
 
     def __init__(self, model: IsingModel) -> None:
         self._upper = scipy.sparse.triu(model.couplings, k=1).tocsr()
         self._pairs = self._upper.astype(bool).astype(np.float64)
         self._fields = model.fields
-        self._seen: list[dict[str, NDArray[np.float64]]] = []  # for each look: one number a chain, random starts first
+        self._seen: list[
+            dict[str, NDArray[np.float64]]
+        ] = []  # for each look: one number a chain, random starts first
 
     def intervals(self, warm_up: int) -> list[int]:
         """Sweeps before each look, at least one; they add up to warm_up."""
@@ -28,7 +34,9 @@ class Watch:
         return np.diff(looks, prepend=0).tolist()  # type: ignore[no-any-return]
 
     def look(self, chains: tuple[NDArray[np.int8], NDArray[np.int8]]) -> None:
-        """Note what the chains, (n_chains, n_spins) from random and from aligned starts, show now."""
+        """Note what the chains, (n_chains, n_spins) from random and from aligned starts, show
+        now.
+        """
         spins = np.concatenate(chains).astype(np.float64)
         self._seen.append(
             {
@@ -39,31 +47,48 @@ class Watch:
         )
 
     def diagnostics(self) -> dict[str, dict[str, float]]:
-        """For each quantity R-hat, effective sample size, and how far random and aligned starts are apart, in standard errors."""
+        """For each quantity R-hat, effective sample size, and how far random and aligned starts are
+        apart, in standard errors.
+        """
         return {
-            name: _diagnosed(np.stack([look[name] for look in self._seen], axis=1)) for name in ("energy", "pair sum", "spin sum")
+            name: _diagnosed(np.stack([look[name] for look in self._seen], axis=1))
+            for name in ("energy", "pair sum", "spin sum")
         }
 
     def judge(self, warm_up: int) -> None:
         """Raise NotEquilibratedError where chains disagree."""
         found = self.diagnostics()
-        if any(one["r_hat"] > LARGEST_R_HAT or one["starts_apart"] > STANDARD_ERRORS for one in found.values()):
+        if any(
+            one["r_hat"] > LARGEST_R_HAT or one["starts_apart"] > STANDARD_ERRORS
+            for one in found.values()
+        ):
             raise NotEquilibratedError(diagnostics=found, warm_up=warm_up)
 
 
 def _diagnosed(draws: NDArray[np.float64]) -> dict[str, float]:
-    """draws: (n_chains, n_looks), the first half of the chains started at random, the other aligned.
+    """draws: (n_chains, n_looks), the first half of the chains started at random, the other
+    aligned.
 
-    R-hat wants chains that have had time to change: where there are fewer looks than planned it is left at 1.
+    R-hat wants chains that have had time to change: where there are fewer looks than planned it is
+    left at 1.
     """
     n_chains, n_looks = draws.shape
     smallest = (1e-9 * np.abs(draws).max()) ** 2  # what is less is rounding
     ends = draws[:, n_looks // 2 :].mean(axis=1)
     random, aligned = ends[: n_chains // 2], ends[n_chains // 2 :]
-    variance, apart = (random.var(ddof=1) + aligned.var(ddof=1)) / (n_chains // 2), (random.mean() - aligned.mean()) ** 2
-    starts_apart = 0.0 if apart <= smallest else np.sqrt(apart / variance) if variance > smallest else np.inf
+    variance, apart = (
+        (random.var(ddof=1) + aligned.var(ddof=1)) / (n_chains // 2),
+        (random.mean() - aligned.mean()) ** 2,
+    )
+    starts_apart = (
+        0.0 if apart <= smallest else np.sqrt(apart / variance) if variance > smallest else np.inf
+    )
     if n_looks < N_LOOKS:
-        return {"r_hat": 1.0, "effective_samples": float(n_chains), "starts_apart": float(starts_apart)}
+        return {
+            "r_hat": 1.0,
+            "effective_samples": float(n_chains),
+            "starts_apart": float(starts_apart),
+        }
     halves = draws.reshape(2 * n_chains, n_looks // 2)  # split: each chain's first and second half
     length = halves.shape[1]
     within, between = halves.var(axis=1, ddof=1).mean(), halves.mean(axis=1).var(ddof=1)
@@ -73,4 +98,8 @@ def _diagnosed(draws: NDArray[np.float64]) -> dict[str, float]:
         r_hat = np.sqrt((length - 1) / length + between / within) if within > smallest else np.inf
         # draws of one chain: the variance of its mean over that of independent ones
         effective = min(draws.size, len(halves) * within / between)
-    return {"r_hat": float(r_hat), "effective_samples": float(effective), "starts_apart": float(starts_apart)}
+    return {
+        "r_hat": float(r_hat),
+        "effective_samples": float(effective),
+        "starts_apart": float(starts_apart),
+    }

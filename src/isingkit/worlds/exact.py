@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from isingkit._kernels import exact as kernels
 from isingkit._kernels import sampling
-from isingkit._kernels.threads import spread
+from isingkit._kernels.threads import parallel_map
+from isingkit.arrays import FloatArray
 from isingkit.exceptions import SettingError, require_instance, require_number
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, pack
@@ -17,7 +18,6 @@ from isingkit.worlds.graphs import Seed, generator
 from isingkit.worlds.sampling import Chains
 
 MOST_SPINS = 24
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,9 +26,10 @@ class Enumeration:
 
     model: IsingModel
     log_z: float
-    probabilities: Numbers  # (2**n_spins,): of the state whose bit i, counted from the lowest, is 1 where spin i is +1
-    means: Numbers  # (n_spins,): <s_i>
-    pair_means: Numbers  # (n_spins, n_spins): <s_i s_j>
+    # (2**n_spins,): of the state whose bit i, counted from the lowest, is 1 where spin i is +1
+    probabilities: FloatArray
+    means: FloatArray  # (n_spins,): <s_i>
+    pair_means: FloatArray  # (n_spins, n_spins): <s_i s_j>
 
     def sample(self, *, n_samples: int, random_state: Seed = None) -> PackedSpins:
         """Independent samples, exactly.
@@ -53,12 +54,12 @@ class Tree:
 
     model: IsingModel
     log_z: float
-    means: Numbers  # (n_spins,): <s_i>
+    means: FloatArray  # (n_spins,): <s_i>
     order: NDArray[np.int64]  # (n_spins,): every spin after its parent
     parent: NDArray[np.int64]  # (n_spins,): -1 for roots
-    parent_means: Numbers  # (n_spins,): <s_i s_parent(i)>, and <s_i> for roots
-    parent_couplings: Numbers  # (n_spins,): J with the parent, and 0 for roots
-    cavity: Numbers  # (n_spins,): field on a spin of its own and of all below it
+    parent_means: FloatArray  # (n_spins,): <s_i s_parent(i)>, and <s_i> for roots
+    parent_couplings: FloatArray  # (n_spins,): J with the parent, and 0 for roots
+    cavity: FloatArray  # (n_spins,): field on a spin of its own and of all below it
 
     def sample(self, *, n_samples: int, random_state: Seed = None) -> PackedSpins:
         """Independent samples, exactly: from the roots down, each spin given its parent.
@@ -73,7 +74,8 @@ class Tree:
         require_number("n_samples", n_samples, at_least=1, whole=True)
         rng = generator(random_state)
         n_spins, n_blocks = len(self.order), -(-n_samples // sampling.LANES)
-        # One heat-bath sweep in this order, on a graph in which a spin's only neighbour is its parent, is ancestral sampling
+        # One heat-bath sweep in this order, on a graph in which a spin's only neighbour is its
+        # parent, is ancestral sampling
         place = np.empty(n_spins, np.int64)
         place[self.order] = np.arange(n_spins)
         has_parent = self.parent[self.order] >= 0
@@ -82,13 +84,14 @@ class Tree:
         couplings = self.parent_couplings[self.order][has_parent]
         streams = rng.integers(2**64, size=(n_blocks, 4, sampling.GENERATORS), dtype=np.uint64)
         states = np.ones((n_blocks, n_spins, sampling.LANES), dtype=np.int8)
-        fixed = (indptr, indices, couplings, self.cavity[self.order], True)
-        spread(sampling.general_sweeps, n_blocks, *fixed, False, streams, states, 1)
-        chains = Chains(sampling.general_sweeps, fixed, streams, states)
+        fixed = ((indptr, indices, couplings), self.cavity[self.order])
+        chains = Chains(sampling.heat_bath_sweeps, fixed, streams, states)
+        chains.sweep(1)
         return PackedSpins(chains.words()[place], chains.n_chains, self.model.names)[:n_samples]
 
     def pair_mean(self, i: int, j: int) -> float:
-        """<s_i s_j> of any two spins of one tree; without fields the product of tanh J along the path between them.
+        """<s_i s_j> of any two spins of one tree; without fields the product of tanh J along the
+        path between them.
 
         Parameters
         ----------
@@ -97,7 +100,9 @@ class Tree:
         j
             Another, or the same.
         """
-        i, j = (range(len(self.means))[spin] for spin in (i, j))  # negative places count from the end
+        i, j = (
+            range(len(self.means))[spin] for spin in (i, j)
+        )  # negative places count from the end
         above_i, above_j = self._ancestors(i), self._ancestors(j)
         meeting = next((spin for spin in above_i if spin in above_j), None)
         if meeting is None:  # two trees are independent
@@ -106,10 +111,14 @@ class Tree:
         return float(a * c + b * d + (a * d + b * c) * self.means[meeting])
 
     def _ancestors(self, spin: int) -> dict[int, tuple[float, float]]:
-        """For the spin and each above it the numbers with <s_spin | s_above> = a + b s_above, nearest first."""
+        """For the spin and each above it the numbers with <s_spin | s_above> = a + b s_above,
+        nearest first.
+        """
         a, b, found = 0.0, 1.0, {spin: (0.0, 1.0)}
         while self.parent[spin] >= 0:
-            up, down = (np.tanh(self.cavity[spin] + sign * self.parent_couplings[spin]) for sign in (1, -1))
+            up, down = (
+                np.tanh(self.cavity[spin] + sign * self.parent_couplings[spin]) for sign in (1, -1)
+            )
             a, b = a + b * (up + down) / 2, b * (up - down) / 2
             spin = int(self.parent[spin])
             found[spin] = (a, b)
@@ -117,7 +126,8 @@ class Tree:
 
 
 def exact(model: IsingModel) -> Enumeration | Tree:
-    """log Z, magnetisations, correlations and exact samples: of trees by summing from the leaves up, else by enumeration.
+    """log Z, magnetisations, correlations and exact samples: of trees by summing from the leaves
+    up, else by enumeration.
 
     Examples
     --------
@@ -132,7 +142,9 @@ def exact(model: IsingModel) -> Enumeration | Tree:
         return tree
     if model.n_spins > MOST_SPINS:
         raise SettingError(
-            setting="model", value=model, expected=f"a tree, or have at most {MOST_SPINS} spins (isingkit.sample takes any)"
+            setting="model",
+            value=model,
+            expected=f"a tree, or have at most {MOST_SPINS} spins (isingkit.sample takes any)",
         )
     return enumeration(model)
 
@@ -143,7 +155,7 @@ def enumeration(model: IsingModel) -> Enumeration:
     if model.n_spins > MOST_SPINS:
         raise SettingError(setting="model", value=model, expected=f"of at most {MOST_SPINS} spins")
     masks, i, j = statistics_of(model.n_spins)
-    energy: Numbers = np.zeros(2**model.n_spins)
+    energy: FloatArray = np.zeros(2**model.n_spins)
     energy[masks] = np.concatenate([model.fields, model.couplings.toarray()[i, j]])
     walsh_hadamard(energy)
     largest = energy.max()
@@ -154,26 +166,38 @@ def enumeration(model: IsingModel) -> Enumeration:
     walsh_hadamard(moments)
     pair_means = np.eye(model.n_spins)
     pair_means[i, j] = pair_means[j, i] = moments[masks[model.n_spins :]]
-    return Enumeration(model, float(largest + np.log(total)), probabilities, moments[masks[: model.n_spins]], pair_means)
+    return Enumeration(
+        model,
+        float(largest + np.log(total)),
+        probabilities,
+        moments[masks[: model.n_spins]],
+        pair_means,
+    )
 
 
 def statistics_of(n_spins: int) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp]]:
-    """Which products of spins a model's fields and couplings go with, as sets of bits; then first and second spin of each pair."""
+    """Which products of spins a model's fields and couplings go with, as sets of bits; then first
+    and second spin of each pair.
+    """
     i, j = np.triu_indices(n_spins, 1)
     bits = 1 << np.arange(n_spins, dtype=np.int64)
     return np.concatenate([bits, bits[i] | bits[j]]), i, j
 
 
-def walsh_hadamard(values: Numbers) -> None:
-    """Replace values[a], in place, by the sum over b of values[b] (-1)^(number of bits that a and b share), 2^N numbers.
+def walsh_hadamard(values: FloatArray) -> None:
+    """Replace values[a], in place, by the sum over b of values[b] (-1)^(number of bits that a and b
+    share), 2^N numbers.
 
-    With bit i of a state set where spin i is -1, and a set of spins written as bits: takes the coefficients of all products of
-    spins to the energies of all states, and probabilities of states to the means of all products.
+    With bit i of a state set where spin i is -1, and a set of spins written as bits: takes the
+    coefficients of all products of spins to the energies of all states, and probabilities of states
+    to the means of all products.
     """
     rows = 1 << max(0, (len(values).bit_length() - 1) // 2 - 3)
     table = values.reshape(rows, -1)
-    spread(kernels.transform_rows, rows, table, chunk=max(1, rows // 8))
-    spread(kernels.transform_columns, table.shape[1], table, chunk=max(64, table.shape[1] // 16))
+    parallel_map(kernels.transform_rows, rows, table, chunk=max(1, rows // 8))
+    parallel_map(
+        kernels.transform_columns, table.shape[1], table, chunk=max(64, table.shape[1] // 16)
+    )
 
 
 def _tree(model: IsingModel) -> Tree | None:

@@ -25,17 +25,23 @@ def generator(random_state: Seed) -> np.random.Generator:
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
-        raise SettingError(
-            setting="random_state", value=random_state, expected="a whole number >= 0, a Generator or None"
-        ) from None
+        expected = "a whole number >= 0, a Generator or None"
+        raise SettingError(setting="random_state", value=random_state, expected=expected) from None
 
 
 def random_regular(
-    *, n_spins: int, degree: int, coupling: Any, signs: str | None = None, fields: Any = None, random_state: Seed = None
+    *,
+    n_spins: int,
+    degree: int,
+    coupling: Any,
+    signs: str | None = None,
+    fields: Any = None,
+    random_state: Seed = None,
 ) -> IsingModel:
     """A random regular graph: every spin has `degree` neighbours.
 
-    Stubs are paired at random; pairs that would be loops or double edges are drawn anew together with as many sound ones.
+    Stubs are paired at random; pairs that would be loops or double edges are drawn anew together
+    with as many sound ones.
 
     Parameters
     ----------
@@ -44,10 +50,12 @@ def random_regular(
     degree
         c, neighbours of each spin.
     coupling
-        K, one strength; or a distribution with `rvs`, such as scipy.stats.norm(0, 0.3); or an array, one for each edge.
+        K, one strength; or a distribution with `rvs`, such as scipy.stats.norm(0, 0.3); or an
+        array, one for each edge.
     signs
-        "random" makes each coupling positive or negative with probability 1/2, "fixed" leaves it as it is. By default one strength
-        gets random signs, as in the paper, and everything else is left as it is.
+        "random" makes each coupling positive or negative with probability 1/2, "fixed" leaves it as
+        it is. By default one strength gets random signs, as in the paper, and everything else is
+        left as it is.
     fields
         H: one number, an array, or a distribution with `rvs`; none by default.
     random_state
@@ -59,11 +67,18 @@ def random_regular(
         expected = f"from 0 to n_spins - 1 = {n_spins - 1}, with n_spins * degree even"
         raise SettingError(setting="degree", value=degree, expected=expected)
     rng = generator(random_state)
-    return _teacher(_paired_stubs(n_spins, degree, rng), n_spins, coupling, signs, fields, rng)
+    pairs = _paired_stubs(n_spins, degree, rng)
+    return _teacher(pairs, n_spins, coupling, signs, fields, rng)
 
 
 def erdos_renyi(
-    *, n_spins: int, mean_degree: float, coupling: Any, signs: str | None = None, fields: Any = None, random_state: Seed = None
+    *,
+    n_spins: int,
+    mean_degree: float,
+    coupling: Any,
+    signs: str | None = None,
+    fields: Any = None,
+    random_state: Seed = None,
 ) -> IsingModel:
     """An Erdos-Renyi graph: every pair is an edge with probability p = mean_degree / n_spins.
 
@@ -85,15 +100,23 @@ def erdos_renyi(
     require_number("n_spins", n_spins, at_least=1, whole=True)
     require_number("mean_degree", mean_degree, at_least=0)
     if mean_degree > n_spins:
-        raise SettingError(setting="mean_degree", value=mean_degree, expected=f"from 0 to n_spins = {n_spins}")
+        expected = f"from 0 to n_spins = {n_spins}"
+        raise SettingError(setting="mean_degree", value=mean_degree, expected=expected)
     rng = generator(random_state)
     n_pairs = n_spins * (n_spins - 1) // 2
     n_edges = int(rng.binomial(n_pairs, mean_degree / n_spins))
-    return _teacher(_unranked(_distinct(n_pairs, n_edges, rng)), n_spins, coupling, signs, fields, rng)
+    pairs = _unranked(_distinct(n_pairs, n_edges, rng))
+    return _teacher(pairs, n_spins, coupling, signs, fields, rng)
 
 
 def square_lattice(
-    *, side: int, coupling: Any, periodic: bool = True, signs: str | None = None, fields: Any = None, random_state: Seed = None
+    *,
+    side: int,
+    coupling: Any,
+    periodic: bool = True,
+    signs: str | None = None,
+    fields: Any = None,
+    random_state: Seed = None,
 ) -> IsingModel:
     """A square lattice of side * side spins, row by row.
 
@@ -114,16 +137,23 @@ def square_lattice(
     """
     require_number("side", side, at_least=3 if periodic else 1, whole=True)
     grid = np.arange(side * side).reshape(side, side)
+    right = np.roll(grid, -1, axis=1)
+    below = np.roll(grid, -1, axis=0)
     if periodic:
-        steps = [(grid, np.roll(grid, -1, axis=1)), (grid, np.roll(grid, -1, axis=0))]
+        steps = [(grid, right), (grid, below)]
     else:
-        steps = [(grid[:, :-1], grid[:, 1:]), (grid[:-1], grid[1:])]
+        steps = [(grid[:, :-1], right[:, :-1]), (grid[:-1], below[:-1])]
     pairs = np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in steps])
     return _teacher(pairs, side * side, coupling, signs, fields, generator(random_state))
 
 
 def random_tree(
-    *, n_spins: int, coupling: Any, signs: str | None = None, fields: Any = None, random_state: Seed = None
+    *,
+    n_spins: int,
+    coupling: Any,
+    signs: str | None = None,
+    fields: Any = None,
+    random_state: Seed = None,
 ) -> IsingModel:
     """A random tree, each labelled tree being as likely (by its Pruefer sequence).
 
@@ -142,12 +172,18 @@ def random_tree(
     """
     require_number("n_spins", n_spins, at_least=1, whole=True)
     rng = generator(random_state)
-    pairs = tree_edges(rng.integers(n_spins, size=max(0, n_spins - 2)), n_spins)
+    pruefer = rng.integers(n_spins, size=max(0, n_spins - 2))
+    pairs = tree_edges(pruefer, n_spins)
     return _teacher(pairs, n_spins, coupling, signs, fields, rng)
 
 
 def from_graph(
-    graph: "networkx.Graph", *, coupling: Any = None, signs: str | None = None, fields: Any = None, random_state: Seed = None
+    graph: "networkx.Graph",
+    *,
+    coupling: Any = None,
+    signs: str | None = None,
+    fields: Any = None,
+    random_state: Seed = None,
 ) -> IsingModel:
     """A model on any networkx graph, its nodes as names.
 
@@ -164,22 +200,45 @@ def from_graph(
     random_state
         Seed or numpy Generator.
     """
-    if not hasattr(graph, "is_directed"):
-        raise SettingError(setting="graph", value=type(graph), expected="a networkx graph")
-    place: dict[Hashable, int] = {node: k for k, node in enumerate(graph.nodes)}
-    edges = list(graph.edges(data=True))
-    if graph.is_directed() or graph.is_multigraph() or any(a == b for a, b, _ in edges):
-        raise SettingError(setting="graph", value=graph, expected="an undirected graph without loops and double edges")
-    pairs = np.array([[place[a], place[b]] for a, b, _ in edges], dtype=np.int64).reshape(-1, 2)
+    _require_simple(graph)
     if coupling is None:
-        found = [attributes.get("coupling", attributes.get("weight")) for _, _, attributes in edges]
-        if None in found:
-            raise SettingError(setting="coupling", value=None, expected="given where edges have no 'coupling' or 'weight'")
-        coupling = found
-    if fields is None and any("field" in attributes for _, attributes in graph.nodes(data=True)):
-        fields = np.array([attributes.get("field", 0.0) for _, attributes in graph.nodes(data=True)])
+        coupling = _couplings_of(graph)
+    if fields is None:
+        fields = _fields_of(graph)
+    place: dict[Hashable, int] = {node: k for k, node in enumerate(graph.nodes)}
+    edges = [[place[a], place[b]] for a, b in graph.edges]
+    pairs = np.array(edges, dtype=np.int64).reshape(-1, 2)
     names = tuple(str(node) for node in graph.nodes)
     return _teacher(pairs, len(place), coupling, signs, fields, generator(random_state), names)
+
+
+def _require_simple(graph: Any) -> None:
+    """Refuse what is no undirected graph without loops and double edges."""
+    if not hasattr(graph, "is_directed"):
+        raise SettingError(setting="graph", value=type(graph), expected="a networkx graph")
+    has_loop = any(a == b for a, b in graph.edges())
+    if graph.is_directed() or graph.is_multigraph() or has_loop:
+        expected = "an undirected graph without loops and double edges"
+        raise SettingError(setting="graph", value=graph, expected=expected)
+
+
+def _couplings_of(graph: "networkx.Graph") -> list[Any]:
+    """The edges' own, in their order."""
+    found = []
+    for _, _, attributes in graph.edges(data=True):
+        found.append(attributes.get("coupling", attributes.get("weight")))
+    if None in found:
+        expected = "given where edges have no 'coupling' or 'weight'"
+        raise SettingError(setting="coupling", value=None, expected=expected)
+    return found
+
+
+def _fields_of(graph: "networkx.Graph") -> NDArray[np.float64] | None:
+    """The nodes' own, 0 where one has none; None where none has any."""
+    found = dict(graph.nodes(data="field"))
+    if all(field is None for field in found.values()):
+        return None
+    return np.array([0.0 if field is None else field for field in found.values()])
 
 
 # Edges
@@ -194,57 +253,85 @@ def _paired_stubs(n_spins: int, degree: int, rng: np.random.Generator) -> Pairs:
     stubs = rng.permutation(np.repeat(np.arange(n_spins), degree)).reshape(-1, 2)
     for attempt in itertools.count():
         stubs.sort(axis=1)
-        keys = stubs[:, 0] * n_spins + stubs[:, 1]
-        order = np.argsort(keys, kind="stable")
-        repeated = np.zeros(len(keys), dtype=bool)
-        repeated[order[1:]] = keys[order[1:]] == keys[order[:-1]]
-        bad = np.flatnonzero(repeated | (stubs[:, 0] == stubs[:, 1]))
+        bad = _loops_and_repeats(stubs, n_spins)
         if len(bad) == 0:
             break
-        # every now and then many sound pairs are drawn anew as well, so that no corner is without a way out
+        # every now and then half of the sound pairs are drawn anew as well: there is always a way
+        # out
         extra = len(bad) + 2 if attempt % 20 else len(stubs) // 2
         again = np.union1d(bad, rng.integers(len(stubs), size=extra))
         stubs[again] = rng.permutation(stubs[again].ravel()).reshape(-1, 2)
     return stubs
 
 
+def _loops_and_repeats(pairs: Pairs, n_spins: int) -> NDArray[np.intp]:
+    """Places of the pairs that are no edge of a simple graph."""
+    keys = pairs[:, 0] * n_spins + pairs[:, 1]
+    order = np.argsort(keys, kind="stable")
+    sorted_keys = keys[order]
+    repeated = np.zeros(len(keys), dtype=bool)
+    repeated[order[1:]] = sorted_keys[1:] == sorted_keys[:-1]
+    return np.flatnonzero(repeated | (pairs[:, 0] == pairs[:, 1]))
+
+
 def _distinct(n_values: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """A random set of `count` of the numbers below n_values, each as likely, without listing them all."""
-    chosen = np.unique(rng.integers(n_values, size=count)) if count else np.empty(0, np.int64)
+    """A random set of `count` of the numbers below n_values, without listing them all."""
+    chosen = np.empty(0, np.int64)
     while len(chosen) < count:
-        chosen = np.unique(np.concatenate([chosen, rng.integers(n_values, size=count - len(chosen))]))
+        more = rng.integers(n_values, size=count - len(chosen))
+        chosen = np.union1d(chosen, more)
     return chosen
 
 
 def _unranked(ranks: NDArray[np.int64]) -> Pairs:
     """The pair (i, j), i < j, of each rank j (j - 1) / 2 + i."""
-    column = ((1 + np.sqrt(1 + 8 * ranks.astype(np.float64))) / 2).astype(np.int64)
+    root = np.sqrt(1 + 8 * ranks.astype(np.float64))
+    column = ((1 + root) / 2).astype(np.int64)
     column -= column * (column - 1) // 2 > ranks  # where the square root was rounded up
     column += (column + 1) * column // 2 <= ranks
-    return np.stack([ranks - column * (column - 1) // 2, column], axis=1)
+    row = ranks - column * (column - 1) // 2
+    return np.stack([row, column], axis=1)
 
 
 # Couplings and fields
 
 
 def _teacher(
-    pairs: Pairs, n_spins: int, coupling: Any, signs: str | None, fields: Any, rng: np.random.Generator,
+    pairs: Pairs,
+    n_spins: int,
+    coupling: Any,
+    signs: str | None,
+    fields: Any,
+    rng: np.random.Generator,
     names: tuple[str, ...] | None = None,
-) -> IsingModel:  # fmt: skip
+) -> IsingModel:
+    """The model on these edges; an array of couplings follows their order.
+
+    That is the order of a given graph, which has names, or else they are sorted.
+    """
     pairs = np.sort(pairs, axis=1)
-    if names is None:  # an array of couplings follows the edges in their order: sorted, or that of a given graph
+    if names is None:
         pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
     strengths = _drawn("coupling", coupling, len(pairs), rng)
-    if signs not in (None, "random", "fixed"):
-        raise SettingError(setting="signs", value=signs, expected="'random', 'fixed' or None")
-    if signs == "random" or (signs is None and np.ndim(coupling) == 0 and not hasattr(coupling, "rvs")):
+    if _has_random_signs(signs, coupling):
         strengths = strengths * rng.choice([-1.0, 1.0], size=len(pairs))
-    upper = scipy.sparse.csr_array((strengths, (pairs[:, 0], pairs[:, 1])), shape=(n_spins, n_spins))
-    model = IsingModel(upper + upper.T, _drawn("fields", 0.0 if fields is None else fields, n_spins, rng), names)  # type: ignore[arg-type]
+    rows, columns = pairs.T
+    upper = scipy.sparse.csr_array((strengths, (rows, columns)), shape=(n_spins, n_spins))
+    field_of_spins = _drawn("fields", 0.0 if fields is None else fields, n_spins, rng)
+    model = IsingModel(upper + upper.T, field_of_spins, names)  # type: ignore[arg-type]
     phase = paramagnetic(model)
     if not phase.holds:
         warn(OrderedTeacherWarning(glass=phase.glass, order=phase.order))
     return model
+
+
+def _has_random_signs(signs: str | None, coupling: Any) -> bool:
+    """By default where all couplings are of one strength."""
+    if signs not in (None, "random", "fixed"):
+        raise SettingError(setting="signs", value=signs, expected="'random', 'fixed' or None")
+    if signs is None:
+        return np.ndim(coupling) == 0 and not hasattr(coupling, "rvs")
+    return signs == "random"
 
 
 def _drawn(setting: str, value: Any, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -259,7 +346,6 @@ def _drawn(setting: str, value: Any, count: int, rng: np.random.Generator) -> ND
     except (TypeError, ValueError):
         values = np.empty(0)
     if values.shape != (count,) or not np.isfinite(values).all():
-        raise SettingError(
-            setting=setting, value=f"shape {values.shape}", expected=f"a number, a distribution, or {count} finite numbers"
-        )
+        expected = f"a number, a distribution, or {count} finite numbers"
+        raise SettingError(setting=setting, value=f"shape {values.shape}", expected=expected)
     return values

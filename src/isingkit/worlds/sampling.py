@@ -10,15 +10,17 @@ from tqdm import tqdm
 
 from isingkit._kernels import sampling as kernels
 from isingkit._kernels.packing import pack_words
-from isingkit._kernels.threads import spread
+from isingkit._kernels.threads import parallel_map
 from isingkit.exceptions import SettingError, require_instance, require_number
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, unpacked
 from isingkit.theory.phase import paramagnetic
-from isingkit.worlds.equilibrium import Watch
+from isingkit.worlds.equilibrium import EquilibrationMonitor
 from isingkit.worlds.graphs import Seed, generator
 
-WATCHED = 64  # chains looked at by the check where they are numbers; twice as many where they are bits
+WATCHED = (
+    64  # chains looked at by the check where they are numbers; twice as many where they are bits
+)
 
 
 def sample(
@@ -35,11 +37,13 @@ def sample(
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> PackedSpins:
-    """Independent samples: as many chains, each seen once after `warm_up` sweeps, or fewer chains seen repeatedly.
+    """Independent samples: as many chains, each seen once after `warm_up` sweeps, or fewer chains
+    seen repeatedly.
 
-    Chains are bits where all couplings have one strength and there is no field, so that a word operation moves 64 of them; else
-    they are numbers. Half of them start at random and half aligned, and a check asks whether it still shows. The same seed gives
-    the same samples on any number of threads and any processor.
+    Chains are bits where all couplings have one strength and there is no field, so that a word
+    operation moves 64 of them; else they are numbers. Half of them start at random and half
+    aligned, and a check asks whether it still shows. The same seed gives the same samples on any
+    number of threads and any processor.
 
     Parameters
     ----------
@@ -48,15 +52,18 @@ def sample(
     n_samples
         How many.
     warm_up
-        Sweeps before the first snapshot; one sweep is n_spins updates. By default 50 / (1 - the growth that `paramagnetic` finds),
-        from 100 to 10,000. The paper's own experiments take 100,000.
+        Sweeps before the first snapshot; one sweep is n_spins updates. By default 50 / (1 - the
+        growth that `paramagnetic` finds), from 100 to 10,000. The paper's own experiments take
+        100,000.
     n_chains
-        Chains to run; by default one for each sample. With fewer, each is seen again every `thin` sweeps.
+        Chains to run; by default one for each sample. With fewer, each is seen again every `thin`
+        sweeps.
     thin
         Sweeps between two snapshots of a chain, where it is seen more than once.
     update
-        "heat-bath" or "metropolis", the paper's. Metropolis is a little quicker, but where couplings are weak it flips nearly every
-        spin every time, so that chains forget their start slowly.
+        "heat-bath" or "metropolis", the paper's. Metropolis is a little quicker, but where
+        couplings are weak it flips nearly every spin every time, so that chains forget their start
+        slowly.
     order
         "sequential" updates spins in turn, "random" picks each at random, as the paper does.
     check
@@ -74,7 +81,9 @@ def sample(
     >>> ik.sample(ik.random_regular(n_spins=20, degree=3, coupling=0.4), n_samples=1000)
     PackedSpins(1000 samples of 20 spins)
     """
-    require_instance("model", model, IsingModel, "an IsingModel, such as model_ of a fitted estimator")
+    require_instance(
+        "model", model, IsingModel, "an IsingModel, such as model_ of a fitted estimator"
+    )
     require_number("n_samples", n_samples, at_least=1, whole=True)
     require_number("thin", thin, at_least=1, whole=True)
     if n_chains is not None:
@@ -88,15 +97,17 @@ def sample(
     n_chains = n_samples if n_chains is None else min(n_chains, n_samples)
     warm_up = default_warm_up(model) if warm_up is None else warm_up
     rng = generator(random_state)
-    chains = (_bit_chains if _has_one_strength(model) else number_chains)(model, n_chains, update == "heat-bath", rng)
+    make_chains = _bit_chains if _has_one_strength(model) else number_chains
+    chains = make_chains(model, n_chains, update == "heat-bath", rng)
     n_snapshots = -(-n_samples // n_chains)
-    watch = Watch(model) if check and warm_up > 0 else None
-    with tqdm(total=warm_up + thin * (n_snapshots - 1), desc="sweeps", unit="sweep", disable=not progress) as bar:
+    watch = EquilibrationMonitor(model) if check and warm_up > 0 else None
+    with tqdm(
+        total=warm_up + thin * (n_snapshots - 1), desc="sweeps", unit="sweep", disable=not progress
+    ) as bar:
 
         def run(n_sweeps: int) -> None:
             for step in _steps(n_sweeps, model.n_spins * chains.n_chains):
-                arguments = (*chains.fixed, order == "random", chains.streams, chains.states, step)
-                spread(chains.kernel, len(chains.streams), *arguments, n_jobs=n_jobs)
+                chains.sweep(step, random_order=order == "random", n_jobs=n_jobs)
                 bar.update(step)
 
         if watch is None:
@@ -114,14 +125,18 @@ def sample(
 
 
 def default_warm_up(model: IsingModel) -> int:
-    """Sweeps that let a paramagnet forget its start: disturbances shrink by the growth of the branching matrix a step."""
+    """Sweeps that let a paramagnet forget its start: disturbances shrink by the growth of the
+    branching matrix a step.
+    """
     phase = paramagnetic(model)
     growth = max(phase.glass, phase.order)
     return int(np.clip(50 / (1 - growth), 100, 10_000)) if growth < 1 else 10_000
 
 
 def _steps(n_sweeps: int, n_spins_and_chains: int) -> list[int]:
-    """Sweeps in portions of a few seconds at the most, so that a progress bar moves and Ctrl-C is heard."""
+    """Sweeps in portions of a few seconds at the most, so that a progress bar moves and Ctrl-C is
+    heard.
+    """
     portion = max(1, 10**10 // max(1, n_spins_and_chains))
     return [min(portion, n_sweeps - done) for done in range(0, n_sweeps, portion)]
 
@@ -140,11 +155,26 @@ class Chains:
         lanes = self.states.shape[2]
         return len(self.states) * (lanes if self.states.dtype == np.int8 else 64 * lanes)
 
+    def sweep(
+        self, n_sweeps: int, *, random_order: bool = False, n_jobs: int | None = None
+    ) -> None:
+        """Move every chain on."""
+        n_blocks = len(self.states)
+        streams = self.streams.reshape(n_blocks, -1)  # views: the kernels write into both
+        states = self.states.reshape(n_blocks, -1)
+        arguments = (*self.fixed, random_order, streams, states, n_sweeps)
+        parallel_map(self.kernel, n_blocks, *arguments, n_jobs=n_jobs)
+
     def watched(self) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
-        """Some chains that started at random and as many that started aligned, -1/+1, (n_chains, n_spins) each."""
+        """Some chains that started at random and as many that started aligned, -1/+1, (n_chains,
+        n_spins) each.
+        """
         if self.states.dtype == np.int8:
             return self.states[0, :, : WATCHED // 2].T, self.states[0, :, -WATCHED // 2 :].T
-        first, last = (unpacked(np.ascontiguousarray(self.states[0, :, [word]].T), 64, np.int8).T for word in (0, -1))
+        first, last = (
+            unpacked(np.ascontiguousarray(self.states[0, :, [word]].T), 64, np.int8).T
+            for word in (0, -1)
+        )
         return first, last
 
     def packed(self, model: IsingModel, n_chains: int) -> PackedSpins:
@@ -155,48 +185,65 @@ class Chains:
         """(n_spins, n_words), 64 chains a word."""
         n_blocks, n_spins, lanes = self.states.shape
         if self.states.dtype == np.uint64:
-            return np.ascontiguousarray(self.states.transpose(1, 0, 2)).reshape(n_spins, n_blocks * lanes)
+            return np.ascontiguousarray(self.states.transpose(1, 0, 2)).reshape(
+                n_spins, n_blocks * lanes
+            )
         values = self.states.transpose(0, 2, 1).reshape(n_blocks * lanes, n_spins)
         words = np.empty((n_spins, n_blocks), dtype=np.uint64)
-        spread(pack_words, n_blocks, np.ascontiguousarray(values), words)
+        parallel_map(pack_words, n_blocks, np.ascontiguousarray(values), words)
         return words
 
 
 def _has_one_strength(model: IsingModel) -> bool:
     strengths, degrees = np.abs(model.couplings.data), np.diff(model.couplings.indptr)
     same = len(strengths) == 0 or (strengths == strengths[0]).all()
-    return bool(same and not model.fields.any() and degrees.max(initial=0) <= kernels.LARGEST_DEGREE)
+    return bool(
+        same and not model.fields.any() and degrees.max(initial=0) <= kernels.LARGEST_DEGREE
+    )
 
 
-def _bit_chains(model: IsingModel, n_samples: int, heat_bath: bool, rng: np.random.Generator) -> Chains:
+def _bit_chains(
+    model: IsingModel, n_samples: int, heat_bath: bool, rng: np.random.Generator
+) -> Chains:
     graph = model.couplings
     strength = float(abs(graph.data[0])) if graph.nnz else 0.0
     n_blocks = -(-n_samples // kernels.CHAINS)
     chances, chance_of_degree = _chances(strength, np.diff(graph.indptr), heat_bath)
     signs = np.where(graph.data < 0, -1, 0).astype(np.int64)
-    fixed = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), signs, chances, chance_of_degree, heat_bath)
+    structure = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), signs)
+    largest = int(np.diff(graph.indptr).max(initial=0))
+    wide = (True if largest > limit else None for limit in (3, 7, 15))  # None is not compiled
+    fixed = (structure, chances.ravel(), chance_of_degree, *wide)
     streams = rng.integers(2**64, size=(n_blocks, 4, kernels.WORDS), dtype=np.uint64)
     states = rng.integers(2**64, size=(n_blocks, model.n_spins, kernels.WORDS), dtype=np.uint64)
     states[:, :, kernels.WORDS // 2 :] = 2**64 - 1  # the other half starts aligned
-    return Chains(kernels.bit_sweeps, fixed, streams, states)
+    kernel = kernels.heat_bath_bit_sweeps if heat_bath else kernels.metropolis_bit_sweeps
+    return Chains(kernel, fixed, streams, states)
 
 
-def number_chains(model: IsingModel, n_samples: int, heat_bath: bool, rng: np.random.Generator) -> Chains:
+def number_chains(
+    model: IsingModel, n_samples: int, heat_bath: bool, rng: np.random.Generator
+) -> Chains:
     graph = model.couplings
     n_blocks = -(-n_samples // kernels.LANES)
-    fixed = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data, model.fields, heat_bath)
+    structure = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data)
     streams = rng.integers(2**64, size=(n_blocks, 4, kernels.GENERATORS), dtype=np.uint64)
     states = 2 * rng.integers(2, size=(n_blocks, model.n_spins, kernels.LANES), dtype=np.int8) - 1
     states[:, :, kernels.LANES // 2 :] = 1  # the other half starts aligned
-    return Chains(kernels.general_sweeps, fixed, streams, states)
+    kernel = kernels.heat_bath_sweeps if heat_bath else kernels.metropolis_sweeps
+    return Chains(kernel, (structure, model.fields), streams, states)
 
 
-def _chances(strength: float, degrees: NDArray[Any], heat_bath: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Binary digits, 0 or -1, of the chances that updates leave to chance, and where those of each degree start.
+def _chances(
+    strength: float, degrees: NDArray[Any], heat_bath: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Binary digits, 0 or -1, of the chances that updates leave to chance, and where those of each
+    degree start.
 
-    Heat bath: up with probability 1 / (1 + exp(-2 K (2 n - d))) where n of d couplings pull up, n = 0 ... d.
-    Metropolis: flips with probability exp(-2 K (2 n - d)) where n > d / 2 couplings are satisfied, and surely where n < d / 2.
-    Where a flip costs nothing, n = d / 2, it is tossed for: were it always accepted, spins in turn could go round in circles.
+    Heat bath: up with probability 1 / (1 + exp(-2 K (2 n - d))) where n of d couplings pull up, n =
+    0 ... d. Metropolis: flips with probability exp(-2 K (2 n - d)) where n > d / 2 couplings are
+    satisfied, and surely where n < d / 2. Where a flip costs nothing, n = d / 2, it is tossed for:
+    were it always accepted, spins in turn could go round in circles.
     """
     rows: list[list[int]] = []
     starts = np.zeros(kernels.LARGEST_DEGREE + 1, dtype=np.int64)
@@ -207,5 +254,7 @@ def _chances(strength: float, degrees: NDArray[Any], heat_bath: bool) -> tuple[N
             chance = expit(energy) if heat_bath else np.exp(-energy) if energy > 0 else 0.5
             fixed_point = min(int(chance * 2.0**64), 2**64 - 1)
             rows.append([-(fixed_point >> (63 - digit) & 1) for digit in range(64)])
-    padding = [[0] * 64] * (kernels.LARGEST_DEGREE + 1)  # counts past the degree are looked up, too, but never occur
+    padding = [[0] * 64] * (
+        kernels.LARGEST_DEGREE + 1
+    )  # counts past the degree are looked up, too, but never occur
     return np.array(rows + padding, dtype=np.int64), starts

@@ -1,9 +1,11 @@
-"""Pair counts by table look-up in vector registers, for processors with AVX2 but no vector popcount.
+"""Pair counts by table look-up in vector registers, for processors with AVX2 but no vector
+popcount.
 
 Four samples of one spin are a nibble x. For two spins with nibbles y and y' the 16-byte table
-T[x] = popcount(x ^ y) + 16 popcount(x ^ y') is one register, and one byte shuffle looks up 32 spins j at once: 256 pairs of values.
-Three look-ups add up before half a byte could overflow. Their sums, and the same shifted by half a byte, are then added up modulo
-256 with no regard to what spills over; the two halves of each count follow from both at the end. XOR + popcount takes about four
+T[x] = popcount(x ^ y) + 16 popcount(x ^ y') is one register, and one byte shuffle looks up 32 spins
+j at once: 256 pairs of values. Three look-ups add up before half a byte could overflow. Their sums,
+and the same shifted by half a byte, are then added up modulo 256 with no regard to what spills
+over; the two halves of each count follow from both at the end. XOR + popcount takes about four
 times the instructions.
 """
 
@@ -22,7 +24,9 @@ from isingkit._kernels.vectors import Vectors
 
 LANES = 32  # spins in one vector of bytes
 PARTS = 4  # vectors side by side
-COLUMNS = PARTS * LANES  # spins j of one tile; its spins i are two, whose 8 vectors of counts stay in registers
+COLUMNS = (
+    PARTS * LANES
+)  # spins j of one tile; its spins i are two, whose 8 vectors of counts stay in registers
 AHEAD = 32  # words read of one spin before the next: rows of words lie pages apart
 STRIP = 64  # spins i counted against one block in one go; their counts stay in cache
 TRIPLE = 3  # look-ups before half a byte could overflow: 3 * 4 < 2**4
@@ -31,16 +35,23 @@ SLAB = 256 * STEPS  # nibbles before a 16-bit count could: 256 * 63 * 4 < 2**16
 
 # TABLES[16 * (y + 16 * y') + x] = popcount(x ^ y) + 16 * popcount(x ^ y')
 TABLES = np.array(
-    [(x ^ (pair & 15)).bit_count() + 16 * (x ^ (pair >> 4)).bit_count() for pair in range(256) for x in range(16)], dtype=np.uint8
+    [
+        (x ^ (pair & 15)).bit_count() + 16 * (x ^ (pair >> 4)).bit_count()
+        for pair in range(256)
+        for x in range(16)
+    ],
+    dtype=np.uint8,
 )
 
 
 def has_shuffle() -> bool:
-    """Whether this processor, as numba compiles for it, has AVX2, whose byte shuffle looks up 32 bytes at once."""
+    """Whether this processor, as numba compiles for it, has AVX2, whose byte shuffle looks up 32
+    bytes at once.
+    """
     return "+avx2" in _features()
 
 
-def wins_here() -> bool:
+def is_fastest() -> bool:
     """Whether look-ups are the quickest way to count here: not where there is a vector popcount."""
     return has_shuffle() and "+avx512vpopcntdq" not in _features()
 
@@ -66,18 +77,22 @@ def steps_of(n_words: int) -> int:
 
 
 def strips(n_blocks: int, n_words: int) -> NDArray[np.uint8]:
-    """An empty (n_blocks, n_steps, COLUMNS) array at a multiple of 64 bytes: no vector of it straddles two cache lines."""
+    """An empty (n_blocks, n_steps, COLUMNS) array at a multiple of 64 bytes: no vector of it
+    straddles two cache lines.
+    """
     shape = (n_blocks, steps_of(n_words), COLUMNS)
     room = np.empty(np.prod(shape) + 64, np.uint8)
     start = -room.ctypes.data % 64
     return room[start : start + np.prod(shape)].reshape(shape)
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def split(start, stop, words, first_word, last_word, n_steps, nibbles, spin_sums):
-    """nibbles[b, k, j] = k-th group of 4 samples, from first_word to last_word, of spin j of block b, for blocks start to stop.
+    """nibbles[b, k, j] = k-th group of 4 samples, from first_word to last_word, of spin j of block
+    b, for blocks start to stop.
 
-    Zero past the last spin and past the last word. On the way spin_sums[j] += 2 * (set bits of spin j).
+    Zero past the last spin and past the last word. On the way spin_sums[j] += 2 * (set bits of spin
+    j).
     words: (n_spins, n_words) uint64     nibbles: (n_blocks, >= n_steps, COLUMNS) uint8
     """
     n_spins, n_words = len(words), last_word - first_word
@@ -110,7 +125,8 @@ def _count_tile(parts):
 
     @intrinsic
     def count(typing, tables, nibbles, pair, column, n_triples, counts, at):
-        """counts[at + r * COLUMNS + l] += samples in which spin r of the pair and spin l of the columns differ; arrays are flat.
+        """counts[at + r * COLUMNS + l] += samples in which spin r of the pair and spin l of the
+        columns differ; arrays are flat.
 
         pair, column: where their first nibbles are
         """
@@ -136,17 +152,25 @@ def _count_tile(parts):
             shuffle = cgutils.get_or_insert_function(
                 builder.module, ir.FunctionType(bytes_, [bytes_, bytes_]), "llvm.x86.avx2.pshuf.b"
             )
-            twice = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [lane % 16 for lane in range(LANES)])
+            twice = ir.Constant(
+                ir.VectorType(ir.IntType(32), LANES), [lane % 16 for lane in range(LANES)]
+            )
             zero = ir.Constant(bytes_, [0] * LANES)
-            whole, shifted = ([cgutils.alloca_once_value(builder, zero) for _ in range(parts)] for _ in range(2))
+            whole, shifted = (
+                [cgutils.alloca_once_value(builder, zero) for _ in range(parts)] for _ in range(2)
+            )
             with cgutils.for_range(builder, args[4]) as loop:
                 found = [None] * parts
                 for look_up in range(TRIPLE):
                     step = builder.add(builder.mul(loop.index, size(TRIPLE)), size(look_up))
                     step = builder.mul(step, size(COLUMNS))
-                    both = load(all_nibbles, builder.add(step, args[2]), ir.IntType(16))  # y + 256 y'
+                    both = load(
+                        all_nibbles, builder.add(step, args[2]), ir.IntType(16)
+                    )  # y + 256 y'
                     both = builder.zext(both, ir.IntType(64))
-                    which = builder.add(both, builder.mul(builder.and_(both, size(15)), size(15)))  # 16 y + 256 y'
+                    which = builder.add(
+                        both, builder.mul(builder.and_(both, size(15)), size(15))
+                    )  # 16 y + 256 y'
                     table = load(all_tables, which, quarter)
                     table = builder.shuffle_vector(table, ir.Constant(quarter, ir.Undefined), twice)
                     for part in range(parts):
@@ -154,14 +178,20 @@ def _count_tile(parts):
                         differ = builder.call(shuffle, [table, load(all_nibbles, place, bytes_)])
                         found[part] = differ if look_up == 0 else builder.add(found[part], differ)
                 for part in range(parts):
-                    for total, more in ((whole[part], found[part]), (shifted[part], down(found[part], 4))):
+                    for total, more in (
+                        (whole[part], found[part]),
+                        (shifted[part], down(found[part], 4)),
+                    ):
                         builder.store(builder.add(builder.load(total), more), total)
             for part in range(parts):
-                # modulo 256: whole = low + 16 high; shifted = high, in the lower of two bytes + 16 low of the upper
+                # modulo 256: whole = low + 16 high; shifted = high, in the lower of two bytes + 16
+                # low of the upper
                 total, moved = builder.load(whole[part]), builder.load(shifted[part])
                 high = minus_sixteen(moved, down(minus_sixteen(total, moved), 8))
                 for row, differ in enumerate((minus_sixteen(total, high), high)):
-                    place = builder.gep(all_counts, [builder.add(args[6], size(row * COLUMNS + part * LANES))])
+                    place = builder.gep(
+                        all_counts, [builder.add(args[6], size(row * COLUMNS + part * LANES))]
+                    )
                     target = builder.bitcast(place, words.as_pointer())
                     more = builder.zext(differ, words)
                     builder.store(builder.add(builder.load(target, align=2), more), target, align=2)
@@ -175,11 +205,13 @@ def _count_tile(parts):
 count_1, count_2, count_3, count_4 = (_count_tile(parts) for parts in range(1, PARTS + 1))
 
 
-@njit(cache=True, nogil=True, fastmath=False)
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def subtract_differences(start, stop, nibbles, n_steps, tables, n_samples, sums):
-    """sums[i, j] -= 2 * (samples in which spins i and j differ), for i in strips start to stop (STRIP spins each) and j >= i.
+    """sums[i, j] -= 2 * (samples in which spins i and j differ), for i in strips start to stop
+    (STRIP spins each) and j >= i.
 
-    nibbles: as from `split`     sums: (n_spins, n_spins) int64, overwritten by n_samples - 2 * ... where n_samples >= 0
+    nibbles: as from `split`
+    sums: (n_spins, n_spins) int64, overwritten by n_samples - 2 * ... where n_samples >= 0
     One writer per entry and integer sums: the result does not depend on the number of threads.
     """
     n_blocks, room, _ = nibbles.shape
@@ -194,20 +226,35 @@ def subtract_differences(start, stop, nibbles, n_steps, tables, n_samples, sums)
                 tile[:] = 0
                 for k in range(slab, min(slab + SLAB, n_steps), STEPS):
                     n_triples = min(STEPS, n_steps - k) // TRIPLE
-                    pair, column = (block * room + k) * COLUMNS + offset, (other * room + k) * COLUMNS
+                    pair, column = (
+                        (block * room + k) * COLUMNS + offset,
+                        (other * room + k) * COLUMNS,
+                    )
                     for row in range(0, STRIP, 2):
-                        skip = (offset + row) // LANES if other == block else 0  # vectors in which all j < i
+                        skip = (
+                            (offset + row) // LANES if other == block else 0
+                        )  # vectors in which all j < i
                         first, at = column + skip * LANES, row * COLUMNS + skip * LANES
                         if skip == 0:
-                            count_4(tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at)
+                            count_4(
+                                tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at
+                            )
                         elif skip == 1:
-                            count_3(tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at)
+                            count_3(
+                                tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at
+                            )
                         elif skip == 2:
-                            count_2(tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at)
+                            count_2(
+                                tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at
+                            )
                         else:
-                            count_1(tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at)
+                            count_1(
+                                tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at
+                            )
                 for r in range(min(STRIP, len(sums) - first_row)):
                     i = first_row + r
                     row = sums[i, first_column:]
                     for c in range(max(0, i - first_column), min(COLUMNS, len(row))):
-                        row[c] = (n_samples if n_samples >= 0 and slab == 0 else row[c]) - 2 * np.int64(tile[r, c])
+                        row[c] = (
+                            n_samples if n_samples >= 0 and slab == 0 else row[c]
+                        ) - 2 * np.int64(tile[r, c])

@@ -1,0 +1,118 @@
+"""Products and Cholesky factors of the small systems of Newton steps.
+
+Plain loops that LLVM makes vectors of: as quick as BLAS and LAPACK at these sizes, and numba takes
+seconds to compile its calls of those.
+"""
+
+import numpy as np
+from numba import njit
+
+_LEAST_LEFT = 1e-16  # of a diagonal entry; less is rounding
+
+
+@njit(
+    cache=True,
+    nogil=True,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    error_model="numpy",
+    fastmath={"contract", "reassoc"},
+)
+def products(vector, rows, n_rows, out):
+    """out[a] = sum_k rows[a, k] vector[k], for the first n_rows; four at a time, so that the vector
+    is read once for all of them.
+    """
+    size = len(vector)
+    n_fours = n_rows // 4 * 4
+    for a in range(0, n_fours, 4):
+        row_0, row_1, row_2, row_3 = rows[a], rows[a + 1], rows[a + 2], rows[a + 3]
+        sum_0, sum_1, sum_2, sum_3 = 0.0, 0.0, 0.0, 0.0
+        for k in range(size):
+            factor = vector[k]
+            sum_0 += factor * row_0[k]
+            sum_1 += factor * row_1[k]
+            sum_2 += factor * row_2[k]
+            sum_3 += factor * row_3[k]
+        out[a], out[a + 1], out[a + 2], out[a + 3] = sum_0, sum_1, sum_2, sum_3
+    for a in range(n_fours, n_rows):
+        row = rows[a]
+        total = 0.0
+        for k in range(size):
+            total += vector[k] * row[k]
+        out[a] = total
+
+
+@njit(
+    cache=True,
+    nogil=True,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    error_model="numpy",
+    fastmath={"contract", "reassoc"},
+)
+def factorize(matrix, factor, size):
+    """factor: L with L L' = matrix in its lower triangle, of the first `size` rows and columns.
+
+    A pivot that is 0 or less but for rounding counts as tiny: what depends on it comes out huge,
+    which callers look for.
+    """
+    for a in range(size):
+        row = factor[a]
+        for b in range(a):
+            other = factor[b]
+            dot = matrix[a, b]
+            for k in range(b):
+                dot -= row[k] * other[k]
+            row[b] = dot / other[b]
+        left = matrix[a, a]
+        for k in range(a):
+            left -= row[k] * row[k]
+        row[a] = np.sqrt(max(left, _LEAST_LEFT * matrix[a, a]))
+
+
+@njit(
+    cache=True,
+    nogil=True,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    error_model="numpy",
+    fastmath={"contract", "reassoc"},
+)
+def solve(factor, x, size):
+    """Solve L L' x = b in place: x is b on entry."""
+    for a in range(size):
+        row = factor[a]
+        dot = x[a]
+        for k in range(a):
+            dot -= row[k] * x[k]
+        x[a] = dot / row[a]
+    for a in range(size - 1, -1, -1):
+        row = factor[a]
+        x[a] /= row[a]
+        for k in range(a):
+            x[k] -= row[k] * x[a]
+
+
+@njit(
+    cache=True,
+    nogil=True,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    error_model="numpy",
+    fastmath={"contract", "reassoc"},
+)
+def variances_of(factor, room, variances, size):
+    """variances: (size,), overwritten with the diagonal of the inverse of L L'; room: (size,).
+
+    Entry a is the squared length of y, L y = the unit vector of a.
+    """
+    for a in range(size):
+        total = 0.0
+        for b in range(a, size):
+            row = factor[b]
+            dot = 1.0 if b == a else 0.0
+            for k in range(a, b):
+                dot -= row[k] * room[k]
+            room[b] = dot / row[b]
+            total += room[b] * room[b]
+        variances[a] = total

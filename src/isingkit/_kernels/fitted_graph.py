@@ -1,0 +1,198 @@
+"""Logistic regressions of the spins of a graph on their neighbours.
+
+Tuples: samples (spins, weights), graph (indptr, indices), coefficients (fields, couplings) and
+inverses (values, places): inverse Hessians spin after spin, that of spin i from places[i] on.
+"""
+
+from math import sqrt, tanh
+
+from numba import njit
+
+from isingkit._kernels.cells import into_cells, regressors_of
+from isingkit._kernels.flags import KERNEL, PART
+from isingkit._kernels.logistic import (
+    SHORT,
+    inverse_of_factor,
+    logistic,
+    predict,
+    responses,
+)
+from isingkit._kernels.workspace import fill, matrix, numbers, whole_numbers
+
+# variance of the mean of two directed couplings, at least, in units of that of either
+_LEAST_SHARED = 0.64
+_MOST_STEPS = 100  # of Newton's method for a field, each at most 1
+_FIRTH_RIDGE = 1e-3  # on couplings that Firth's term keeps finite by itself
+# factor of the largest coupling, and variance of any, beyond which Firth's fit is not sound
+_MOST_GROWN, _LARGEST_VARIANCE = 1.1, 0.25
+
+
+@njit(**PART)
+def coefficients_of(i, regressors, graph, coefficients, x):
+    """x: overwritten with the field of spin i and its couplings to regressors, 0 for others."""
+    indptr, indices = graph
+    fields, couplings = coefficients
+    fill(x, 0.0)
+    x[0] = fields[i]
+    place = 0
+    for k in range(indptr[i], indptr[i + 1]):
+        if place < len(regressors) and indices[k] == regressors[place]:
+            x[place + 1] = couplings[k]
+            place += 1
+
+
+@njit(**PART)
+def _is_sound(before, after, inverse, last_step):
+    """Whether Firth's fit is. Where spins are separated it may have several optima, some absurd."""
+    if last_step >= SHORT or len(after) == 1:
+        return False
+    largest, was = 0.0, 0.0
+    for a in range(1, len(after)):
+        if before[a] * after[a] < 0 or inverse[a, a] >= _LARGEST_VARIANCE:
+            return False
+        largest = max(largest, abs(after[a]))
+        was = max(was, abs(before[a]))
+    return largest <= _MOST_GROWN * was
+
+
+@njit(**KERNEL)
+def refit(start, stop, chosen, samples, graph, ridges, firth, coefficients, inverses, sums):
+    """Logistic regressions of spins chosen[start:stop] on their neighbours.
+
+    ridges: as `logistic` takes them     firth: 1.0 to remove the bias of few samples, with next to
+    no ridge, else 0.0; where that is not sound, a spin's numbers stay what they were
+    coefficients, inverses: overwritten     sums: (2, n_spins), overwritten with information, sums
+    of w (1 - m^2), and the weight of the rows in which nothing is missing
+    """
+    fields, couplings = coefficients
+    values, places = inverses
+    n_samples = len(samples[1])
+    own, seen, cell = numbers(n_samples), numbers(n_samples), whole_numbers(n_samples)
+    penalties = numbers(len(ridges))
+    penalties[0] = ridges[0]
+    penalties[1] = _FIRTH_RIDGE if firth > 0 else ridges[1]
+    for number in range(start, stop):
+        i = chosen[number]
+        regressors = regressors_of(i, -1, -1, graph)
+        regression = into_cells(i, regressors, samples, own, seen, cell)
+        size, n_cells = regression[2].shape
+        state = (numbers(n_cells), numbers(n_cells), numbers(n_cells))
+        before, x, inverse = numbers(size), numbers(size), matrix(size, size)
+        coefficients_of(i, regressors, graph, coefficients, before)
+        for a in range(size):
+            x[a] = before[a] if firth > 0 else 0.0
+        factor, last_step = logistic(regression, penalties, firth, x, state)
+        inverse_of_factor(factor, inverse)
+        if firth > 0 and not _is_sound(before, x, inverse, last_step):
+            continue
+        sums[0, i] = 0.0
+        sums[1, i] = 0.0
+        for c in range(n_cells):
+            sums[0, i] += state[2][c]
+            sums[1, i] += regression[0][c]
+        fields[i] = x[0]
+        for a in range(1, size):
+            couplings[graph[0][i] + a - 1] = x[a]
+        for a in range(size):
+            for b in range(size):
+                values[places[i] + a * size + b] = inverse[a, b]
+
+
+@njit(**KERNEL)
+def residuals_of(start, stop, chosen, samples, graph, coefficients, residuals):
+    """residuals[number] = w (s - m) of spin chosen[number], 0 in rows that lack something."""
+    n_samples = len(samples[1])
+    own, seen, cell = numbers(n_samples), numbers(n_samples), whole_numbers(n_samples)
+    for number in range(start, stop):
+        i = chosen[number]
+        regressors = regressors_of(i, -1, -1, graph)
+        _, means, design = into_cells(i, regressors, samples, own, seen, cell)
+        x = numbers(len(design))
+        coefficients_of(i, regressors, graph, coefficients, x)
+        predict(x, design, means)
+        for c in range(len(means)):
+            means[c] = tanh(means[c])
+        for k in range(n_samples):
+            residuals[number, k] = seen[k] * (own[k] - means[cell[k]])
+
+
+@njit(**KERNEL)
+def fields_given(start, stop, samples, graph, couplings, ridge, fields):
+    """Fields of spins start to stop where couplings are given.
+
+    Newton's method for sum_m w_m (s_m - tanh(H + sum_j J_j s_jm)) = ridge H, from `fields`, which
+    are overwritten.
+    """
+    n_samples = len(samples[1])
+    own, seen, cell = numbers(n_samples), numbers(n_samples), whole_numbers(n_samples)
+    for i in range(start, stop):
+        regressors = regressors_of(i, -1, -1, graph)
+        totals, sums, design = into_cells(i, regressors, samples, own, seen, cell)
+        n_cells = len(totals)
+        local, residual, curvature = numbers(n_cells), numbers(n_cells), numbers(n_cells)
+        x = numbers(len(design))
+        coefficients_of(i, regressors, graph, (fields, couplings), x)
+        predict(x, design, local)
+        for _ in range(_MOST_STEPS):
+            responses(totals, sums, local, residual, curvature)
+            slope, total_curvature = -ridge * fields[i], ridge
+            for k in range(n_cells):
+                slope += residual[k]
+                total_curvature += curvature[k]
+            step = min(max(slope / total_curvature, -1.0), 1.0)
+            fields[i] += step
+            for k in range(n_cells):
+                local[k] += step
+            if abs(step) < 1e-9:
+                break
+
+
+@njit(**PART)
+def _add_influence(i, which, samples, graph, coefficients, row, work, influence):
+    """Adds half of the influence of each sample on coupling `which` of spin i.
+
+    row: of the inverse Hessian     work: (own, seen, cell)     influence: (n_samples,)
+    """
+    own, seen, cell = work
+    regressors = regressors_of(i, -1, -1, graph)
+    _, means, design = into_cells(i, regressors, samples, own, seen, cell)
+    x, influence_of_cell = numbers(len(design)), numbers(len(means))
+    coefficients_of(i, regressors, graph, coefficients, x)
+    predict(x, design, means)
+    predict(row, design, influence_of_cell)
+    for c in range(len(means)):
+        means[c] = tanh(means[c])
+    for k in range(len(own)):
+        if seen[k] > 0:
+            influence[k] += 0.5 * influence_of_cell[cell[k]] * (own[k] - means[cell[k]])
+
+
+@njit(**KERNEL)
+def edge_errors(start, stop, pairs, sides, samples, graph, coefficients, inverses, errors):
+    """errors[e] = standard error of the mean of both directed couplings of pairs start to stop.
+
+    sides: (n_pairs, 2), places of both in the graph's indices
+    A sample's influence on the couplings of spin i is the inverse Hessian times its residual times
+    (1, its neighbours). Where no sample contradicts a coupling residuals vanish, but the inverse
+    Hessians do not: they bound the error from below.
+    """
+    indptr = graph[0]
+    values, places = inverses
+    weights = samples[1]
+    n_samples = len(weights)
+    work = (numbers(n_samples), numbers(n_samples), whole_numbers(n_samples))
+    influence = numbers(n_samples)
+    for e in range(start, stop):
+        fill(influence, 0.0)
+        bound, total = 0.0, 0.0
+        for side in range(2):
+            i = pairs[e, side]
+            which = sides[e, side] - indptr[i] + 1
+            size = indptr[i + 1] - indptr[i] + 1
+            first = places[i] + which * size
+            row = values[first : first + size]
+            _add_influence(i, which, samples, graph, coefficients, row, work, influence)
+            bound += 0.5 * row[which]
+        for k in range(n_samples):
+            total += weights[k] * influence[k] * influence[k]  # a row of weight w is w samples
+        errors[e] = sqrt(max(total, _LEAST_SHARED * bound))

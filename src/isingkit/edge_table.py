@@ -1,0 +1,93 @@
+"""The table of edges: its columns, in structured arrays, edges.csv, summaries and reports.
+
+Every such table follows from EDGE_TABLE and PAGE_TABLE. A new column is an entry here and a value
+in the `edges_` of the estimators that know it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeColumn:
+    """A property of an edge."""
+
+    name: str  # in arrays, edges.csv and the contents of reports
+    kind: type  # str or float
+    label: str  # above a column of text
+    format: str = ""  # of one number, for people
+    in_csv: bool = True
+
+    def text(self, value: Any) -> str:
+        """A value for people; "" where it is not known."""
+        return "" if value is None else format(value, self.format)
+
+
+@dataclass(frozen=True, slots=True)
+class PageColumn:
+    """A column of a report's table."""
+
+    key: str  # of the element that heads it
+    heading: str
+    columns: tuple[str, ...]  # of EDGE_TABLE that it shows
+    sort: str  # how viewer.js sorts by it: "name", "value", "magnitude" or "width"
+    explanation: str = ""  # a sentence or two above the table
+
+    @property
+    def is_number(self) -> bool:
+        return self.sort != "name"
+
+    def is_known(self, edges: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether an edge has all it shows; pages of earlier versions have no intervals."""
+        return any(all(edge.get(name) is not None for name in self.columns) for edge in edges)
+
+
+EDGE_TABLE = (
+    EdgeColumn("source", str, "source"),
+    EdgeColumn("target", str, "target"),
+    EdgeColumn("coupling", float, "coupling", "+.3f"),
+    EdgeColumn("std_error", float, "error", ".3f"),
+    EdgeColumn("z", float, "z", "+.3f"),
+    EdgeColumn("p_value", float, "p-value", ".2g"),
+    EdgeColumn("q_value", float, "q-value", ".2g"),
+    # ends of the 95 percent confidence interval
+    EdgeColumn("low", float, "low", "+.3f", in_csv=False),
+    EdgeColumn("high", float, "high", "+.3f", in_csv=False),
+)
+PAGE_TABLE = (
+    PageColumn("a", "Spin", ("source",), "name"),
+    PageColumn("b", "Spin", ("target",), "name"),
+    PageColumn(
+        "coupling", "J", ("coupling",), "value",
+        "A coupling J above 0 makes two spins agree, below 0 disagree, whatever the others do.",
+    ),
+    PageColumn(
+        "interval", "95 % interval", ("low", "high"), "width",
+        "The interval holds the coupling with 95 percent confidence; where it reaches clearly "
+        "further to 0 than away from it, the edge may have been found by luck, "
+        "and be weaker than it looks.",
+    ),
+    PageColumn("z", "z", ("z",), "magnitude"),
+    PageColumn(
+        "q_value", "q", ("q_value",), "value",
+        "q is the share of false edges to expect among this one and all that are surer.",
+    ),
+)  # fmt: skip
+COLUMNS = {column.name: column for column in EDGE_TABLE}
+CSV_COLUMNS = tuple(column.name for column in EDGE_TABLE if column.in_csv)
+TESTED = tuple(column.name for column in EDGE_TABLE[3:])  # what only a test of an edge tells
+
+
+def edge_array(n_edges: int, names: np.ndarray[Any, Any], columns: Sequence[str]) -> Any:
+    """An empty structured array of edges between spins of these names."""
+    kinds = {str: names.dtype, float: np.dtype(np.float64)}
+    return np.empty(n_edges, dtype=[(name, kinds[COLUMNS[name].kind]) for name in columns])
+
+
+def interval_text(low: float | None, high: float | None) -> str:
+    """An interval for people; an end that is 0 has no sign."""
+    ends = [end for end in (low, high) if end is not None]
+    return " to ".join(COLUMNS["low"].text(end) if end else "0" for end in ends)

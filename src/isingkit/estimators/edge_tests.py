@@ -1,0 +1,268 @@
+"""EdgeTests: how sure it is of each pair that it is an edge."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+from tqdm import tqdm
+
+from isingkit._kernels import edge_tests as kernels
+from isingkit._kernels.threads import one_blas_thread, parallel_map
+from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
+from isingkit.estimators import sizes
+from isingkit.estimators.fitted_graph import FittedGraph
+from isingkit.estimators.graph import keys_of, ranges
+from isingkit.estimators.score_cache import ScoreCache
+
+
+@dataclass(frozen=True, slots=True)
+class TestSettings:
+    """How pairs are tested. Why these numbers: docs/design/auto.md."""
+
+    clear_z: float = 8.0  # an edge of a larger z-score needs no test of its own
+    rival_margin: float = 1.0  # a rival may serve by so many standard errors less
+    most_alike: float = 0.9  # correlation of spins that no data can tell apart
+    screening_z: float = 3.0  # pairs outside are tested from this approximate z-score on, ...
+    false_per_spin: float = 6.0  # ... unless so many pairs of each spin would reach it by noise
+    fwer_margin: float = 1.75  # below the critical z: approximate scores err, degrees may help
+    fdr_margin: float = 0.8  # the same where the critical z depends on the graph
+    slow: int = 5000  # spins or pairs that are worth a progress bar
+
+
+SETTINGS = TestSettings()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EdgeTests:
+    """Pairs tested, in the graph or not."""
+
+    pairs: Pairs
+    inside: BoolArray  # whether they are in the graph
+    z_scores: FloatArray
+    p_values: FloatArray  # two-sided
+    weights: FloatArray  # by the degrees of their spins
+    q_values: FloatArray  # Benjamini and Hochberg over all pairs of spins, p-values over weights
+    passes: BoolArray
+
+
+def critical_z(
+    n_spins: int, n_edges: int, level: float, control: str, weights: FloatArray | float = 1.0
+) -> FloatArray:
+    """The least |z-score| of an edge in a graph of so many edges."""
+    n_allowed = max(n_edges, 1) if control == "fdr" else 1
+    tail = level * weights * n_allowed / max(n_spins * (n_spins - 1), 2)
+    return np.asarray(-ndtri(np.clip(tail, 1e-300, 0.5)))
+
+
+def screening_z(n_spins: int, n_edges: int, level: float, control: str) -> float:
+    """Pairs outside a graph with a lesser approximate z-score will hardly become edges."""
+    needed = float(critical_z(n_spins, n_edges, level, control))
+    if control == "fwer":
+        return needed - SETTINGS.fwer_margin
+    by_noise = -float(ndtri(min(SETTINGS.false_per_spin / max(2 * n_spins, 1), 0.5)))
+    return min(max(SETTINGS.screening_z, by_noise), needed - SETTINGS.fdr_margin)
+
+
+def test_edges(
+    pairs: Pairs,
+    z_scores: FloatArray,
+    weights: FloatArray,
+    n_inside: int,
+    n_spins: int,
+    level: float,
+    control: str,
+) -> EdgeTests:
+    """p-values, q-values and what passes; the first `n_inside` pairs are those of the graph.
+
+    n_spins: those that change, whose pairs all count as tested
+    """
+    p_values = np.asarray(2 * ndtr(-np.abs(z_scores)))
+    expected = p_values / weights * max(n_spins * (n_spins - 1) / 2, 1)
+    q_values = _step_up(expected)
+    passes = q_values <= level if control == "fdr" else expected <= level
+    inside = np.arange(len(pairs)) < n_inside
+    return EdgeTests(pairs, inside, z_scores, p_values, weights, q_values, passes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EdgeTester:
+    """Tests single couplings, in the graph without them."""
+
+    scores: ScoreCache  # approximate z-scores of pairs outside
+    changes: BoolArray  # (n_spins,): spins that are not constant
+    progress: bool = False
+
+    def z_scores(self, fitted: FittedGraph, pairs: Pairs, critical: FloatArray) -> FloatArray:
+        """z-scores of single couplings; those below the critical ones may be approximate.
+
+        Clear edges need no test (couplings over their standard errors serve), nor do pairs outside
+        of a small approximate z-score.
+        """
+        inside = np.isin(keys_of(pairs, fitted.n_spins), fitted.graph.keys)
+        found = np.zeros(len(pairs))
+        found[inside] = _weaker_direction(fitted, pairs[inside])
+        found[~inside] = self.scores.approximate(fitted, pairs[~inside])
+        least = np.minimum(self.scores.screening_z, critical)
+        unclear = np.where(inside, np.abs(found) < SETTINGS.clear_z, np.abs(found) > least)
+        found[unclear] = self._tested(fitted, pairs[unclear], critical[unclear])
+        return found
+
+    def _tested(self, fitted: FittedGraph, pairs: Pairs, critical: FloatArray) -> FloatArray:
+        """By the score test. What passes must hold given a rival, too.
+
+        Where another spin would serve the regression of i nearly as well as j, it may be the true
+        neighbour, and j may only be near it.
+        """
+        found = np.zeros(len(pairs))
+        with self._bar(len(pairs), "testing pairs", " pairs") as bar, one_blas_thread():
+            for some in _portions(len(pairs), fitted):
+                alone = _score_tests(fitted, pairs[some], None)
+                passing = np.flatnonzero(np.abs(alone.z_scores) > critical[some])
+                rivals = self._rivals(fitted, alone.of(passing), alone.z_scores[passing])
+                passing = passing[rivals.exist]
+                given = _score_tests(fitted, pairs[some][passing], rivals.spins[rivals.exist])
+                sign = np.sign(alone.z_scores[passing])
+                weaker = np.maximum(sign * given.z_scores, 0.0)
+                size = np.minimum(np.abs(alone.z_scores[passing]), weaker)
+                alone.z_scores[passing] = sign * size
+                found[some] = alone.z_scores
+                bar.update(len(alone.z_scores))
+        return found
+
+    def margins(
+        self, fitted: FittedGraph, pairs: Pairs, z_scores: FloatArray, critical: FloatArray
+    ) -> FloatArray:
+        """By how much z-scores of edges could be less, and these be edges still.
+
+        A rival that is too weak to count would count if the edge were weaker, which would then have
+        to pass given that, too. As far as they are alike, the rival's strength is the edge's and
+        goes with it. Where both spins may get a rival, both are given as soon as one counts: a
+        little less is left so.
+        """
+        found = np.abs(z_scores) - critical
+        unclear = np.flatnonzero(np.abs(z_scores) < SETTINGS.clear_z)
+        with self._bar(len(unclear), "margins of edges", " edges") as bar, one_blas_thread():
+            for portion in _portions(len(unclear), fitted):
+                here = unclear[portion]
+                alone = _score_tests(fitted, pairs[here], None)
+                rivals = self._rivals(fitted, alone, critical[here])
+                some = here[rivals.exist]
+                z_alone = alone.z_scores[rivals.exist]
+                given = _score_tests(fitted, pairs[some], rivals.spins[rivals.exist])
+                left = np.sign(z_alone) * given.z_scores - critical[some]
+                ahead = np.abs(z_alone)[:, None] - SETTINGS.rival_margin
+                ahead = ahead - rivals.z_scores[rivals.exist]
+                until_one_counts = (ahead / (1 - rivals.alike[rivals.exist])).min(axis=1)
+                found[some] = np.minimum(found[some], np.maximum(until_one_counts, left))
+                bar.update(len(here))
+        return np.maximum(found, 0.0)
+
+    def _rivals(self, fitted: FittedGraph, tested: "_Tested", z_scores: FloatArray) -> "_Rivals":
+        """For each spin of a pair the one that would serve it best instead of the other.
+
+        Nearly as well, that is; those nearly the same as the other are none: the data cannot tell
+        them apart.
+        """
+        own = tested.pairs.ravel()  # row 2p + a: spin a of pair p
+        other = tested.pairs[:, ::-1].ravel()
+        least = np.maximum(np.abs(z_scores) - SETTINGS.rival_margin, kernels.SMALL)
+        scale = np.sqrt(np.maximum(tested.information.ravel(), 1e-9))
+        residuals = tested.residuals.reshape(len(own), fitted.samples.n_rows)
+        barred = _barred(fitted, own, other)
+        best, sums = self.scores.strongest(fitted, residuals, np.repeat(least, 2) * scale, barred)
+        there = np.flatnonzero(best >= 0)
+        alike = np.zeros(len(own))
+        alike[there] = _abs_correlations(fitted, np.column_stack([best[there], other[there]]))
+        best[alike > SETTINGS.most_alike] = -1
+        alike[best < 0] = 0.0
+        of_rivals = np.where(best < 0, -np.inf, sums / scale)
+        return _Rivals(best.reshape(-1, 2), of_rivals.reshape(-1, 2), alike.reshape(-1, 2))
+
+    def _bar(self, total: int, what: str, unit: str) -> Any:
+        """A progress bar, where one is wanted and there is much to do."""
+        hidden = not (self.progress and total > SETTINGS.slow)
+        return tqdm(total=total, desc=what, unit=unit, disable=hidden, delay=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tested:
+    """Score tests of pairs, and the regressions without these couplings."""
+
+    pairs: Pairs
+    z_scores: FloatArray  # (n_pairs,)
+    residuals: FloatArray  # (n_pairs, 2, n_rows)
+    information: FloatArray  # (n_pairs, 2)
+
+    def of(self, some: IntArray) -> "_Tested":
+        """Some of the pairs."""
+        return _Tested(
+            self.pairs[some], self.z_scores[some], self.residuals[some], self.information[some]
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rivals:
+    """Rivals of both spins of pairs, (n_pairs, 2)."""
+
+    spins: IntArray  # -1 where there is none
+    z_scores: FloatArray  # -inf where there is none
+    alike: FloatArray  # |correlation| with the spin they would stand for
+
+    @property
+    def exist(self) -> BoolArray:
+        return np.asarray((self.spins >= 0).any(axis=1))
+
+
+def _score_tests(fitted: FittedGraph, pairs: Pairs, rivals: IntArray | None) -> _Tested:
+    """Of pairs given rivals, (n_pairs, 2)."""
+    given = np.full((len(pairs), 2), -1) if rivals is None else rivals
+    z_scores, information = np.zeros(len(pairs)), np.zeros((len(pairs), 2))
+    residuals = np.zeros((len(pairs), 2, fitted.samples.n_rows))
+    fixed = (pairs, given, fitted.problem, z_scores, residuals, information)
+    kernel = kernels.score_test_couplings
+    parallel_map(kernel, len(pairs), *fixed, chunk=16, n_jobs=fitted.n_jobs)
+    return _Tested(pairs, z_scores, residuals, information)
+
+
+def _abs_correlations(fitted: FittedGraph, pairs: IntArray) -> FloatArray:
+    found = np.zeros(len(pairs))
+    fixed = (pairs, fitted.samples.arrays, found)
+    parallel_map(kernels.abs_correlation, len(pairs), *fixed, chunk=64, n_jobs=fitted.n_jobs)
+    return found
+
+
+def _barred(fitted: FittedGraph, own: IntArray, other: IntArray) -> tuple[IntArray, IntArray]:
+    """Rows and spins that are no rivals: the pair itself, and neighbours of the row's own spin."""
+    graph = fitted.graph
+    degrees = graph.degrees[own]
+    rows = np.arange(len(own))
+    neighbours = graph.indices[ranges(graph.indptr[:-1][own], degrees)]
+    barred_rows = np.concatenate([rows, rows, np.repeat(rows, degrees)])
+    return barred_rows, np.concatenate([own, other, neighbours])
+
+
+def _portions(n_pairs: int, fitted: FittedGraph) -> list[slice]:
+    """Pairs whose residuals are held at a time."""
+    size = max(16, min(sizes.PORTION, sizes.RESIDUALS // max(fitted.samples.n_rows, 1)))
+    return [slice(start, start + size) for start in range(0, n_pairs, size)]
+
+
+def _weaker_direction(fitted: FittedGraph, pairs: Pairs) -> FloatArray:
+    """Directed couplings over their standard errors, the weaker of both directions."""
+    if len(pairs) == 0:
+        return np.zeros(0)
+    table = fitted.graph.matrix(fitted.z_scores_of_couplings())
+    forth = np.asarray(table[pairs[:, 0], pairs[:, 1]]).ravel()
+    back = np.asarray(table[pairs[:, 1], pairs[:, 0]]).ravel()
+    weaker = np.sign(forth) * np.minimum(np.abs(forth), np.abs(back))
+    return np.where(forth * back > 0, weaker, 0.0)
+
+
+def _step_up(expected: FloatArray) -> FloatArray:
+    """q-values from how many pairs would do as well by chance."""
+    order = np.argsort(expected)
+    stepped = expected[order] / np.arange(1, len(expected) + 1)
+    q_values = np.empty(len(expected))
+    q_values[order] = np.minimum(np.minimum.accumulate(stepped[::-1])[::-1], 1.0)
+    return q_values

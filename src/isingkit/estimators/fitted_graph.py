@@ -1,0 +1,192 @@
+"""FittedGraph: a graph and the logistic regressions of its spins on their neighbours."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from isingkit._kernels import fitted_graph as kernels
+from isingkit._kernels.threads import one_blas_thread, parallel_map
+from isingkit.arrays import FloatArray, IntArray, Pairs
+from isingkit.estimators.graph import Graph, graph_of, ranges
+from isingkit.estimators.nodewise import distinct_rows
+from isingkit.packing import PackedSpins
+
+# on squares of couplings, where samples count 1: keeps separated ones finite
+_RIDGE = 0.5
+# the same on squares of fields: next to nothing, or so much that there are none
+_FREE, _NONE = 1e-3, 1e15
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Samples:
+    """What regressions look at: different rows only, where nothing is missing."""
+
+    spins: Any  # (n_spins, n_rows) float64, 0 where missing; or (n_spins, n_words) uint64
+    sample_weights: FloatArray  # (n_rows,): how many samples a row stands for
+
+    @property
+    def arrays(self) -> tuple[Any, FloatArray]:
+        """As kernels take it."""
+        return self.spins, self.sample_weights
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.sample_weights)
+
+
+def samples_of(packed: PackedSpins, weights: FloatArray | None) -> Samples:
+    """Spins as numbers."""
+    if packed.present is None:
+        rows = distinct_rows(packed, weights)
+        total = packed.n_samples if weights is None else weights.sum()
+        counts = rows.weights * total
+        is_whole = weights is None or bool((weights == np.rint(weights)).all())
+        return Samples(rows.spins, np.rint(counts) if is_whole else counts)
+    spins = np.ascontiguousarray(np.asarray(packed, dtype=np.float64).T)
+    return Samples(spins, np.ones(packed.n_samples) if weights is None else weights)
+
+
+def samples_of_bits(packed: PackedSpins) -> Samples:
+    """Spins as the bits they are."""
+    return Samples(np.ascontiguousarray(packed.words), np.ones(packed.n_samples))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedGraph:
+    """Regressions of the spins of a graph on their neighbours; `refit` gives a new one."""
+
+    samples: Samples
+    graph: Graph
+    fit_fields: bool
+    n_jobs: int | None
+    fields: FloatArray  # (n_spins,)
+    couplings: FloatArray  # (2 n_pairs,): directed
+    inverses: FloatArray  # inverse Hessians, spin after spin
+    places: IntArray  # (n_spins + 1,): of each spin's in `inverses`
+    information: FloatArray  # (n_spins,): sum of w (1 - m^2)
+    seen: FloatArray  # (n_spins,): weight of rows in which neither it nor a neighbour is missing
+
+    @property
+    def n_spins(self) -> int:
+        return self.graph.n_spins
+
+    @property
+    def ridges(self) -> FloatArray:
+        """Penalties on the squares of a field and of couplings."""
+        return np.array([_FREE if self.fit_fields else _NONE, _RIDGE])
+
+    @property
+    def coefficients(self) -> tuple[FloatArray, FloatArray]:
+        """As kernels take them."""
+        return self.fields, self.couplings
+
+    @property
+    def problem(self) -> tuple[Any, ...]:
+        """Samples, graph, coefficients and ridges, as kernels take them."""
+        return self.samples.arrays, self.graph.csr, self.coefficients, self.ridges
+
+    def refit(self, pairs: Pairs) -> tuple[Self, IntArray]:
+        """The graph of these sorted pairs, and the spins whose neighbours have changed.
+
+        Only these are fitted anew.
+        """
+        graph = graph_of(pairs, self.n_spins)
+        moved = np.setxor1d(self.graph.keys, graph.keys, assume_unique=True)
+        changed = np.unique(np.concatenate([moved // self.n_spins, moved % self.n_spins]))
+        new = _unfitted(self.samples, graph, self.fit_fields, self.n_jobs, self)
+        same = np.ones(self.n_spins, dtype=bool)
+        same[changed] = False
+        sizes = graph.degrees[same]
+        blocks = (sizes + 1) ** 2
+        ours, theirs = graph.indptr[:-1][same], self.graph.indptr[:-1][same]
+        new.couplings[ranges(ours, sizes)] = self.couplings[ranges(theirs, sizes)]
+        ours, theirs = new.places[:-1][same], self.places[:-1][same]
+        new.inverses[ranges(ours, blocks)] = self.inverses[ranges(theirs, blocks)]
+        _fit(new, changed, firth=False)
+        return new, changed  # type: ignore[return-value]
+
+    def firth_refit(self) -> Self:
+        """The same graph without the bias of few samples: for estimates, not for tests."""
+        copied = ("fields", "couplings", "inverses", "information", "seen")
+        new = replace(self, **{name: getattr(self, name).copy() for name in copied})
+        _fit(new, np.arange(self.n_spins), firth=True)
+        return new
+
+    def residuals_of(self, some: IntArray) -> FloatArray:
+        """(n_some, n_rows): w (s - m) of these spins."""
+        residuals = np.empty((len(some), self.samples.n_rows))
+        fixed = (some, self.samples.arrays, self.graph.csr, self.coefficients, residuals)
+        parallel_map(kernels.residuals_of, len(some), *fixed, chunk=16, n_jobs=self.n_jobs)
+        return residuals
+
+    def z_scores_of_couplings(self) -> FloatArray:
+        """(2 n_pairs,): directed couplings over their standard errors."""
+        own = self.graph.owners
+        inside = np.arange(len(own)) - self.graph.indptr[own] + 1
+        size = self.graph.degrees[own] + 1
+        variances = self.inverses[self.places[own] + inside * (size + 1)]
+        return np.asarray(self.couplings / np.sqrt(variances))
+
+    def couplings_and_errors(self) -> tuple[FloatArray, FloatArray]:
+        """(n_pairs,) both: means of both directions, and their standard errors."""
+        errors = np.zeros(len(self.graph.pairs))
+        fixed = (self.graph.pairs, self.graph.sides, *self.problem[:3])
+        fixed = (*fixed, (self.inverses, self.places), errors)
+        parallel_map(kernels.edge_errors, len(errors), *fixed, chunk=32, n_jobs=self.n_jobs)
+        return self.graph.mean_of_directions(self.couplings), errors
+
+    def fields_given(self, couplings: FloatArray) -> FloatArray:
+        """(n_spins,) fields of the regressions where couplings are these and no longer free.
+
+        Means of both directions are not the couplings that the regressions' own fields go with:
+        with those, samples of the model can miss the means of the data by far.
+        """
+        fields = self.fields.copy()
+        fixed = (self.samples.arrays, self.graph.csr, couplings, _FREE, fields)
+        parallel_map(kernels.fields_given, self.n_spins, *fixed, chunk=64, n_jobs=self.n_jobs)
+        return fields
+
+
+def fit_graph(
+    samples: Samples, pairs: Pairs, *, fit_fields: bool = True, n_jobs: int | None = None
+) -> FittedGraph:
+    """Regressions of all spins on their neighbours in a graph of sorted pairs."""
+    n_spins = len(samples.spins)
+    fitted = _unfitted(samples, graph_of(pairs, n_spins), fit_fields, n_jobs, None)
+    _fit(fitted, np.arange(n_spins), firth=False)
+    return fitted
+
+
+def _unfitted(
+    samples: Samples,
+    graph: Graph,
+    fit_fields: bool,
+    n_jobs: int | None,
+    start: FittedGraph | None,
+) -> FittedGraph:
+    """Room for the regressions of a graph; what belongs to spins is that of `start`."""
+    places = np.concatenate([[0], np.cumsum((graph.degrees + 1) ** 2)])
+    of_spins = {name: np.zeros(graph.n_spins) for name in ("fields", "information", "seen")}
+    if start is not None:
+        of_spins = {name: getattr(start, name).copy() for name in of_spins}
+    return FittedGraph(
+        samples,
+        graph,
+        fit_fields,
+        n_jobs,
+        couplings=np.zeros(len(graph.indices)),
+        inverses=np.zeros(places[-1]),
+        places=places,
+        **of_spins,
+    )
+
+
+def _fit(fitted: FittedGraph, chosen: IntArray, firth: bool) -> None:
+    """Fill in the regressions of the chosen spins. Only for one that nobody else has seen."""
+    sums = np.stack([fitted.information, fitted.seen])
+    fixed = (chosen, fitted.samples.arrays, fitted.graph.csr, fitted.ridges, float(firth))
+    out = (fitted.coefficients, (fitted.inverses, fitted.places), sums)
+    with one_blas_thread():
+        parallel_map(kernels.refit, len(chosen), *fixed, *out, chunk=16, n_jobs=fitted.n_jobs)
+    fitted.information[:], fitted.seen[:] = sums

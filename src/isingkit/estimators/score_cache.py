@@ -1,0 +1,319 @@
+"""ScoreCache: approximate z-scores of pairs outside a fitted graph.
+
+Each is the mean over both directions of the score of spin j in the regression of spin i, made
+orthogonal to the neighbours of i by linear regression. `DenseScores` keeps all pairs in a matrix;
+`SparseScores` keeps those that stand out, and computes others from bits. Why it misses none:
+docs/design/tiles.md.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from isingkit._kernels import score_cache as kernels
+from isingkit._kernels.threads import parallel_map
+from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
+from isingkit.estimators import sizes
+from isingkit.estimators.bits import Bits, bits_of
+from isingkit.estimators.executor import current_executor
+from isingkit.estimators.fitted_graph import FittedGraph, Samples
+from isingkit.estimators.graph import symmetric_matrix
+from isingkit.estimators.normal import NormalEquations, correlations
+from isingkit.estimators.tiles import CorrelationScreen, screened
+
+# correlation from which on a neighbour may hide much of what another spin has to say
+_NEAR = 0.2
+# spins that seem near to each by noise, at most, before a larger correlation is asked for
+_NEAR_BY_NOISE = 50.0
+_LEAST_UNEXPLAINED = 0.02  # of a spin's variance by the neighbours of another
+_SAME = 1 - 1e-4  # of sums that differ by less, which rounding may do, the first spin's is taken
+_PROBED = 4096  # spins, where all are too many, that tell whether these have a common cause
+
+
+class ScoreCache(Protocol):
+    """What selection and diagnostics ask of pairs outside the graph."""
+
+    screening_z: float  # approximate z-score from which on a pair is tested
+
+    def update(self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray) -> None:
+        """Take in the regressions of these spins, which have changed."""
+
+    def suspects(self, fitted: FittedGraph, chosen: IntArray) -> IntArray:
+        """Pairs with one of these spins that are to be tested."""
+
+    def approximate(self, fitted: FittedGraph, pairs: Pairs) -> FloatArray:
+        """Approximate z-scores."""
+
+    def strongest(
+        self,
+        fitted: FittedGraph,
+        rows: FloatArray,
+        least: FloatArray,
+        barred: tuple[IntArray, IntArray],
+    ) -> tuple[IntArray, FloatArray]:
+        """For each row the spin not barred of the largest |sum of row times spin|; and that sum.
+
+        -1 where it is not above `least`.
+        """
+
+    def probe(self) -> IntArray:
+        """Spins enough to see whether all move together."""
+
+    def leftover(self, fitted: FittedGraph, some: IntArray) -> NDArray[np.floating]:
+        """Approximate z-scores of all pairs of some spins."""
+
+    def correlations(self, some: IntArray) -> FloatArray:
+        """(n_some, n_some), of spins that change."""
+
+    def most_alike(self, candidates: Pairs, limit: float) -> tuple[float, Pairs]:
+        """The largest |correlation| of two spins, and the pairs above a limit."""
+
+
+@dataclass(slots=True, eq=False)
+class DenseScores:
+    """Scores of all pairs, in a matrix."""
+
+    single: NDArray[np.float32]  # (n_spins, n_rows): spins
+    of_regressors: FloatArray  # (n_spins, n_spins): correlations, about 0 without fields
+    centred: FloatArray  # (n_spins, n_spins): correlations
+    changes: BoolArray
+    screening_z: float
+    scores: NDArray[np.float32] = field(init=False)  # row i: of the regression of spin i
+
+    def __post_init__(self) -> None:
+        self.scores = np.zeros(self.of_regressors.shape, dtype=np.float32)
+
+    def update(self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray) -> None:
+        def fill(start: int, stop: int) -> None:
+            some = chosen[start:stop]
+            left = np.empty((len(some), len(self.scores)))
+            kernels.unexplained(some, self.of_regressors, fitted.graph.csr, left)
+            scale = _scale(fitted.information[some][:, None], left)
+            sums = residuals[start:stop].astype(np.float32) @ self.single.T
+            self.scores[some] = sums / scale * self.changes
+
+        parallel_map(fill, len(chosen), chunk=64, n_jobs=fitted.n_jobs)
+
+    def suspects(self, fitted: FittedGraph, chosen: IntArray) -> IntArray:
+        found = [np.empty((0, 2), np.int64)]
+        for start in range(0, len(chosen), sizes.PORTION):
+            some = chosen[start : start + sizes.PORTION]
+            both = self.scores[some] + self.scores[:, some].T
+            here = np.argwhere(np.abs(both) > 2 * self.screening_z)
+            found.append(np.column_stack([some[here[:, 0]], here[:, 1]]))
+        return np.concatenate(found)
+
+    def approximate(self, fitted: FittedGraph, pairs: Pairs) -> FloatArray:
+        first, second = pairs.T
+        both = self.scores[first, second] + self.scores[second, first]
+        return np.asarray(both / 2, dtype=np.float64)
+
+    def strongest(
+        self,
+        fitted: FittedGraph,
+        rows: FloatArray,
+        least: FloatArray,
+        barred: tuple[IntArray, IntArray],
+    ) -> tuple[IntArray, FloatArray]:
+        approximate = np.abs(rows.astype(np.float32) @ self.single.T)
+        approximate[barred] = 0.0
+        largest = approximate.max(axis=1, initial=0.0)
+        best = np.argmax(approximate >= _SAME * largest[:, None], axis=1)
+        sums = np.abs(np.einsum("ij,ij->i", rows, self.single[best]))  # in double precision
+        return np.where((sums > least) & (largest > 0), best, -1), sums
+
+    def probe(self) -> IntArray:
+        return np.arange(len(self.scores))
+
+    def leftover(self, fitted: FittedGraph, some: IntArray) -> NDArray[np.floating]:
+        return np.asarray((self.scores + self.scores.T) / 2)  # `probe` has all spins
+
+    def correlations(self, some: IntArray) -> FloatArray:
+        some = some[self.changes[some]]
+        if len(some) == len(self.centred):
+            return self.centred
+        return np.asarray(self.centred[np.ix_(some, some)])
+
+    def most_alike(self, candidates: Pairs, limit: float) -> tuple[float, Pairs]:
+        changing = np.flatnonzero(self.changes)
+        values = np.abs(self.correlations(changing))
+        np.fill_diagonal(values, 0.0)
+        return float(values.max(initial=0.0)), changing[np.argwhere(np.triu(values > limit))]
+
+
+def dense_scores(
+    moments: NormalEquations, samples: Samples, fit_fields: bool, screening_z: float
+) -> DenseScores:
+    """Room for the scores of all pairs."""
+    of_regressors = correlations(moments)
+    np.fill_diagonal(of_regressors, 1.0)
+    centred = of_regressors if fit_fields else _centred_correlations(moments, samples)
+    single = samples.spins.astype(np.float32)
+    return DenseScores(single, of_regressors, centred, moments.changes, screening_z)
+
+
+def _centred_correlations(moments: NormalEquations, samples: Samples) -> FloatArray:
+    """Where moments are those of spins as they are."""
+    means = samples.spins @ samples.sample_weights / samples.sample_weights.sum()
+    part = moments.matrix / moments.n_samples - np.outer(means, means)
+    deviations = np.sqrt(np.maximum(np.diagonal(part), 1e-12))
+    part /= np.outer(deviations, deviations)
+    first, second = moments.unobserved.T
+    part[first, second] = part[second, first] = 0.0
+    return np.asarray(part)
+
+
+@dataclass(slots=True, eq=False)
+class SparseScores:
+    """Scores of the pairs that stand out; others are computed from bits when they are asked for."""
+
+    bits: Bits
+    centred: Bits  # the same with fields
+    near: Any  # (n_spins, n_spins) CSR: ones where the correlation is above `nearness`
+    nearness: float
+    screening_z: float
+    # row * n_spins + column of scores above screening_z
+    keys: IntArray = field(init=False, default_factory=lambda: np.empty(0, np.int64))
+
+    def update(self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray) -> None:
+        n_spins = self.bits.n_spins
+        found = self._large(fitted, chosen, residuals)
+        around = fitted.graph.matrix(np.ones(len(fitted.graph.indices)))
+        hidden = np.column_stack((around[chosen] @ self.near).nonzero()).astype(np.int64)
+        keys = np.union1d(_keys(found, n_spins), _keys(hidden, n_spins))
+        places = np.column_stack([keys // n_spins, keys % n_spins])
+        places = places[chosen[places[:, 0]] != places[:, 1]]
+        scores = self._scores(fitted, chosen, residuals, places)
+        large = places[np.abs(scores) > self.screening_z]
+        touched = np.zeros(n_spins, dtype=bool)
+        touched[chosen] = True
+        old = self.keys[~touched[self.keys // n_spins]]
+        self.keys = np.concatenate([old, chosen[large[:, 0]] * n_spins + large[:, 1]])
+
+    def _large(self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray) -> IntArray:
+        """Scores that may be large, of spins that are near to no neighbour."""
+        least = np.empty(len(chosen))
+        fixed = (self.bits.source, chosen, fitted.graph.csr, least)
+        kernel = kernels.least_eigenvalues
+        parallel_map(kernel, len(chosen), *fixed, chunk=64, n_jobs=fitted.n_jobs)
+        degrees = fitted.graph.degrees[chosen]
+        explained = degrees * self.nearness**2 / np.maximum(least, 1e-6)  # at most
+        of_rows = np.zeros((2, len(chosen)))
+        of_rows[0] = 1 / _scale(fitted.information[chosen], 1 - explained)
+        of_spins = np.zeros((2, self.bits.n_spins))
+        of_spins[0] = self.bits.changes
+        level, n_jobs = self.screening_z, fitted.n_jobs
+        found, _ = self.bits.large_sums(residuals, level, of_rows, of_spins, n_jobs=n_jobs)
+        return found
+
+    def suspects(self, fitted: FittedGraph, chosen: IntArray) -> IntArray:
+        n_spins = self.bits.n_spins
+        touched = np.zeros(n_spins, dtype=bool)
+        touched[chosen] = True
+        pairs = np.column_stack([self.keys // n_spins, self.keys % n_spins])
+        pairs = np.unique(np.sort(pairs[touched[pairs].any(axis=1)], axis=1), axis=0)
+        # of both directions, the larger is above it, too
+        return pairs[np.abs(self.approximate(fitted, pairs)) > self.screening_z]
+
+    def approximate(self, fitted: FittedGraph, pairs: Pairs) -> FloatArray:
+        directed = np.concatenate([pairs, pairs[:, ::-1]])
+        scores = np.empty(len(directed))
+        order = np.argsort(directed[:, 0], kind="stable")
+        rows, starts = np.unique(directed[order, 0], return_index=True)
+        starts = np.append(starts, len(directed))
+        for first in range(0, len(rows), sizes.PORTION):
+            some = rows[first : first + sizes.PORTION]
+            here = order[starts[first] : starts[first + len(some)]]
+            own = np.searchsorted(some, directed[here, 0])
+            places = np.column_stack([own, directed[here, 1]])
+            scores[here] = self._scores(fitted, some, fitted.residuals_of(some), places)
+        return np.asarray((scores[: len(pairs)] + scores[len(pairs) :]) / 2)
+
+    def strongest(
+        self,
+        fitted: FittedGraph,
+        rows: FloatArray,
+        least: FloatArray,
+        barred: tuple[IntArray, IntArray],
+    ) -> tuple[IntArray, FloatArray]:
+        n_spins = self.bits.n_spins
+        of_rows = np.stack([1 / least, np.zeros(len(rows))])
+        of_spins = np.ones((2, n_spins))
+        n_jobs = fitted.n_jobs
+        found, sums = self.bits.large_sums(rows, 1 - 1e-6, of_rows, of_spins, n_jobs=n_jobs)
+        free = ~np.isin(_keys(found, n_spins), barred[0] * n_spins + barred[1])
+        found, size = found[free], np.abs(sums[free])
+        largest = np.zeros(len(rows))
+        np.maximum.at(largest, found[:, 0], size)
+        best = np.full(len(rows), n_spins)
+        row, spin = found[size >= _SAME * largest[found[:, 0]]].T
+        np.minimum.at(best, row, spin)
+        return np.where(largest > least, best, -1), largest
+
+    def probe(self) -> IntArray:
+        return np.arange(0, self.bits.n_spins, -(-self.bits.n_spins // _PROBED))
+
+    def leftover(self, fitted: FittedGraph, some: IntArray) -> NDArray[np.floating]:
+        """Not made orthogonal to neighbours."""
+        residuals = fitted.residuals_of(some).astype(np.float32)
+        spins = np.asarray(self.bits.packed[:, some], dtype=np.float32)
+        part = residuals @ (spins * self.bits.changes[some])
+        part /= np.sqrt(np.maximum(fitted.information[some], 1e-9))[:, None]
+        return np.asarray(part + part.T, dtype=np.float64) / 2
+
+    def correlations(self, some: IntArray) -> FloatArray:
+        some = some[self.bits.changes[some]]
+        part = self.centred.block(some) / self.centred.n_samples
+        deviations = np.sqrt(np.maximum(np.diagonal(part), 1e-12))
+        return np.asarray(part / np.outer(deviations, deviations))
+
+    def most_alike(self, candidates: Pairs, limit: float) -> tuple[float, Pairs]:
+        """Of spins that are near or were candidates."""
+        near = np.column_stack(scipy.sparse.triu(self.near).nonzero()).astype(np.int64)
+        pairs = np.concatenate([near, candidates])
+        scales = self.centred.scales[pairs[:, 0]] * self.centred.scales[pairs[:, 1]]
+        values = np.abs(self.centred.covariances(pairs) / scales)
+        return float(values.max(initial=0.0)), np.unique(pairs[values > limit], axis=0)
+
+    def _scores(
+        self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray, places: IntArray
+    ) -> FloatArray:
+        """Of spins places[:, 1] in the regressions of chosen[places[:, 0]], sorted by these."""
+        pairs = np.column_stack([chosen[places[:, 0]], places[:, 1]])
+        left = np.empty(len(places))
+        fixed = (self.bits.source, pairs, fitted.graph.csr, left)
+        kernel = kernels.unexplained_of_pairs
+        parallel_map(kernel, len(pairs), *fixed, chunk=4096, n_jobs=fitted.n_jobs)
+        sums = self.bits.sums_of(residuals, places, fitted.n_jobs)
+        scale = _scale(fitted.information[pairs[:, 0]], left)
+        return np.asarray(sums / scale * self.bits.changes[pairs[:, 1]])
+
+
+def sparse_scores(bits: Bits, screening_z: float, n_jobs: int | None) -> SparseScores:
+    """With the pairs of spins that are near, whose neighbours may hide what they have to say."""
+    near = _nearness(bits)
+    kept = screened(
+        CorrelationScreen(bits, near), bits.packed, n_jobs=n_jobs, run=current_executor()
+    )
+    matrix = symmetric_matrix(kept.pairs, np.ones(len(kept.pairs)), bits.n_spins)
+    return SparseScores(bits, bits_of(bits.packed, True), matrix, near, screening_z)
+
+
+def _nearness(bits: Bits) -> float:
+    """The correlation above which spins count as near."""
+    tail = min(_NEAR_BY_NOISE / (2 * bits.n_spins), 0.5)
+    return max(_NEAR, -float(ndtri(tail)) / np.sqrt(bits.n_samples))
+
+
+def _keys(places: IntArray, n_spins: int) -> IntArray:
+    return np.asarray(places[:, 0] * n_spins + places[:, 1])
+
+
+def _scale(information: FloatArray, unexplained: FloatArray) -> FloatArray:
+    """Standard errors of scores."""
+    left = np.maximum(unexplained, _LEAST_UNEXPLAINED)
+    return np.asarray(np.sqrt(np.maximum(information * left, 1e-9)))

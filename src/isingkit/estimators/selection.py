@@ -1,0 +1,202 @@
+"""Selection: which pairs are edges."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from tqdm import tqdm
+
+from isingkit._kernels.threads import one_blas_thread
+from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
+from isingkit.estimators import sizes
+from isingkit.estimators.degrees import degree_weights
+from isingkit.estimators.edge_tests import (
+    SETTINGS,
+    EdgeTester,
+    EdgeTests,
+    critical_z,
+    test_edges,
+)
+from isingkit.estimators.fitted_graph import FittedGraph
+from isingkit.estimators.graph import keys_of, pairs_of
+from isingkit.exceptions import NotConvergedWarning, warn
+
+_MOST_ROUNDS = 200
+_NEIGHBOURS_PER_MOVE = 16  # a spin may have one more edge moved at a time for each so many
+DIGITS = 6  # of z-scores that tell one from another: rounding does not reach them
+_UNKNOWN = (np.inf, np.inf)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Selection:
+    """The graph found, the tests of its pairs and of others, and how many rounds it took."""
+
+    fitted: FittedGraph
+    tests: EdgeTests
+    n_rounds: int
+
+
+def select_edges(
+    fitted: FittedGraph, tester: EdgeTester, also: Pairs, level: float, control: str
+) -> Selection:
+    """Let in what passes and out what fails, the clearest of each neighbourhood first, until
+    nothing moves.
+
+    At first edges only go: to score all pairs outside costs most, and is of little use before.
+    Pairs `also` are tested at the end, whether they were ever in question or not.
+    """
+    state = _Search(fitted, tester, level, control)
+    while True:
+        state.rounds += 1
+        if not state.only_removing:
+            state.find_suspects()
+        tests = state.test(state.suspects)
+        comes, goes = state.moves(tests)
+        moving = bool(comes.any() or goes.any())
+        if state.only_removing and not (moving and state.rounds < _MOST_ROUNDS):
+            state.only_removing = False
+            continue
+        if moving and state.rounds < _MOST_ROUNDS:
+            state.apply(tests, comes, goes)
+            continue
+        if moving:
+            _warn_of_circling(int(comes.sum() + goes.sum()))
+        final = state.final_tests(also)
+        if final is not None:
+            return Selection(state.fitted, final, state.rounds)
+
+
+@dataclass(slots=True, eq=False)
+class _Search:
+    """Where the search stands: a graph, what is known of pairs, and what has moved before."""
+
+    fitted: FittedGraph
+    tester: EdgeTester
+    level: float
+    control: str
+    rounds: int = 0
+    only_removing: bool = True
+    suspects: IntArray = field(default_factory=lambda: np.empty(0, np.int64))  # keys, sorted
+    # by key: a pair's z-score, and the critical one when it was tested against rivals
+    known: dict[int, tuple[float, float]] = field(default_factory=dict)
+    n_entries: dict[int, int] = field(default_factory=dict)  # by key: how often a pair came in
+    z_when_left: dict[int, float] = field(default_factory=dict)  # by key
+    stale: BoolArray = field(init=False)  # (n_spins,): regressions that scores do not know yet
+
+    def __post_init__(self) -> None:
+        self.stale = np.ones(self.fitted.n_spins, dtype=bool)
+
+    @property
+    def circling(self) -> IntArray:
+        """Keys of pairs that came in more than once."""
+        keys = [key for key, times in self.n_entries.items() if times > 1]
+        return np.array(keys, dtype=np.int64)
+
+    def find_suspects(self) -> None:
+        """Score pairs outside the graph anew, where regressions have changed."""
+        n_spins, scores = self.fitted.n_spins, self.tester.scores
+        chosen = np.flatnonzero(self.stale)
+        hidden = not (self.tester.progress and len(chosen) > SETTINGS.slow)
+        bar = tqdm(total=len(chosen), desc="scoring", unit=" spins", disable=hidden, delay=1)
+        with bar, one_blas_thread():
+            for start in range(0, len(chosen), sizes.PORTION):
+                some = chosen[start : start + sizes.PORTION]
+                scores.update(self.fitted, some, self.fitted.residuals_of(some))
+                bar.update(len(some))
+            found = scores.suspects(self.fitted, chosen)
+        touched = self.stale[pairs_of(self.suspects, n_spins)].any(axis=1)
+        possible = (found[:, 0] != found[:, 1]) & self.tester.changes[found].all(axis=1)
+        new = keys_of(np.sort(found[possible], axis=1), n_spins)
+        old = self.suspects[~touched]
+        self.suspects = np.setdiff1d(np.union1d(old, new), self.fitted.graph.keys)
+        self.stale[:] = False
+
+    def test(self, outside: IntArray) -> EdgeTests:
+        """Tests of the graph's pairs and of others, by key.
+
+        Known z-scores are taken as they are unless less is needed now than when tested.
+        """
+        pairs = np.concatenate([self.fitted.graph.pairs, pairs_of(outside, self.fitted.n_spins)])
+        keys = keys_of(pairs, self.fitted.n_spins).tolist()
+        weights = degree_weights(pairs, self.fitted.graph.pairs, self.tester.changes)
+        n_spins = int(self.tester.changes.sum())
+        critical = critical_z(n_spins, len(pairs), self.level, self.control, weights)
+        before = np.array([self.known.get(key, _UNKNOWN) for key in keys]).reshape(-1, 2)
+        size = np.abs(before[:, 0])
+        new = np.flatnonzero((before[:, 1] >= size) & (size > critical))
+        found = self.tester.z_scores(self.fitted, pairs[new], critical[new])
+        for k, z_score in zip(new.tolist(), found.tolist(), strict=True):
+            self.known[keys[k]] = (z_score, float(critical[k]))
+        z_scores = np.array([self.known[key][0] for key in keys])
+        n_inside = len(self.fitted.graph.pairs)
+        return test_edges(pairs, z_scores, weights, n_inside, n_spins, self.level, self.control)
+
+    def moves(self, tests: EdgeTests) -> tuple[BoolArray, BoolArray]:
+        """Pairs that come in, the strongest of both spins, and that go, the weakest of either."""
+        keys = keys_of(tests.pairs, self.fitted.n_spins)
+        # at a hub one move more or less makes little difference
+        room = 1 + self.fitted.graph.degrees // _NEIGHBOURS_PER_MOVE
+        enter = tests.passes & ~tests.inside & ~np.isin(keys, self.circling)
+        leave = ~tests.passes & tests.inside
+        size = np.asarray(np.round(np.abs(tests.z_scores), DIGITS), dtype=np.float64)
+        strongest = _among_first(tests.pairs, enter, -size, room)
+        weakest = _among_first(tests.pairs, leave, size, room)
+        return strongest[0] & strongest[1], weakest[0] | weakest[1]
+
+    def apply(self, tests: EdgeTests, comes: BoolArray, goes: BoolArray) -> None:
+        """Move pairs, fit anew, and forget what was known where it no longer holds."""
+        n_spins = self.fitted.n_spins
+        keys = keys_of(tests.pairs, n_spins)
+        left = zip(keys[goes].tolist(), tests.z_scores[goes].tolist(), strict=True)
+        self.z_when_left.update(left)
+        for key in keys[comes].tolist():
+            self.n_entries[key] = self.n_entries.get(key, 0) + 1
+        kept = np.sort(keys[(tests.inside & ~goes) | comes])
+        self.fitted, changed = self.fitted.refit(pairs_of(kept, n_spins))
+        self.stale[changed] = True
+        touched = np.zeros(n_spins, dtype=bool)
+        touched[changed] = True
+        outdated = [k for k in self.known if touched[k // n_spins] or touched[k % n_spins]]
+        for key in outdated:
+            del self.known[key]
+
+    def final_tests(self, also: Pairs) -> EdgeTests | None:
+        """Tests with the pairs `also`; None where one of these passes and the search must go on."""
+        graph = self.fitted.graph
+        wanted = np.setdiff1d(keys_of(also, graph.n_spins), graph.keys)
+        outside = np.union1d(wanted, self.suspects)
+        circling = np.intersect1d(outside, self.circling)
+        for key in circling.tolist():
+            # outside it would be an edge, inside it is none
+            self.known[key] = (self.z_when_left[key], 0.0)
+        tests = self.test(outside)
+        passing = keys_of(tests.pairs[tests.passes & ~tests.inside], graph.n_spins)
+        late = np.setdiff1d(passing, self.circling)
+        suspects = np.union1d(self.suspects, np.union1d(late, circling)).astype(np.int64)
+        nothing_new = len(late) == 0 or len(suspects) == len(self.suspects)
+        if nothing_new or self.rounds >= _MOST_ROUNDS:
+            return tests
+        self.suspects = suspects
+        return None
+
+
+def _among_first(pairs: Pairs, among: BoolArray, order_by: FloatArray, room: IntArray) -> BoolArray:
+    """(2, n_pairs): whether a pair is one of the first of its first spin's, and of its second's.
+
+    room: (n_spins,), how many of a spin's pairs may be; of equal ones, the earlier pair is
+    """
+    chosen = np.flatnonzero(among)
+    spins = pairs[chosen].T.ravel()  # first spins, then second ones
+    order = np.lexsort((np.tile(chosen, 2), np.tile(order_by[chosen], 2), spins))
+    _, starts, counts = np.unique(spins[order], return_index=True, return_counts=True)
+    ranks = np.empty(len(spins), dtype=np.int64)
+    ranks[order] = np.arange(len(spins)) - np.repeat(starts, counts)
+    first = np.zeros((2, len(pairs)), dtype=np.bool_)
+    first[:, chosen] = (ranks < room[spins]).reshape(2, -1)
+    return first
+
+
+def _warn_of_circling(n_moves: int) -> None:
+    advice = (
+        "the network may be too dense to be told apart with these rows; trust strong edges only"
+    )
+    warn(NotConvergedWarning(what="judging edges", residual=n_moves, allowed=0, advice=advice))

@@ -1,0 +1,36 @@
+"""MissingPolicy: what to do about missing values.
+
+`spins.as_spins`, `packing.apply_missing_policy` and `tables.rows.RowPacker` apply it to tables, to
+packed spins and to rows as a file yields them.
+"""
+
+from enum import StrEnum
+
+
+class MissingPolicy(StrEnum):
+    """A member equals its name in the public API: `MissingPolicy.DROP == "drop"`."""
+
+    ERROR = "error"
+    DROP = "drop"
+    PAIRWISE = "pairwise"
+
+    @property
+    def explanation(self) -> str:
+        """What it does about missing values, for help."""
+        return {
+            MissingPolicy.ERROR: "refuses them",
+            MissingPolicy.DROP: "keeps complete rows",
+            MissingPolicy.PAIRWISE: "keeps all rows, each pair being seen where both are present",
+        }[self]
+
+    @property
+    def remedy(self) -> str:
+        """What choosing it does, for the advice of an error; "" where it prevents none."""
+        return {
+            MissingPolicy.DROP: "to use complete rows only",
+            MissingPolicy.PAIRWISE: "to use for each pair the rows where both are present",
+        }.get(self, "")
+
+
+EVERY_POLICY = tuple(MissingPolicy)
+COMPLETE_ROWS = (MissingPolicy.ERROR, MissingPolicy.DROP)  # of methods that look at whole rows
