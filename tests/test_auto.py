@@ -378,9 +378,8 @@ def test_degrees_weigh_pairs_by_the_odds_of_one_more_neighbour():
         without.remove_edges_from([tuple(pairs[number])])
         degrees = np.array([without.degree(i) for i in range(40)])
         mean = degrees.mean()
-        ratio = (
-            degrees.var(ddof=1) / mean / (1 + 2 * np.sqrt(2 / 40))
-        )  # two standard errors nearer to chance
+        # two standard errors nearer to chance
+        ratio = degrees.var(ddof=1) / mean / (1 + 2 * np.sqrt(2 / 40))
         assert ratio > 1.1
         chance = nbinom(mean / (ratio - 1), 1 / ratio).pmf
         odds = [

@@ -46,9 +46,8 @@ class Gram:
     n_rows: int  # rows of positive weight
     names: tuple[str, ...]
     joint: Joint | None = None  # None where no value is missing
-    mapping: tuple[Coding, ...] | None = (
-        None  # values of the table that became -1 and +1, where it was one
-    )
+    # values of the table that became -1 and +1, where it was one
+    mapping: tuple[Coding, ...] | None = None
 
     def __repr__(self) -> str:
         return f"Gram({self.n_samples:g} samples of {self.n_spins} spins)"
@@ -213,9 +212,8 @@ def _weighted(packed: PackedSpins, weights: NDArray[np.float64]) -> Gram:
             counts += np.abs(weighted).T @ np.abs(values)
             joint_sums += weighted.T @ np.abs(values)
     total = float(weights.sum())
-    exact = (
-        bool((weights == np.rint(weights)).all()) and total < 2**53
-    )  # then products and sums were, too
+    # then products and sums were, too
+    exact = bool((weights == np.rint(weights)).all()) and total < 2**53
 
     def kept(array: NDArray[np.float64]) -> NDArray[Any]:
         return array.astype(np.int64) if exact else array

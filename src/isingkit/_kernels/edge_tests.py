@@ -205,12 +205,13 @@ def _orthogonalise(wanted, both, seen, cell, design, factor, variance, influence
 
 @njit(**KERNEL)
 def score_test_couplings(start, stop, pairs, rivals, problem, z_scores, residuals, information):
-    """z_scores[p] = z-score of the coupling of pairs[p] in the graph without it.
+    """z_scores[p] = z-score of the coupling of pairs[p] in the graph without it, given rivals.
 
-    Given rivals[p], or none (-1). Without a coupling, s_i and s_j are independent given the
-    neighbours of both, with means m_i and m_j from their regressions. The score is the sum of
-    s_i s_j - m_i m_j = r_i r_j + r_i m_j + r_j m_i, r = s - m, where m_j is made orthogonal to the
-    regressors of i, and m_i likewise: the likelihood's own score, given the neighbours.
+    rivals[p] has one for each end, or none (-1). Without a coupling, s_i and s_j are independent
+    given the neighbours of both, with means m_i and m_j from their regressions. The score is the
+    sum of s_i s_j - m_i m_j = r_i r_j + r_i m_j + r_j m_i, r = s - m, where m_j is made orthogonal
+    to the regressors of i, and m_i likewise: the likelihood's own score, given the neighbours. Its
+    z-score is multiplied by sqrt(1 - n / M), n the mean number of coefficients spent.
     problem: (samples, graph, coefficients, ridges)
     z_scores: (n_pairs,)     residuals: (n_pairs, 2, n_samples), w (s - m) of both
     information: (n_pairs, 2), sums of w (1 - m^2)     all overwritten

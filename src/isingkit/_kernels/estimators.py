@@ -6,7 +6,7 @@ from numba import njit
 from isingkit._kernels.flags import KERNEL, PART
 from isingkit._kernels.sources import covariance
 
-TILE = 64
+MATRIX_TILE = 64
 
 
 @njit(**KERNEL)
@@ -32,15 +32,15 @@ def regressions(start, stop, inverse, diagonal, keep):
     keep: (n_spins,) bool, rows and columns not zeroed
     """
     n_spins = len(inverse)
-    n_tiles = (n_spins + TILE - 1) // TILE
+    n_tiles = (n_spins + MATRIX_TILE - 1) // MATRIX_TILE
     for tile in range(start, stop):
         for other in range(tile, n_tiles):
-            for i in range(other * TILE, min(n_spins, (other + 1) * TILE)):
-                for j in range(tile * TILE, min(i, (tile + 1) * TILE)):
+            for i in range(other * MATRIX_TILE, min(n_spins, (other + 1) * MATRIX_TILE)):
+                for j in range(tile * MATRIX_TILE, min(i, (tile + 1) * MATRIX_TILE)):
                     p = inverse[i, j] if keep[i] and keep[j] else 0.0
                     inverse[i, j] = -p / diagonal[i]
                     inverse[j, i] = -p / diagonal[j]
-        for i in range(tile * TILE, min(n_spins, (tile + 1) * TILE)):
+        for i in range(tile * MATRIX_TILE, min(n_spins, (tile + 1) * MATRIX_TILE)):
             inverse[i, i] = 0.0
 
 
@@ -53,13 +53,13 @@ def mirrored(start, stop, matrix, factor, squares):
     squares of the rows of the result
     """
     n_spins = len(matrix)
-    n_tiles = (n_spins + TILE - 1) // TILE
+    n_tiles = (n_spins + MATRIX_TILE - 1) // MATRIX_TILE
     for tile in range(start, stop):
         sums = squares[tile]
         sums[:] = 0.0
         for other in range(tile, n_tiles):
-            for i in range(other * TILE, min(n_spins, (other + 1) * TILE)):
-                for j in range(tile * TILE, min(i + 1, (tile + 1) * TILE)):
+            for i in range(other * MATRIX_TILE, min(n_spins, (other + 1) * MATRIX_TILE)):
+                for j in range(tile * MATRIX_TILE, min(i + 1, (tile + 1) * MATRIX_TILE)):
                     value = factor * matrix[i, j]
                     matrix[i, j] = matrix[j, i] = value
                     sums[i] += value * value
@@ -104,9 +104,9 @@ def edges(start, stop, estimates, threshold, rule):
             couplings = np.empty(n_edges, np.float64)
             n_edges = 0
         for tile in range(start, stop):
-            for first in range(tile * TILE, n_spins, TILE):
-                for i in range(tile * TILE, min(n_spins, (tile + 1) * TILE)):
-                    for j in range(max(i + 1, first), min(n_spins, first + TILE)):
+            for first in range(tile * MATRIX_TILE, n_spins, MATRIX_TILE):
+                for i in range(tile * MATRIX_TILE, min(n_spins, (tile + 1) * MATRIX_TILE)):
+                    for j in range(max(i + 1, first), min(n_spins, first + MATRIX_TILE)):
                         forth, back = estimates[i, j], estimates[j, i]
                         if _is_edge(forth, back, threshold, rule):
                             if fill == 1:

@@ -1,5 +1,6 @@
-"""Pair sums by XOR and popcount: the plain twin of `nibbles`, and the only one that knows missing
-values.
+"""Pair sums by XOR and popcount: the plain twin of `lookup_popcount`.
+
+The only one that knows missing values.
 """
 
 import numpy as np

@@ -16,9 +16,8 @@ def tree_edges(sequence, n_nodes):
     degree = np.ones(n_nodes, np.int64)
     for node in sequence:
         degree[node] += 1
-    pointer = (
-        0  # the smallest leaf not used yet, but for one that has just become a leaf and is smaller
-    )
+    # the smallest leaf not used yet, but for one that has just become a leaf and is smaller
+    pointer = 0
     while degree[pointer] != 1:
         pointer += 1
     leaf = pointer

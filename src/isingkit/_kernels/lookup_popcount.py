@@ -24,9 +24,8 @@ from isingkit._kernels.vectors import Vectors
 
 LANES = 32  # spins in one vector of bytes
 PARTS = 4  # vectors side by side
-COLUMNS = (
-    PARTS * LANES
-)  # spins j of one tile; its spins i are two, whose 8 vectors of counts stay in registers
+# spins j of one tile; its spins i are two, whose 8 vectors of counts stay in registers
+COLUMNS = PARTS * LANES
 AHEAD = 32  # words read of one spin before the next: rows of words lie pages apart
 STRIP = 64  # spins i counted against one block in one go; their counts stay in cache
 TRIPLE = 3  # look-ups before half a byte could overflow: 3 * 4 < 2**4
@@ -231,9 +230,8 @@ def subtract_differences(start, stop, nibbles, n_steps, tables, n_samples, sums)
                         (other * room + k) * COLUMNS,
                     )
                     for row in range(0, STRIP, 2):
-                        skip = (
-                            (offset + row) // LANES if other == block else 0
-                        )  # vectors in which all j < i
+                        # vectors in which all j < i
+                        skip = (offset + row) // LANES if other == block else 0
                         first, at = column + skip * LANES, row * COLUMNS + skip * LANES
                         if skip == 0:
                             count_4(

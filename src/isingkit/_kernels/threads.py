@@ -44,9 +44,8 @@ def parallel_map(
         return list(pool.map(lambda span: kernel(*span, *args), spans))
 
 
-MOST_ON_ONE_THREAD = (
-    256  # spins of a system that BLAS solves about as quickly on one thread as on several
-)
+# spins of a system that BLAS solves about as quickly on one thread as on several
+MOST_ON_ONE_THREAD = 256
 _LOCK = threading.Lock()
 _WITHIN: list[Any] = []  # who is within, first the limits that the first has set
 

@@ -19,7 +19,7 @@ def correlated_by_lookup(
 
     A pair passes where |S_ij - s_i s_j / M| > level scales_i scales_j, in single precision: make
     `level` a trifle too small.
-    nibbles: as from `nibbles.split`
+    nibbles: as from `lookup_popcount.split`
     spin_sums, scales: (n_blocks * COLUMNS,) float32; scales infinite past the last spin
     One writer and integer counts: the result does not depend on the number of threads.
     """

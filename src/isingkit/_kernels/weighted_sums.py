@@ -1,8 +1,8 @@
 """Which sums of real numbers with the signs of a spin are large: sum_m y_m s_jm, of many rows y
 against all spins j.
 
-By table look-up in vector registers, as in `nibbles`: four samples of spin j are a nibble x, the 16
-sums of four numbers of a row are a table of 16 bytes, and one byte shuffle looks up 32 spins j.
+By table look-up in vector registers, as in `lookup_popcount`: four samples of spin j are a nibble
+x, the 16 sums of four numbers of a row are a table of 16 bytes, and one byte shuffle looks up 32 spins j.
 Bytes are rounded, so that sums are known up to an error whose bound is known; what could pass
 within it must be summed again. A product of matrices in single precision takes five times as long.
 """
@@ -119,7 +119,7 @@ def large_sums_by_lookup(
     """(row, spin) where (|sum| + error) (row_factors[:, row] . column_factors[:, spin]) > level,
     for rows start to stop.
 
-    tables, units, offsets, errors: as from `tables_of`     nibbles: as from `nibbles.split`
+    tables, units, offsets, errors: as from `tables_of`     nibbles: as from `lookup_popcount.split`
     after: (n_rows,): only spins j > after[row] count
     row_factors: (2, n_rows) float32, not negative
     column_factors: (2, n_blocks * COLUMNS) float32, not negative, 0 past the last spin
@@ -155,9 +155,8 @@ def large_sums_by_lookup(
                 unit, offset = np.float32(units[first + r]), np.float32(offsets[first + r])
                 for c in range(COLUMNS):
                     sums[r, c] = unit * sums[r, c] - offset
-            error = (
-                errors[first : first + size] + 1e-6 * offsets[first : first + size]
-            )  # single precision errs, too
+            # single precision errs, too
+            error = errors[first : first + size] + 1e-6 * offsets[first : first + size]
             found, n_found = _passing(
                 sums[:size],
                 first,

@@ -1,5 +1,6 @@
-"""RoughLook: where sums of rows of real numbers with the signs of spins may be large, with an error
-that is known.
+"""ApproximateSums: where sums of rows of numbers with the signs of spins may be large.
+
+With an error that is known.
 """
 
 from dataclasses import dataclass

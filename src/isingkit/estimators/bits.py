@@ -22,9 +22,8 @@ from isingkit.gram import gram
 from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins, unpacked
 
-_ROUGH = (
-    0.45  # error of a look-up, in units of what must be passed, from which on a product is quicker
-)
+# error of a look-up, in units of what must be passed, from which on a product is quicker
+_ROUGH = 0.45
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,9 +216,8 @@ def bits_of(packed: PackedSpins, fit_fields: bool) -> Bits:
         ones,
         chunk=max(1, packed.n_spins // 64),
     )
-    sums = (
-        ones / n_samples * n_samples if fit_fields else np.zeros(packed.n_spins)
-    )  # rounded as in `normal_equations`
+    # rounded as in `normal_equations`
+    sums = ones / n_samples * n_samples if fit_fields else np.zeros(packed.n_spins)
     scales = np.sqrt(n_samples - sums / n_samples * sums)
     scales[np.abs(ones) == n_samples] = np.inf
     return Bits(packed, sums, scales)

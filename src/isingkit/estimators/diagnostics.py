@@ -121,9 +121,9 @@ def _memory(e: Evidence) -> Diagnosis:
 
 
 def autocorrelation(packed: PackedSpins, moments: SecondMoments) -> tuple[float, float]:
-    """Correlation of up to 256 spins with themselves one row later, all together.
+    """Correlation of up to 256 spins with themselves one row later, and its standard error.
 
-    And its standard error were rows independent, which counts that spins are correlated.
+    The error is that of independent rows; it counts that spins are correlated.
     """
     some = np.arange(0, packed.n_spins, -(-packed.n_spins // _SPINS))
     values = np.asarray(packed[:, some], dtype=np.float32)

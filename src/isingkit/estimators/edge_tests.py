@@ -17,20 +17,21 @@ from isingkit.estimators.score_cache import ScoreCache
 
 
 @dataclass(frozen=True, slots=True)
-class TestSettings:
+class EdgeTestSettings:
     """How pairs are tested. Why these numbers: docs/design/auto.md."""
 
     clear_z: float = 8.0  # an edge of a larger z-score needs no test of its own
-    rival_margin: float = 1.0  # a rival may serve by so many standard errors less
-    most_alike: float = 0.9  # correlation of spins that no data can tell apart
-    screening_z: float = 3.0  # pairs outside are tested from this approximate z-score on, ...
+    rival_margin: float = 1.0  # a rival counts if its z-score is smaller by at most this
+    rival_z: float = 2.0  # and at least this
+    same_spin: float = 0.9  # correlation of spins that no data can tell apart
+    least_screening_z: float = 3.0  # pairs outside are tested from this approximate z-score on, ...
     false_per_spin: float = 6.0  # ... unless so many pairs of each spin would reach it by noise
     fwer_margin: float = 1.75  # below the critical z: approximate scores err, degrees may help
     fdr_margin: float = 0.8  # the same where the critical z depends on the graph
     slow: int = 5000  # spins or pairs that are worth a progress bar
 
 
-SETTINGS = TestSettings()
+SETTINGS = EdgeTestSettings()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +50,10 @@ class EdgeTests:
 def critical_z(
     n_spins: int, n_edges: int, level: float, control: str, weights: FloatArray | float = 1.0
 ) -> FloatArray:
-    """The least |z-score| of an edge in a graph of so many edges."""
+    """The least |z-score| of an edge.
+
+    n_edges: pairs that pass; all that are tested give a lower bound
+    """
     n_allowed = max(n_edges, 1) if control == "fdr" else 1
     tail = level * weights * n_allowed / max(n_spins * (n_spins - 1), 2)
     return np.asarray(-ndtri(np.clip(tail, 1e-300, 0.5)))
@@ -61,7 +65,7 @@ def screening_z(n_spins: int, n_edges: int, level: float, control: str) -> float
     if control == "fwer":
         return needed - SETTINGS.fwer_margin
     by_noise = -float(ndtri(min(SETTINGS.false_per_spin / max(2 * n_spins, 1), 0.5)))
-    return min(max(SETTINGS.screening_z, by_noise), needed - SETTINGS.fdr_margin)
+    return min(max(SETTINGS.least_screening_z, by_noise), needed - SETTINGS.fdr_margin)
 
 
 def test_edges(
@@ -159,14 +163,14 @@ class EdgeTester:
         return np.maximum(found, 0.0)
 
     def _rivals(self, fitted: FittedGraph, tested: "_Tested", z_scores: FloatArray) -> "_Rivals":
-        """For each spin of a pair the one that would serve it best instead of the other.
+        """For each end of a pair, the best spin to stand for the other end.
 
-        Nearly as well, that is; those nearly the same as the other are none: the data cannot tell
-        them apart.
+        If its z-score is within `rival_margin` of the pair's; spins that are nearly the same as the
+        other end (`same_spin`) are excluded, for the data cannot tell them apart.
         """
         own = tested.pairs.ravel()  # row 2p + a: spin a of pair p
         other = tested.pairs[:, ::-1].ravel()
-        least = np.maximum(np.abs(z_scores) - SETTINGS.rival_margin, kernels.SMALL)
+        least = np.maximum(np.abs(z_scores) - SETTINGS.rival_margin, SETTINGS.rival_z)
         scale = np.sqrt(np.maximum(tested.information.ravel(), 1e-9))
         residuals = tested.residuals.reshape(len(own), fitted.samples.n_rows)
         barred = _barred(fitted, own, other)
@@ -174,7 +178,7 @@ class EdgeTester:
         there = np.flatnonzero(best >= 0)
         alike = np.zeros(len(own))
         alike[there] = _abs_correlations(fitted, np.column_stack([best[there], other[there]]))
-        best[alike > SETTINGS.most_alike] = -1
+        best[alike > SETTINGS.same_spin] = -1
         alike[best < 0] = 0.0
         of_rivals = np.where(best < 0, -np.inf, sums / scale)
         return _Rivals(best.reshape(-1, 2), of_rivals.reshape(-1, 2), alike.reshape(-1, 2))

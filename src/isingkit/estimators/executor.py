@@ -1,4 +1,4 @@
-"""Tasks: independent work on one shared thing, done here, or by whoever was asked to:
+"""Executor: independent work on one shared thing, done here, or by whoever was asked to:
 `isingkit.dask` asks a cluster.
 """
 

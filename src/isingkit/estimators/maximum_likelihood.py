@@ -23,9 +23,8 @@ from isingkit.worlds.graphs import Seed
 
 _STEPS = 100
 _TOLERANCE = 1e-10  # of moments
-_LARGEST_VARIANCE = (
-    900.0  # of a coupling, in units of one sample; more only where the likelihood has no maximum
-)
+# of a coupling, in units of one sample; more only where the likelihood has no maximum
+_LARGEST_VARIANCE = 900.0
 # coupling or field; the moments of larger ones cannot be told from those of no exception at all
 _LARGEST = 25.0
 

@@ -97,7 +97,7 @@ class DenseResolvent:
         """R, its diagonal, and that of its square; uses the factor up."""
         resolvent = inverse_of(self.moments, self.ridge, self._factor)
         self._factor = None
-        n_tiles = -(-len(resolvent) // kernels.TILE)
+        n_tiles = -(-len(resolvent) // kernels.MATRIX_TILE)
         squares = np.empty((n_tiles, len(resolvent)))
         scale = float(self.moments.n_samples)
         parallel_map(kernels.mirrored, n_tiles, resolvent, scale, squares)
@@ -262,9 +262,8 @@ def factor_of(normal: NormalEquations, ridge: float) -> FloatArray:
     matrix[~normal.changes], matrix[:, ~normal.changes] = 0.0, 0.0  # isolated spins
     before[~normal.changes] = diagonal[~normal.changes] = 1.0
     factor, trouble = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
-    left = (
-        np.einsum("ii->i", factor) ** 2 / before
-    )  # what the spins before it leave unexplained of each spin
+    # what the spins before it leave unexplained of each spin
+    left = np.einsum("ii->i", factor) ** 2 / before
     if trouble > 0 or left.min() < 1e-10:
         spin = normal.names[trouble - 1 if trouble > 0 else int(left.argmin())]
         raise SingularSystemError(spin=spin, n_samples=normal.n_rows, n_spins=normal.n_spins)
@@ -275,7 +274,9 @@ def as_regressions(inverse: FloatArray, changes: NDArray[np.bool_]) -> FloatArra
     """-P_ij / P_ii of all rows, in place; P stands in the lower triangle."""
     diagonal = np.diagonal(inverse).copy()
     diagonal[~changes] = 1.0
-    parallel_map(kernels.regressions, -(-len(inverse) // kernels.TILE), inverse, diagonal, changes)
+    parallel_map(
+        kernels.regressions, -(-len(inverse) // kernels.MATRIX_TILE), inverse, diagonal, changes
+    )
     return inverse
 
 

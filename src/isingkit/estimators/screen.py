@@ -64,7 +64,7 @@ def screen_at(resolvent: DenseResolvent) -> Screen:
     scores, diagonal, squares = resolvent.whole()
     scales = score_scales(moments, resolvent.ridge, diagonal, squares)
     fixed = (scores, scales.own, scales.others)
-    parallel_map(kernels.scaled_both_ways, moments.n_spins, *fixed, chunk=kernels.TILE)
+    parallel_map(kernels.scaled_both_ways, moments.n_spins, *fixed, chunk=kernels.MATRIX_TILE)
     first, second = moments.unobserved.T
     scores[first, second] = scores[second, first] = 0.0
     return Screen(scores, resolvent.ridge, scales.error)

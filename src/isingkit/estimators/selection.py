@@ -59,7 +59,7 @@ def select_edges(
             state.apply(tests, comes, goes)
             continue
         if moving:
-            _warn_of_circling(int(comes.sum() + goes.sum()))
+            _warn_not_converged(int(comes.sum() + goes.sum()))
         final = state.final_tests(also)
         if final is not None:
             return Selection(state.fitted, final, state.rounds)
@@ -121,8 +121,7 @@ class _Search:
         n_spins = int(self.tester.changes.sum())
         critical = critical_z(n_spins, len(pairs), self.level, self.control, weights)
         before = np.array([self.known.get(key, _UNKNOWN) for key in keys]).reshape(-1, 2)
-        size = np.abs(before[:, 0])
-        new = np.flatnonzero((before[:, 1] >= size) & (size > critical))
+        new = np.flatnonzero(_needs_test(before[:, 0], before[:, 1], critical))
         found = self.tester.z_scores(self.fitted, pairs[new], critical[new])
         for k, z_score in zip(new.tolist(), found.tolist(), strict=True):
             self.known[keys[k]] = (z_score, float(critical[k]))
@@ -179,6 +178,17 @@ class _Search:
         return None
 
 
+def _needs_test(
+    z_scores: FloatArray, critical_then: FloatArray, critical_now: FloatArray
+) -> BoolArray:
+    """Whether a pair is unknown, or failed by itself before and would pass now.
+
+    Those that did not pass were not tested against rivals.
+    """
+    size = np.abs(z_scores)
+    return np.asarray((critical_then >= size) & (size > critical_now))
+
+
 def _among_first(pairs: Pairs, among: BoolArray, order_by: FloatArray, room: IntArray) -> BoolArray:
     """(2, n_pairs): whether a pair is one of the first of its first spin's, and of its second's.
 
@@ -195,8 +205,8 @@ def _among_first(pairs: Pairs, among: BoolArray, order_by: FloatArray, room: Int
     return first
 
 
-def _warn_of_circling(n_moves: int) -> None:
+def _warn_not_converged(n_moves: int) -> None:
     advice = (
         "the network may be too dense to be told apart with these rows; trust strong edges only"
     )
-    warn(NotConvergedWarning(what="judging edges", residual=n_moves, allowed=0, advice=advice))
+    warn(NotConvergedWarning(what="selecting edges", residual=n_moves, allowed=0, advice=advice))

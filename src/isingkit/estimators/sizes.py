@@ -1,4 +1,4 @@
-"""Sizes of what is stored or done in one go. Change them here; results do not depend on them."""
+"""Sizes of what is stored or done in one go. Which pairs are edges does not depend on them."""
 
 MOST_DENSE = 5000  # spins whose pairs fit into memory at ease; beyond, bits are counted as needed
 TILE = 4096  # spins that are unpacked at a time; a multiple of 64

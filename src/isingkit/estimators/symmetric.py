@@ -36,7 +36,7 @@ def symmetric_couplings(estimates: Any, threshold: float, rule: str) -> scipy.sp
         return _sparse_couplings(estimates, threshold, rule)
     n_spins = len(estimates)
     parts = parallel_map(
-        kernels.edges, -(-n_spins // kernels.TILE), estimates, threshold, RULES[rule]
+        kernels.edges, -(-n_spins // kernels.MATRIX_TILE), estimates, threshold, RULES[rule]
     )
     rows, columns, couplings = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
     upper = scipy.sparse.csr_array((couplings, (rows, columns)), shape=(n_spins, n_spins))

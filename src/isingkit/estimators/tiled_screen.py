@@ -32,7 +32,7 @@ from isingkit.estimators.tiles import (
     spins_of_band,
 )
 
-# by noise a spin has so many times more scores above the first level than candidates
+# by noise a spin has about twice so many times its candidates above each level
 _LEVELS = (1, 4, 16, 64)
 
 

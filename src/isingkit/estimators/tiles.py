@@ -134,7 +134,7 @@ class CorrelationScreen:
         return self._checked(found[np.lexsort((found[:, 1], found[:, 0]))])
 
     def _checked(self, found: NDArray[np.int64]) -> Kept:
-        """The same numbers as `two_stage.correlations` has, to the last bit, and the exact test."""
+        """The same numbers as `normal.correlations` has, to the last bit, and the exact test."""
         i, j, differ = found.T
         n_samples, sums, scales = self.bits.packed.n_samples, self.bits.sums, self.bits.scales
         products = n_samples - 2 * differ

@@ -18,9 +18,8 @@ from isingkit.theory.phase import paramagnetic
 from isingkit.worlds.equilibrium import EquilibrationMonitor
 from isingkit.worlds.graphs import Seed, generator
 
-WATCHED = (
-    64  # chains looked at by the check where they are numbers; twice as many where they are bits
-)
+# chains looked at by the check where they are numbers; twice as many where they are bits
+WATCHED = 64
 
 
 def sample(
