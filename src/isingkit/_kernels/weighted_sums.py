@@ -2,9 +2,10 @@
 against all spins j.
 
 By table look-up in vector registers, as in `lookup_popcount`: four samples of spin j are a nibble
-x, the 16 sums of four numbers of a row are a table of 16 bytes, and one byte shuffle looks up 32 spins j.
-Bytes are rounded, so that sums are known up to an error whose bound is known; what could pass
-within it must be summed again. A product of matrices in single precision takes five times as long.
+x, the 16 sums of four numbers of a row are a table of 16 bytes, and one byte shuffle looks up 32
+spins j. Bytes are rounded, so that sums are known up to an error whose bound is known; what could
+pass within it must be summed again. A product of matrices in single precision takes five times as
+long.
 """
 
 import numpy as np
