@@ -56,8 +56,8 @@ class InteractionScreeningIsing(NodewiseEstimator):
     --------
     >>> import isingkit as ik
     >>> truth = ik.random_regular(n_spins=20, degree=3, coupling=0.5, random_state=0)
-    >>> fit = ik.InteractionScreeningIsing(l1=0.05, threshold=0.1).fit(ik.sample(truth,
-    n_samples=3000, random_state=1))
+    >>> samples = ik.sample(truth, n_samples=3000, random_state=1)
+    >>> fit = ik.InteractionScreeningIsing(l1=0.05, threshold=0.1).fit(samples)
     >>> ik.score(fit.model_, truth).exact
     True
     """

@@ -91,8 +91,8 @@ class MaximumLikelihoodIsing(GramEstimator):
     --------
     >>> import isingkit as ik
     >>> truth = ik.IsingModel([[0, 0.5, 0], [0.5, 0, -0.3], [0, -0.3, 0]], fields=[0.2, 0, -0.4])
-    >>> fit = ik.MaximumLikelihoodIsing().fit(ik.exact(truth).sample(n_samples=20_000,
-    random_state=0))
+    >>> samples = ik.exact(truth).sample(n_samples=20_000, random_state=0)
+    >>> fit = ik.MaximumLikelihoodIsing().fit(samples)
     >>> round(fit.log_likelihood(ik.exact(truth).sample(n_samples=20_000, random_state=1)), 2)
     -1.81
     """

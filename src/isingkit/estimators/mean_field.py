@@ -76,8 +76,8 @@ class MeanFieldIsing(GramEstimator):
     --------
     >>> import isingkit as ik
     >>> truth = ik.random_tree(n_spins=50, coupling=0.6, random_state=0)
-    >>> fit = ik.MeanFieldIsing(method="bethe", threshold=0.3).fit(ik.sample(truth, n_samples=4000,
-    random_state=1))
+    >>> samples = ik.sample(truth, n_samples=4000, random_state=1)
+    >>> fit = ik.MeanFieldIsing(method="bethe", threshold=0.3).fit(samples)
     >>> ik.score(fit.model_, truth).exact
     True
     """

@@ -65,8 +65,8 @@ class PseudolikelihoodIsing(NodewiseEstimator):
     --------
     >>> import isingkit as ik
     >>> truth = ik.square_lattice(side=4, coupling=0.5, random_state=0)
-    >>> fit = ik.PseudolikelihoodIsing(threshold=0.25).fit(ik.exact(truth).sample(n_samples=4000,
-    random_state=1))
+    >>> samples = ik.exact(truth).sample(n_samples=4000, random_state=1)
+    >>> fit = ik.PseudolikelihoodIsing(threshold=0.25).fit(samples)
     >>> ik.score(fit.model_, truth).exact
     True
     """

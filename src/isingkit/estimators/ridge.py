@@ -51,8 +51,8 @@ class RidgeIsing(LinearEstimator):
     Examples
     --------
     >>> import isingkit as ik
-    >>> fit = ik.RidgeIsing(ridge=0.1).fit([["no", "no"], ["yes", "yes"], ["no", "no"], ["yes",
-    "no"]])
+    >>> table = [["no", "no"], ["yes", "yes"], ["no", "no"], ["yes", "no"]]
+    >>> fit = ik.RidgeIsing(ridge=0.1).fit(table)
     >>> fit.model_.edges()["coupling"].round(3)
     array([0.551])
     """
