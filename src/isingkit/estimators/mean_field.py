@@ -36,7 +36,7 @@ class MeanFieldIsing(GramEstimator):
     - "tap": J + 2 m_i m_j J^2 = -q [second; no more without fields];
     - "bethe": exact on trees; without fields J = -asinh(2 q) / 2 [second];
     - "sessak-monasson": the naive and the independent-pair couplings added, and what both count
-    taken off once [third];
+      taken off once [third];
     - "independent-pair": each pair as if it were alone: the log odds ratio over 4 [first];
     - "independent": no couplings at all, for comparison.
 
