@@ -427,7 +427,9 @@ def test_samples_with_the_same_neighbours_are_one_cell(n_neighbours, rng):
     spins[-1, 7] = 0.0  # missing
     own, seen, cell = np.empty(200), np.empty(200), np.empty(200, np.int64)
     neighbours = np.arange(n_neighbours)
-    totals, sums, design = into_cells(n_neighbours, neighbours, (spins, weights), own, seen, cell)
+    totals, sums, design = into_cells(
+        n_neighbours, neighbours, (spins, weights, spins), own, seen, cell
+    )
     expected = np.concatenate([np.ones((1, 200)), spins[:-1]])
     np.testing.assert_array_equal(design[:, cell], expected)
     assert design.shape[1] == len(np.unique(expected, axis=1).T)

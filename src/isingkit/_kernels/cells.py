@@ -1,7 +1,8 @@
 """Cells: samples in which all regressors of a spin are the same, taken together.
 
 With n neighbours there are at most 2^n different rows, however many samples: regressions then cost
-by the cell. A sample tuple is (spins, weights), a graph tuple (indptr, indices).
+by the cell. A graph tuple is (indptr, indices); a sample tuple is (spins, weights, outcomes, ...):
+outcomes are spins where they were observed, and 0 where a regression must not explain them.
 """
 
 from numba import njit
@@ -57,7 +58,7 @@ def _number_patterns(cell, n_patterns):
 @njit(**PART)
 def _shared_cells(regressors, samples, seen, cell):
     """Design of cells that samples share."""
-    spins, weights = samples
+    spins, weights = samples[0], samples[1]
     value, n = numbers(len(weights)), len(regressors)
     fill(cell, 0)
     for a in range(n):
@@ -77,7 +78,7 @@ def _shared_cells(regressors, samples, seen, cell):
 @njit(**PART)
 def _own_cells(regressors, samples, seen, cell):
     """Design of samples, each a cell of its own."""
-    spins, weights = samples
+    spins, weights = samples[0], samples[1]
     design = matrix(len(regressors) + 1, len(weights))
     fill(design[0], 1.0)
     for k in range(len(cell)):
@@ -97,8 +98,8 @@ def into_cells(i, regressors, samples, own, seen, cell):
     own, seen, cell: (n_samples,), overwritten: the spin, the weights of rows in which nothing is
     missing (0 for others), and the cell of each row
     """
-    spins, weights = samples
-    spin_row(spins, i, own)
+    weights, outcomes = samples[1], samples[2]
+    spin_row(outcomes, i, own)
     for k in range(len(own)):
         seen[k] = weights[k] * own[k] * own[k]
     if are_shared(len(regressors), len(weights)):

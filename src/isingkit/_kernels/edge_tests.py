@@ -17,6 +17,7 @@ from isingkit._kernels.estimators import substitute
 from isingkit._kernels.fitted_graph import coefficients_of
 from isingkit._kernels.flags import KERNEL, PART, VECTOR_PART
 from isingkit._kernels.logistic import logistic, predict, project
+from isingkit._kernels.robust import as_normal, grouped_variance
 from isingkit._kernels.sources import spin_row
 from isingkit._kernels.workspace import fill, matrix, numbers, whole_numbers
 
@@ -131,6 +132,25 @@ def _score(r, q, terms, weights):
 
 
 @njit(**PART)
+def _design_effect(r, q, terms, samples, variance, room):
+    """By what factor the score's variance exceeds that of as many equal, independent samples.
+
+    And the degrees of freedom of that number, 0 for no end of them.
+    room: (n_samples,), overwritten
+    """
+    weights, squares, groups, bounds = samples[1], samples[3], samples[4], samples[5]
+    if len(groups) > 0:
+        for k in range(len(weights)):
+            score = r[k] * q[k] + r[k] * terms[2][k] + q[k] * terms[3][k]
+            room[k] = weights[k] * score
+        found, freedom = grouped_variance(room, weights, groups)
+        return max(bounds[1] * found / variance, bounds[0]), freedom
+    if len(squares) > 0:
+        return _score(r, q, terms, squares)[1] / variance, 0.0
+    return 1.0, 0.0
+
+
+@njit(**PART)
 def _regression(i, without, rival, problem, means, residual, seen, cell):
     """The regression of spin i on its neighbours but one, and on a rival of that (or none: -1).
 
@@ -164,7 +184,7 @@ def _regression(i, without, rival, problem, means, residual, seen, cell):
 @njit(**KERNEL)
 def abs_correlation(start, stop, pairs, samples, found):
     """found[p] = |correlation| of the spins of pairs[p], 0 where one never changes."""
-    spins, weights = samples
+    spins, weights = samples[0], samples[1]
     first, second = numbers(len(weights)), numbers(len(weights))
     for p in range(start, stop):
         spin_row(spins, pairs[p, 0], first)
@@ -211,7 +231,9 @@ def score_test_couplings(start, stop, pairs, rivals, problem, z_scores, residual
     given the neighbours of both, with means m_i and m_j from their regressions. The score is the
     sum of s_i s_j - m_i m_j = r_i r_j + r_i m_j + r_j m_i, r = s - m, where m_j is made orthogonal
     to the regressors of i, and m_i likewise: the likelihood's own score, given the neighbours. Its
-    z-score is multiplied by sqrt(1 - n / M), n the mean number of coefficients spent.
+    z-score is multiplied by sqrt(1 - n / M), n the mean number of coefficients spent. Rows that
+    matter differently or belong together count as fewer samples, by the variance that they give the
+    score.
     problem: (samples, graph, coefficients, ridges)
     z_scores: (n_pairs,)     residuals: (n_pairs, 2, n_samples), w (s - m) of both
     information: (n_pairs, 2), sums of w (1 - m^2)     all overwritten
@@ -225,6 +247,7 @@ def score_test_couplings(start, stop, pairs, rivals, problem, z_scores, residual
         matrix(n_sides, n_samples),
     )
     influence, both = matrix(n_sides, n_samples), whole_numbers(n_samples)
+    room = numbers(n_samples)
     cell, other_cell = whole_numbers(n_samples), whole_numbers(n_samples)
     for p in range(start, stop):
         i, j = pairs[p, 0], pairs[p, 1]
@@ -250,5 +273,8 @@ def score_test_couplings(start, stop, pairs, rivals, problem, z_scores, residual
         z_scores[p] = 0.0
         if variance > 1e-6:
             spent = (len(design) + 1) / max(total, 1.0) + (len(others) + 1) / max(other_total, 1.0)
-            z_score = tail(terms, weights, score, variance)
-            z_scores[p] = sqrt(max(1 - spent / 2, 0.1)) * z_score
+            effect, freedom = _design_effect(left[0], left[1], terms, problem[0], variance, room)
+            for k in range(n_samples):
+                room[k] = weights[k] / effect  # as if there were so many samples
+            z_score = tail(terms, room, score / effect, variance / effect)
+            z_scores[p] = as_normal(sqrt(max(1 - spent / 2, 0.1)) * z_score, freedom)

@@ -1,7 +1,8 @@
 """Logistic regressions of the spins of a graph on their neighbours.
 
-Tuples: samples (spins, weights), graph (indptr, indices), coefficients (fields, couplings) and
-inverses (values, places): inverse Hessians spin after spin, that of spin i from places[i] on.
+Tuples: samples (spins, weights, outcomes, squares, groups, bounds), graph (indptr, indices),
+coefficients (fields, couplings) and inverses (values, places): inverse Hessians spin after spin,
+that of spin i from places[i] on.
 """
 
 from math import sqrt, tanh
@@ -17,6 +18,7 @@ from isingkit._kernels.logistic import (
     predict,
     responses,
 )
+from isingkit._kernels.robust import grouped_variance
 from isingkit._kernels.workspace import fill, matrix, numbers, whole_numbers
 
 # variance of the mean of two directed couplings, at least, in units of that of either
@@ -167,6 +169,21 @@ def _add_influence(i, which, samples, graph, coefficients, row, work, influence)
             influence[k] += 0.5 * influence_of_cell[cell[k]] * (own[k] - means[cell[k]])
 
 
+@njit(**PART)
+def _variance(influence, samples):
+    """Variance of the sum of w times influence; influence: (n_samples,), overwritten."""
+    weights, squares, groups, bounds = samples[1], samples[3], samples[4], samples[5]
+    if len(groups) > 0:
+        for k in range(len(weights)):
+            influence[k] *= weights[k]
+        return bounds[1] * grouped_variance(influence, weights, groups)[0]
+    total = 0.0
+    for k in range(len(weights)):
+        square = squares[k] if len(squares) > 0 else weights[k]  # a count of w is w samples
+        total += square * influence[k] * influence[k]
+    return total
+
+
 @njit(**KERNEL)
 def edge_errors(start, stop, pairs, sides, samples, graph, coefficients, inverses, errors):
     """errors[e] = standard error of the mean of both directed couplings of pairs start to stop.
@@ -184,7 +201,7 @@ def edge_errors(start, stop, pairs, sides, samples, graph, coefficients, inverse
     influence = numbers(n_samples)
     for e in range(start, stop):
         fill(influence, 0.0)
-        bound, total = 0.0, 0.0
+        bound = 0.0
         for side in range(2):
             i = pairs[e, side]
             which = sides[e, side] - indptr[i] + 1
@@ -193,6 +210,5 @@ def edge_errors(start, stop, pairs, sides, samples, graph, coefficients, inverse
             row = values[first : first + size]
             _add_influence(i, which, samples, graph, coefficients, row, work, influence)
             bound += 0.5 * row[which]
-        for k in range(n_samples):
-            total += weights[k] * influence[k] * influence[k]  # a row of weight w is w samples
-        errors[e] = sqrt(max(total, _LEAST_SHARED * bound))
+        total = _variance(influence, samples)
+        errors[e] = sqrt(max(total, _LEAST_SHARED * bound * samples[5][0]))

@@ -108,7 +108,7 @@ class EdgeTester:
         found[inside] = _weaker_direction(fitted, pairs[inside])
         found[~inside] = self.scores.approximate(fitted, pairs[~inside])
         least = np.minimum(self.scores.screening_z, critical)
-        unclear = np.where(inside, np.abs(found) < SETTINGS.clear_z, np.abs(found) > least)
+        unclear = np.where(inside, np.abs(found) < _clear_z(fitted), np.abs(found) > least)
         found[unclear] = self._tested(fitted, pairs[unclear], critical[unclear])
         return found
 
@@ -145,7 +145,7 @@ class EdgeTester:
         little less is left so.
         """
         found = np.abs(z_scores) - critical
-        unclear = np.flatnonzero(np.abs(z_scores) < SETTINGS.clear_z)
+        unclear = np.flatnonzero(np.abs(z_scores) < _clear_z(fitted))
         with self._bar(len(unclear), "margins of edges", " edges") as bar, one_blas_thread():
             for portion in _portions(len(unclear), fitted):
                 here = unclear[portion]
@@ -216,6 +216,11 @@ class _Rivals:
     @property
     def exist(self) -> BoolArray:
         return np.asarray((self.spins >= 0).any(axis=1))
+
+
+def _clear_z(fitted: FittedGraph) -> float:
+    """Where rows belong together, what standard errors are is for the tests to say."""
+    return np.inf if fitted.samples.are_grouped else SETTINGS.clear_z
 
 
 def _score_tests(fitted: FittedGraph, pairs: Pairs, rivals: IntArray | None) -> _Tested:

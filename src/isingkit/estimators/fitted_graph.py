@@ -1,6 +1,6 @@
 """FittedGraph: a graph and the logistic regressions of its spins on their neighbours."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -24,11 +24,30 @@ class Samples:
 
     spins: Any  # (n_spins, n_rows) float64, 0 where missing; or (n_spins, n_words) uint64
     sample_weights: FloatArray  # (n_rows,): how many samples a row stands for
+    outcomes: Any  # as spins: 0 where a value was imputed, which explains but is not explained
+    # (n_rows,): of weights; empty where these are counts
+    squares: FloatArray = field(default_factory=lambda: np.empty(0))
+    # (n_rows,): which rows belong together; empty where none do
+    groups: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    # what grouped variances are at least, in units of those of independent samples; and a factor
+    bounds: tuple[float, float] = (1.0, 1.0)
 
     @property
-    def arrays(self) -> tuple[Any, FloatArray]:
+    def arrays(self) -> tuple[Any, ...]:
         """As kernels take it."""
-        return self.spins, self.sample_weights
+        bounds = np.array(self.bounds)
+        return (
+            self.spins,
+            self.sample_weights,
+            self.outcomes,
+            self.squares,
+            self.groups,
+            bounds,
+        )
+
+    @property
+    def are_grouped(self) -> bool:
+        return len(self.groups) > 0
 
     @property
     def n_rows(self) -> int:
@@ -42,14 +61,15 @@ def samples_of(packed: PackedSpins, weights: FloatArray | None) -> Samples:
         total = packed.n_samples if weights is None else weights.sum()
         counts = rows.weights * total
         is_whole = weights is None or bool((weights == np.rint(weights)).all())
-        return Samples(rows.spins, np.rint(counts) if is_whole else counts)
+        return Samples(rows.spins, np.rint(counts) if is_whole else counts, rows.spins)
     spins = np.ascontiguousarray(np.asarray(packed, dtype=np.float64).T)
-    return Samples(spins, np.ones(packed.n_samples) if weights is None else weights)
+    return Samples(spins, np.ones(packed.n_samples) if weights is None else weights, spins)
 
 
 def samples_of_bits(packed: PackedSpins) -> Samples:
     """Spins as the bits they are."""
-    return Samples(np.ascontiguousarray(packed.words), np.ones(packed.n_samples))
+    words = np.ascontiguousarray(packed.words)
+    return Samples(words, np.ones(packed.n_samples), words)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
