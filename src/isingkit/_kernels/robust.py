@@ -41,7 +41,7 @@ def grouped_variance(values, weights, groups):
     freedom = most
     if spread > 0:
         freedom = min(2 * second * second / spread, most)
-    return second * n_groups / most, max(freedom, 1.0)
+    return second * n_groups / most, max(0.7 * freedom, 1.0)
 
 
 @njit(**PART)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,6 +29,7 @@ from isingkit.estimators.graph import keys_of
 from isingkit.estimators.intervals import intervals_of_found
 from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.normal import constant_fields, normal_equations
+from isingkit.estimators.row_design import RowDesign, grouped
 from isingkit.estimators.score_cache import ScoreCache, dense_scores, sparse_scores
 from isingkit.estimators.screen import candidates, screen
 from isingkit.estimators.selection import Selection, select_edges
@@ -171,14 +172,14 @@ class AutoIsing(IsingEstimator):
             )
 
     def _learn(self, packed: PackedSpins, weights: FloatArray | None, warned: bool) -> Self:
-        weights = counts(weights)
-        found = self._find(packed, weights, warned)
+        design = self._design(packed, weights)
+        found = self._find(packed, design, warned)
         self.n_rounds_ = found.selection.n_rounds
         refitted = found.selection.fitted.firth_refit()
         couplings, errors = refitted.couplings_and_errors()
         estimates, intercepts = self._estimates(found.moments, refitted)
         self._tabulate(found, refitted.graph.mean_of_directions(estimates), errors)
-        self.diagnostics_ = diagnose(self._evidence(packed, weights, found, couplings, errors))
+        self.diagnostics_ = diagnose(self._evidence(packed, design.totals, found, couplings, errors))
         directed = found.moments.as_estimates(refitted.graph.matrix(estimates))
         moments = found.moments
         return self._finish(packed, moments.n_samples, directed, intercepts, moments.means)
@@ -199,10 +200,15 @@ class AutoIsing(IsingEstimator):
         intercepts[constant] = constant_fields(moments.means[constant], moments.n_samples)
         return estimates, intercepts
 
-    def _find(self, packed: PackedSpins, weights: FloatArray | None, warned: bool) -> "_Found":
+    def _design(self, packed: PackedSpins, weights: FloatArray | None) -> RowDesign:
+        design = RowDesign(counts(weights))
+        groups = getattr(self, "_groups", None)
+        return design if groups is None else grouped(packed, design, groups)
+
+    def _find(self, packed: PackedSpins, design: RowDesign, warned: bool) -> "_Found":
         """The network found; `warned`: constant columns were already warned of."""
-        is_large = goes_by_bits(packed, weights) and packed.n_samples < packed.n_spins
-        road = self._by_bits(packed) if is_large else self._by_matrices(packed, weights)
+        is_large = goes_by_bits(packed, design.totals) and packed.n_samples < packed.n_spins
+        road = self._by_bits(packed, design) if is_large else self._by_matrices(packed, design)
         moments = road.moments
         if not warned:
             warn_of_constants(moments.names, ~moments.changes)
@@ -218,25 +224,27 @@ class AutoIsing(IsingEstimator):
             selection = select_edges(fitted, tester, self.candidates_, self.level, self.control)
         return _Found(moments, tester, selection)
 
-    def _by_bits(self, packed: PackedSpins) -> "_Road":
+    def _by_bits(self, packed: PackedSpins, design: RowDesign) -> "_Road":
         """Nothing of the size of all pairs is stored; sets the screen and its candidates."""
-        bits = bits_of(packed, self.fit_fields)
+        bits = replace(bits_of(packed, self.fit_fields), design_effect=design.design_effect)
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
         self.screen_, self.candidates_ = screen_by_tiles(
             bits, checkpoint, self.n_jobs, self.progress
         )
-        samples = samples_of_bits(packed)
+        samples = samples_of_bits(packed, design)
         return _Road(bits, samples, lambda least: sparse_scores(bits, least, self.n_jobs))
 
-    def _by_matrices(self, packed: PackedSpins, weights: FloatArray | None) -> "_Road":
+    def _by_matrices(self, packed: PackedSpins, design: RowDesign) -> "_Road":
         """All pairs in memory; sets the screen and its candidates."""
         n_numbers = _PAIRS * packed.n_spins + _VALUES * packed.n_samples
         n_bytes = 8 * packed.n_spins * n_numbers
         require_memory(n_bytes, n_spins=packed.n_spins, n_samples=packed.n_samples)
-        moments = normal_equations(gram(packed, sample_weight=weights), self.fit_fields)
+        stat = gram(packed, sample_weight=design.totals)
+        moments = normal_equations(stat, self.fit_fields)
+        moments = replace(moments, design_effect=design.design_effect)
         self.screen_ = screen(moments)
         self.candidates_ = candidates(self.screen_, moments)
-        samples = samples_of(packed, weights)
+        samples = samples_of(packed, design)
         fit_fields = self.fit_fields
         return _Road(
             moments, samples, lambda least: dense_scores(moments, samples, fit_fields, least)
@@ -305,7 +313,7 @@ class AutoIsing(IsingEstimator):
         plain = clone(self).set_params(n_jobs=1, checkpoint=None, progress=False)
 
         def find(some: PackedSpins, some_weights: FloatArray | None) -> FittedGraph:
-            found: _Found = clone(plain)._find(some, some_weights, warned=False)
+            found: _Found = clone(plain)._find(some, RowDesign(some_weights), warned=False)
             return found.selection.fitted
 
         return stability_of(

@@ -33,6 +33,7 @@ class Bits:
     packed: PackedSpins
     sums: FloatArray  # (n_spins,): of spins; zero where fields are not fitted
     scales: FloatArray  # (n_spins,): sqrt(M - s^2 / M); infinite where a spin never changes
+    design_effect: float = 1.0  # rows that belong together count as fewer, by this factor
 
     @property
     def n_spins(self) -> int:
@@ -57,7 +58,7 @@ class Bits:
     @property
     def n_effective(self) -> float:
         """As that of NormalEquations."""
-        return float(self.n_samples)
+        return float(self.n_samples) / self.design_effect
 
     @property
     def variances(self) -> FloatArray:

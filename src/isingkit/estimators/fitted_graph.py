@@ -10,6 +10,7 @@ from isingkit._kernels.threads import one_blas_thread, parallel_map
 from isingkit.arrays import FloatArray, IntArray, Pairs
 from isingkit.estimators.graph import Graph, graph_of, ranges
 from isingkit.estimators.nodewise import distinct_rows
+from isingkit.estimators.row_design import RowDesign
 from isingkit.packing import PackedSpins
 
 # on squares of couplings, where samples count 1: keeps separated ones finite
@@ -54,22 +55,32 @@ class Samples:
         return len(self.sample_weights)
 
 
-def samples_of(packed: PackedSpins, weights: FloatArray | None) -> Samples:
+def samples_of(packed: PackedSpins, design: RowDesign) -> Samples:
     """Spins as numbers."""
-    if packed.present is None:
+    weights = design.totals
+    if packed.present is None and design.squares is None and design.groups is None:
         rows = distinct_rows(packed, weights)
         total = packed.n_samples if weights is None else weights.sum()
         counts = rows.weights * total
         is_whole = weights is None or bool((weights == np.rint(weights)).all())
         return Samples(rows.spins, np.rint(counts) if is_whole else counts, rows.spins)
     spins = np.ascontiguousarray(np.asarray(packed, dtype=np.float64).T)
-    return Samples(spins, np.ones(packed.n_samples) if weights is None else weights, spins)
+    return _designed(spins, packed.n_samples, design)
 
 
-def samples_of_bits(packed: PackedSpins) -> Samples:
+def _designed(spins: Any, n_rows: int, design: RowDesign) -> Samples:
+    """Samples that count for what a design says, all divided by its design effect."""
+    effect = design.design_effect
+    weights = np.ones(n_rows) if design.totals is None else design.totals
+    squares = np.empty(0) if design.squares is None else design.squares / effect**2
+    groups = np.empty(0, np.int64) if design.groups is None else design.groups
+    bounds = (1 / effect, design.block_factor)
+    return Samples(spins, weights / effect, spins, squares, groups, bounds)
+
+
+def samples_of_bits(packed: PackedSpins, design: RowDesign) -> Samples:
     """Spins as the bits they are."""
-    words = np.ascontiguousarray(packed.words)
-    return Samples(words, np.ones(packed.n_samples), words)
+    return _designed(np.ascontiguousarray(packed.words), packed.n_samples, design)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -36,6 +36,7 @@ class NormalEquations:
     n_samples: float  # rows, or their total weight
     n_rows: int
     names: tuple[str, ...]
+    design_effect: float = 1.0  # rows that belong together count as fewer, by this factor
 
     @property
     def n_spins(self) -> int:
@@ -44,7 +45,7 @@ class NormalEquations:
     @property
     def n_effective(self) -> float:
         """As that of the Gram."""
-        return max(float(self.n_samples), float(self.n_rows))
+        return max(float(self.n_samples), float(self.n_rows)) / self.design_effect
 
     @property
     def variances(self) -> FloatArray:
