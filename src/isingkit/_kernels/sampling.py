@@ -11,6 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from isingkit._kernels.vectors import Vectors
+from isingkit._kernels.xoshiro import next_word
 
 WORDS = 8  # words of one block of chains: one spin of 512 chains is one cache line
 CHAINS = 64 * WORDS
@@ -23,14 +24,7 @@ def _random_spin(stream, stride, n_spins):
     """A random spin, by the first of a block's generators (xoshiro256++); the high half of a
     product, for n_spins < 2**32.
     """
-    s0, s1, s2, s3 = stream[0], stream[stride], stream[2 * stride], stream[3 * stride]
-    total = s0 + s3
-    word = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
-    stream[2 * stride] = s2 ^ s0 ^ (s1 << np.uint64(17))
-    stream[stride] = s1 ^ s2 ^ s0
-    stream[0] = s0 ^ s3 ^ s1
-    turned = s3 ^ s1
-    stream[3 * stride] = (turned << np.uint64(45)) | (turned >> np.uint64(19))
+    word = next_word(stream, stride)
     return np.int64(((word >> np.uint64(32)) * np.uint64(n_spins)) >> np.uint64(32))
 
 

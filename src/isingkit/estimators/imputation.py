@@ -1,0 +1,116 @@
+"""Completed samples: missing cells drawn from a network, given the cells that are there."""
+
+import numpy as np
+
+from isingkit._kernels.imputation import impute_rows
+from isingkit._kernels.threads import parallel_map
+from isingkit.arrays import BoolArray, FloatArray
+from isingkit.estimators.fitted_graph import FittedGraph
+from isingkit.estimators.graph import Graph, ranges
+
+_ROWS = 64  # incomplete rows that a thread draws at a time
+# the largest standard error that a coefficient is drawn with: where it is larger (spins that
+# hardly change), the likelihood is nothing like a normal one
+_LARGEST_ERROR = 1.0
+
+
+def start(spins: FloatArray, observed: BoolArray, rng: np.random.Generator) -> FloatArray:
+    """(n_spins, n_rows) spins whose missing cells are drawn from what is seen of their column.
+
+    Parameters
+    ----------
+    spins
+        (n_spins, n_rows): -1 and +1; missing cells hold anything.
+    observed
+        (n_spins, n_rows): which cells are not missing.
+    rng
+        The source of chance.
+    """
+    n_observed = observed.sum(axis=1)
+    n_up = (observed & (spins > 0)).sum(axis=1)
+    share_up = np.where(n_observed > 0, n_up / np.maximum(n_observed, 1), 0.5)
+    column, row = np.nonzero(~observed)
+    completed = spins.copy()
+    completed[column, row] = np.where(rng.random(len(column)) < share_up[column], 1.0, -1.0)
+    return completed
+
+
+def impute(
+    spins: FloatArray,
+    observed: BoolArray,
+    graph: Graph,
+    couplings: FloatArray,
+    fields: FloatArray,
+    n_sweeps: int,
+    rng: np.random.Generator,
+    n_jobs: int | None = None,
+) -> FloatArray:
+    r"""(n_spins, n_rows) spins whose missing cells were drawn anew, given those of their row.
+
+    Heat bath: P(s_i = 1 | the others) = 1 / (1 + e^{-2 (h_i + \sum_j J_ij s_j)}), one missing cell
+    of a row after the other, where J is the mean of both directions. A row has a random stream of
+    its own: the same `rng` gives the same cells on any number of threads.
+
+    Parameters
+    ----------
+    spins
+        (n_spins, n_rows): -1 and +1; missing cells hold where the chain starts.
+    observed
+        (n_spins, n_rows): which cells are not missing.
+    graph
+        The network.
+    couplings
+        (2 n_pairs,): directed, in the order of `graph.indices`.
+    fields
+        (n_spins,).
+    n_sweeps
+        How often each missing cell is drawn.
+    rng
+        The source of chance.
+    n_jobs
+        Threads to use; None or -1 is all.
+    """
+    by_row, cells = np.nonzero(~observed.T)
+    rows, n_missing = np.unique(by_row, return_counts=True)
+    ends = np.concatenate([[0], np.cumsum(n_missing)])
+    streams = rng.integers(2**64, size=(len(rows), 4), dtype=np.uint64)
+    network = (*graph.csr, graph.symmetric(couplings), fields)
+    completed = np.array(spins, order="C")
+    fixed = (rows, (ends, cells), network, n_sweeps, streams, completed)
+    parallel_map(impute_rows, len(rows), *fixed, chunk=_ROWS, n_jobs=n_jobs)
+    return completed
+
+
+def drawn_coefficients(
+    fitted: FittedGraph, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Fields (n_spins,) and directed couplings (2 n_pairs,), drawn around their estimates.
+
+    The field and couplings of each spin are normal, with the inverse Hessian of its regression as
+    covariances: completions by drawn coefficients differ by what the data leave open, too, as
+    Rubin's rules need it.
+    """
+    fields = fitted.fields.copy()
+    couplings = fitted.couplings.copy()
+    sizes = fitted.graph.degrees + 1
+    noise = rng.standard_normal(int(sizes.sum()))
+    firsts = np.cumsum(sizes) - sizes  # of each spin's own, so that no draw hangs on another's
+    for size in np.unique(sizes):
+        same = np.flatnonzero(sizes == size)
+        blocks = fitted.inverses[fitted.places[same][:, None] + np.arange(size**2)]
+        roots = _roots(blocks.reshape(len(same), size, size))
+        deviations = roots @ noise[firsts[same][:, None] + np.arange(size)][:, :, None]
+        fields[same] += deviations[:, 0, 0]
+        places = ranges(fitted.graph.indptr[same], sizes[same] - 1)
+        couplings[places] += deviations[:, 1:, 0].ravel()
+    return fields, couplings
+
+
+def _roots(covariances: FloatArray) -> FloatArray:
+    """(n, size, size) Cholesky factors, each scaled so that no error is larger than allowed."""
+    size = covariances.shape[1]
+    variances = np.einsum("nii->ni", covariances)
+    rounding = 1e-12 * variances[:, :, None] * np.eye(size)
+    roots = np.linalg.cholesky((covariances + covariances.transpose(0, 2, 1)) / 2 + rounding)
+    largest = np.sqrt(variances.max(axis=1))
+    return np.asarray(roots * np.minimum(1.0, _LARGEST_ERROR / largest)[:, None, None])
