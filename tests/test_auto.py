@@ -428,7 +428,7 @@ def test_samples_with_the_same_neighbours_are_one_cell(n_neighbours, rng):
     own, seen, cell = np.empty(200), np.empty(200), np.empty(200, np.int64)
     neighbours = np.arange(n_neighbours)
     totals, sums, design = into_cells(
-        n_neighbours, neighbours, (spins, weights, spins), own, seen, cell
+        n_neighbours, -1, neighbours, (spins, weights, spins), own, seen, cell
     )
     expected = np.concatenate([np.ones((1, 200)), spins[:-1]])
     np.testing.assert_array_equal(design[:, cell], expected)

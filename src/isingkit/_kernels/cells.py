@@ -65,7 +65,7 @@ def _shared_cells(regressors, samples, seen, cell):
         spin_row(spins, regressors[a], value)
         for k in range(len(cell)):
             cell[k] += (1 << a) if value[k] > 0 else 0
-            seen[k] *= value[k] * value[k]  # 1, or 0 where missing
+            seen[k] *= value[k] * value[k]
     patterns = _number_patterns(cell, 1 << n)
     design = matrix(n + 1, len(patterns))
     fill(design[0], 1.0)
@@ -91,17 +91,25 @@ def _own_cells(regressors, samples, seen, cell):
 
 
 @njit(**KERNEL)
-def into_cells(i, regressors, samples, own, seen, cell):
+def into_cells(i, other, regressors, samples, own, seen, cell):
     """A regression of spin i in cells: sums of w, of w s, both (n_cells,), and the design.
+
+    Of the rows where i and another spin were observed; -1 for no other.
 
     The design, (1 + n_regressors, n_cells), has a row of ones for the field.
     own, seen, cell: (n_samples,), overwritten: the spin, the weights of rows in which nothing is
     missing (0 for others), and the cell of each row
     """
     weights, outcomes = samples[1], samples[2]
+    for k in range(len(own)):
+        seen[k] = weights[k]
+    if other >= 0:
+        spin_row(outcomes, other, own)
+        for k in range(len(own)):
+            seen[k] *= own[k] * own[k]  # 1, or 0 where missing
     spin_row(outcomes, i, own)
     for k in range(len(own)):
-        seen[k] = weights[k] * own[k] * own[k]
+        seen[k] *= own[k] * own[k]
     if are_shared(len(regressors), len(weights)):
         design = _shared_cells(regressors, samples, seen, cell)
     else:

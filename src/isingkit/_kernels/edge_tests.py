@@ -162,7 +162,7 @@ def _regression(i, without, rival, problem, means, residual, seen, cell):
     """
     samples, graph, coefficients, ridges = problem
     regressors = regressors_of(i, without, rival, graph)
-    regression = into_cells(i, regressors, samples, residual, seen, cell)
+    regression = into_cells(i, without, regressors, samples, residual, seen, cell)
     design = regression[2]
     n_cells = design.shape[1]
     state = (numbers(n_cells), numbers(n_cells), numbers(n_cells))

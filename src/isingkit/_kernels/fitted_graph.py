@@ -76,7 +76,7 @@ def refit(start, stop, chosen, samples, graph, ridges, firth, coefficients, inve
     for number in range(start, stop):
         i = chosen[number]
         regressors = regressors_of(i, -1, -1, graph)
-        regression = into_cells(i, regressors, samples, own, seen, cell)
+        regression = into_cells(i, -1, regressors, samples, own, seen, cell)
         size, n_cells = regression[2].shape
         state = (numbers(n_cells), numbers(n_cells), numbers(n_cells))
         before, x, inverse = numbers(size), numbers(size), matrix(size, size)
@@ -108,7 +108,7 @@ def residuals_of(start, stop, chosen, samples, graph, coefficients, residuals):
     for number in range(start, stop):
         i = chosen[number]
         regressors = regressors_of(i, -1, -1, graph)
-        _, means, design = into_cells(i, regressors, samples, own, seen, cell)
+        _, means, design = into_cells(i, -1, regressors, samples, own, seen, cell)
         x = numbers(len(design))
         coefficients_of(i, regressors, graph, coefficients, x)
         predict(x, design, means)
@@ -129,7 +129,7 @@ def fields_given(start, stop, samples, graph, couplings, ridge, fields):
     own, seen, cell = numbers(n_samples), numbers(n_samples), whole_numbers(n_samples)
     for i in range(start, stop):
         regressors = regressors_of(i, -1, -1, graph)
-        totals, sums, design = into_cells(i, regressors, samples, own, seen, cell)
+        totals, sums, design = into_cells(i, -1, regressors, samples, own, seen, cell)
         n_cells = len(totals)
         local, residual, curvature = numbers(n_cells), numbers(n_cells), numbers(n_cells)
         x = numbers(len(design))
@@ -157,7 +157,7 @@ def _add_influence(i, which, samples, graph, coefficients, row, work, influence)
     """
     own, seen, cell = work
     regressors = regressors_of(i, -1, -1, graph)
-    _, means, design = into_cells(i, regressors, samples, own, seen, cell)
+    _, means, design = into_cells(i, -1, regressors, samples, own, seen, cell)
     x, influence_of_cell = numbers(len(design)), numbers(len(means))
     coefficients_of(i, regressors, graph, coefficients, x)
     predict(x, design, means)
@@ -212,3 +212,59 @@ def edge_errors(start, stop, pairs, sides, samples, graph, coefficients, inverse
             bound += 0.5 * row[which]
         total = _variance(influence, samples)
         errors[e] = sqrt(max(total, _LEAST_SHARED * bound * samples[5][0]))
+
+
+@njit(**PART)
+def _observed_pair(i, j, samples, graph, ridges, work, influence):
+    """Coupling of spin i to its neighbour j from rows where both were observed; and a variance.
+
+    That is of the inverse Hessian. Half of each row's influence is added; Firth's fit where sound.
+    work: (own, seen, cell)     influence: (n_samples,)
+    """
+    own, seen, cell = work
+    regressors = regressors_of(i, -1, -1, graph)
+    regression = into_cells(i, j, regressors, samples, own, seen, cell)
+    design = regression[2]
+    size, n_cells = design.shape
+    state = (numbers(n_cells), numbers(n_cells), numbers(n_cells))
+    x, inverse, penalties = numbers(size), matrix(size, size), numbers(len(ridges))
+    other, of_other = numbers(size), matrix(size, size)
+    fill(x, 0.0)
+    factor, _ = logistic(regression, ridges, 0.0, x, state)
+    inverse_of_factor(factor, inverse)
+    penalties[0] = ridges[0]
+    penalties[1] = _FIRTH_RIDGE
+    for a in range(size):
+        other[a] = x[a]
+    factor, last_step = logistic(regression, penalties, 1.0, other, state)
+    inverse_of_factor(factor, of_other)
+    if _is_sound(x, other, of_other, last_step):
+        x, inverse = other, of_other
+    which = 1
+    while regressors[which - 1] != j:
+        which += 1
+    predict(x, design, state[0])
+    predict(inverse[which], design, state[1])
+    for k in range(len(own)):
+        if seen[k] > 0:
+            residual = own[k] - tanh(state[0][cell[k]])
+            influence[k] += 0.5 * state[1][cell[k]] * residual
+    return x[which], inverse[which, which]
+
+
+@njit(**KERNEL)
+def observed_pairs(start, stop, pairs, samples, graph, ridges, couplings, errors):
+    """Directed couplings of pairs from rows where both were observed, and errors of their means.
+
+    pairs: of the graph     couplings: (n_pairs, 2)     errors: (n_pairs,)     both overwritten
+    """
+    n_samples = len(samples[1])
+    work = (numbers(n_samples), numbers(n_samples), whole_numbers(n_samples))
+    influence = numbers(n_samples)
+    for e in range(start, stop):
+        i, j = pairs[e, 0], pairs[e, 1]
+        fill(influence, 0.0)
+        couplings[e, 0], first = _observed_pair(i, j, samples, graph, ridges, work, influence)
+        couplings[e, 1], second = _observed_pair(j, i, samples, graph, ridges, work, influence)
+        least = _LEAST_SHARED * (first + second) / 2 * samples[5][0]
+        errors[e] = sqrt(max(_variance(influence, samples), least))

@@ -167,6 +167,17 @@ class FittedGraph:
         parallel_map(kernels.edge_errors, len(errors), *fixed, chunk=32, n_jobs=self.n_jobs)
         return self.graph.mean_of_directions(self.couplings), errors
 
+    def observed_couplings_and_errors(self) -> tuple[FloatArray, FloatArray]:
+        """(n_pairs, 2) directed couplings and (n_pairs,) errors of their means, where some values
+        were imputed: of each pair from the rows in which both spins were observed.
+        """
+        n_pairs = len(self.graph.pairs)
+        couplings, errors = np.zeros((n_pairs, 2)), np.zeros(n_pairs)
+        problem = (self.samples.arrays, self.graph.csr, self.ridges)
+        fixed = (self.graph.pairs, *problem, couplings, errors)
+        parallel_map(kernels.observed_pairs, n_pairs, *fixed, chunk=16, n_jobs=self.n_jobs)
+        return couplings, errors
+
     def fields_given(self, couplings: FloatArray) -> FloatArray:
         """(n_spins,) fields of the regressions where couplings are these and no longer free.
 

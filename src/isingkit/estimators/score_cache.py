@@ -77,7 +77,8 @@ class ScoreCache(Protocol):
 class DenseScores:
     """Scores of all pairs, in a matrix."""
 
-    single: NDArray[np.float32]  # (n_spins, n_rows): spins
+    single: NDArray[np.float32]  # (n_spins, n_rows): spins, 0 where not observed
+    observed: FloatArray  # (n_spins,): fraction of all weight where they are
     of_regressors: FloatArray  # (n_spins, n_spins): correlations, about 0 without fields
     centred: FloatArray  # (n_spins, n_spins): correlations
     changes: BoolArray
@@ -92,7 +93,7 @@ class DenseScores:
             some = chosen[start:stop]
             left = np.empty((len(some), len(self.scores)))
             kernels.unexplained(some, self.of_regressors, fitted.graph.csr, left)
-            scale = _scale(fitted.information[some][:, None], left)
+            scale = _scale(fitted.information[some][:, None] * self.observed, left)
             sums = residuals[start:stop].astype(np.float32) @ self.single.T
             self.scores[some] = sums / scale * self.changes
 
@@ -152,8 +153,10 @@ def dense_scores(
     of_regressors = correlations(moments)
     np.fill_diagonal(of_regressors, 1.0)
     centred = of_regressors if fit_fields else _centred_correlations(moments, samples)
-    single = samples.spins.astype(np.float32)
-    return DenseScores(single, of_regressors, centred, moments.changes, screening_z)
+    single = samples.outcomes.astype(np.float32)
+    weights = samples.sample_weights
+    observed = np.abs(single) @ weights / weights.sum()
+    return DenseScores(single, observed, of_regressors, centred, moments.changes, screening_z)
 
 
 def _centred_correlations(moments: NormalEquations, samples: Samples) -> FloatArray:
