@@ -229,10 +229,12 @@ def _read(options: FitOptions, chosen: ChosenMethod) -> "Reading":
 
 def _fitted(chosen: ChosenMethod, reading: "Reading", records: Path) -> Any:
     """The method's estimator, fitted; one for many spins keeps finished work in `records`."""
-    from isingkit.packing import n_samples_of
+    from isingkit.spins import row_weights
 
     packed = reading.packed
-    estimator = chosen.estimator(packed.n_spins, n_samples_of(packed, reading.weights))
+    weights = row_weights(reading.weights, None, packed.n_samples)
+    n_samples = packed.n_samples if weights is None else round(weights.n_effective)
+    estimator = chosen.estimator(packed.n_spins, n_samples)
     if "checkpoint" in estimator.get_params():
         estimator.set_params(checkpoint=records, progress=True)
     return estimator.fit(packed, sample_weight=reading.weights)

@@ -10,7 +10,8 @@ from isingkit._kernels.threads import one_blas_thread, parallel_map
 from isingkit.arrays import FloatArray, IntArray, Pairs
 from isingkit.estimators.graph import Graph, graph_of, ranges
 from isingkit.estimators.nodewise import distinct_rows
-from isingkit.packing import PackedSpins
+from isingkit.packing import PackedSpins, distinct_samples
+from isingkit.spins import RowWeights
 
 # on squares of couplings, where samples count 1: keeps separated ones finite
 _RIDGE = 0.5
@@ -54,16 +55,17 @@ class Samples:
         return len(self.sample_weights)
 
 
-def samples_of(packed: PackedSpins, weights: FloatArray | None) -> Samples:
+def samples_of(packed: PackedSpins, weights: RowWeights | None) -> Samples:
     """Spins as numbers."""
+    totals = np.ones(packed.n_samples) if weights is None else weights.totals
     if packed.present is None:
         rows = distinct_rows(packed, weights)
-        total = packed.n_samples if weights is None else weights.sum()
-        counts = rows.weights * total
-        is_whole = weights is None or bool((weights == np.rint(weights)).all())
+        counts = rows.weights * totals.sum()
+        is_whole = weights is None or weights.are_whole
         return Samples(rows.spins, np.rint(counts) if is_whole else counts, rows.spins)
-    spins = np.ascontiguousarray(np.asarray(packed, dtype=np.float64).T)
-    return Samples(spins, np.ones(packed.n_samples) if weights is None else weights, spins)
+    first, place = distinct_samples(packed)
+    spins = np.ascontiguousarray(np.asarray(packed[first], dtype=np.float64).T)
+    return Samples(spins, np.asarray(np.bincount(place, weights=totals), np.float64), spins)
 
 
 def samples_of_bits(packed: PackedSpins) -> Samples:
