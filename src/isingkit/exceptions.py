@@ -313,29 +313,26 @@ class NoValuesError(IsingkitError):
         )
 
 
-class RowNumbersError(IsingkitError):
-    """Base of errors about numbers that come one for each row."""
+class SampleWeightError(IsingkitError):
+    """Sample weights are negative, not finite, all zero, or not one for each row."""
 
     def __init__(self, *, problem: str) -> None:
         self.problem = problem
-        super().__init__(f"{self._EXPECTED}, but {problem}.")
-
-    _EXPECTED = "there must be one number for each row"
-
-
-class SampleWeightError(RowNumbersError):
-    """Sample weights are negative, not finite, all zero, or not one for each row."""
-
-    _EXPECTED = "sample_weight must hold one finite number >= 0 for each row and not only zeros"
+        super().__init__(
+            "sample_weight must hold one finite number >= 0 for each row and not only zeros, "
+            f"but {problem}."
+        )
 
 
-class CountsError(RowNumbersError):
+class CountsError(IsingkitError):
     """Counts of rows are negative, no whole numbers, all zero, or not one for each row."""
 
-    _EXPECTED = (
-        "counts, how many equal samples each row stands for, must hold one whole number >= 0 for "
-        "each row, not only zeros and up to 2**53 in all (how much rows matter is sample_weight)"
-    )
+    def __init__(self, *, problem: str) -> None:
+        self.problem = problem
+        super().__init__(
+            "counts must hold one whole number >= 0 for each row, how many equal samples it stands "
+            f"for, and not only zeros, but {problem}. How much rows matter is sample_weight."
+        )
 
 
 class GroupsError(IsingkitError):

@@ -194,7 +194,7 @@ def distinct_samples(packed: PackedSpins) -> tuple[NDArray[np.int64], NDArray[np
     if packed.present is not None:
         parts = [_row_bytes(packed.present, packed.n_samples, here) for here in _spans(packed)]
         keys = np.concatenate([keys, np.concatenate(parts)], axis=1)
-    as_one = keys.view(np.dtype((np.void, keys.shape[1])))[:, 0]
+    as_one = np.ascontiguousarray(keys).view(np.dtype((np.void, keys.shape[1])))[:, 0]
     _, first, place = np.unique(as_one, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty(len(order), dtype=np.int64)

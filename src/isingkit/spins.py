@@ -21,7 +21,6 @@ from isingkit.exceptions import (
     MissingValuesError,
     NotATableError,
     NoValuesError,
-    RowNumbersError,
     SampleWeightError,
     SettingError,
     SpinValueError,
@@ -228,7 +227,10 @@ def as_counts(
 
 
 def _row_numbers(
-    given: Any, n_samples: int, rows: NDArray[np.bool_] | None, error: type[RowNumbersError]
+    given: Any,
+    n_samples: int,
+    rows: NDArray[np.bool_] | None,
+    error: type[SampleWeightError] | type[CountsError],
 ) -> NDArray[np.float64]:
     """Finite numbers >= 0, one for each kept row, that are not all zero."""
     n_rows = n_samples if rows is None else len(rows)
