@@ -263,21 +263,26 @@ def as_groups(
         raise GroupsError(problem=f"its shape is {labels.shape} for {n_rows} rows")
     if rows is not None:
         labels = labels[rows]
-    if labels.dtype.kind in "fc":
-        missing = np.isnan(labels)
-    elif labels.dtype.kind in "mM":
-        missing = np.isnat(labels)
-    elif labels.dtype.kind in "OUST":
-        missing = np.array([_is_missing(label) for label in labels.tolist()], dtype=bool)
-    else:
-        missing = np.zeros(len(labels), dtype=bool)
+    missing = missing_labels(labels)
     if missing.any():
-        raise GroupsError(problem=f"that of {missing.sum()} rows is missing")
+        some = "1 row has none" if missing.sum() == 1 else f"{missing.sum()} rows have none"
+        raise GroupsError(problem=some)
     if labels.dtype.kind == "O":  # perhaps of several types, which cannot be sorted
         places: dict[Any, int] = {}
         codes = [places.setdefault(label, len(places)) for label in labels.tolist()]
         return np.array(codes, dtype=np.int64)
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def missing_labels(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """(n_rows,): which labels of any kind are missing."""
+    if labels.dtype.kind in "fc":
+        return np.asarray(np.isnan(labels))
+    if labels.dtype.kind in "mM":
+        return np.asarray(np.isnat(labels))
+    if labels.dtype.kind in "OUST":
+        return np.array([_is_missing(label) for label in labels.tolist()], dtype=bool)
+    return np.zeros(len(labels), dtype=bool)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
