@@ -28,8 +28,17 @@ from isingkit.methods import known_methods as known_methods
 from isingkit.metrics import score
 from isingkit.missing import COMPLETE_ROWS
 from isingkit.model import IsingModel, log_pseudolikelihood
-from isingkit.packing import PackedSpins, apply_missing_policy, n_samples_of, pack
-from isingkit.spins import Spins, as_spins, as_weights, missing_policy, require_network
+from isingkit.packing import PackedSpins, apply_missing_policy, pack
+from isingkit.spins import (
+    RowWeights,
+    Spins,
+    as_counts,
+    as_spins,
+    as_weights,
+    missing_policy,
+    require_network,
+    row_weights,
+)
 from isingkit.worlds.graphs import Seed, generator
 
 if TYPE_CHECKING:
@@ -176,6 +185,7 @@ def compare(
     methods: Sequence[str] | Mapping[str, Any] | None = None,
     *,
     sample_weight: Any = None,
+    counts: Any = None,
     held_out: float = 0.2,
     binarize: float | None = None,
     missing: str = "error",
@@ -200,7 +210,9 @@ def compare(
         Names among those of the default table ("boltzmann" too), or estimators by name of your
         choice.
     sample_weight
-        One weight for each row.
+        How much each row matters.
+    counts
+        How many equal samples each row stands for; then single ones of these are held out.
     held_out
         Share of the samples that scores are measured on.
     binarize
@@ -222,14 +234,14 @@ def compare(
     'eLasso'
     """
     _require_fraction("held_out", held_out)
-    packed, weights = _read(X, sample_weight, binarize, missing)
+    data = _read(X, sample_weight, counts, binarize, missing)
+    packed = data.packed
     if truth is not None and truth.n_spins != packed.n_spins:
         what = "the truth and the samples"
         raise ModelMismatchError(left=truth.names, right=packed.names, what=what)
-    total = n_samples_of(packed, weights)
-    estimators = _estimators(methods, packed.n_spins, total)
-    parts = _split(packed, weights, held_out, generator(random_state))
-    task = _Task(packed, weights, parts, truth)
+    estimators = _estimators(methods, packed.n_spins, data.n_effective)
+    parts = _split(data, held_out, generator(random_state))
+    task = _Task(data, parts, truth)
     trials = _trials(task, list(estimators.items()), progress)
     outcomes = tuple(trial.outcome for trial in trials)
     models = {trial.outcome.method: trial.model for trial in trials if trial.model is not None}
@@ -237,9 +249,9 @@ def compare(
         outcomes=outcomes,
         agreement=_agreement(outcomes, models),
         models=models,
-        n_samples=total,
+        n_samples=data.n_samples,
         n_spins=packed.n_spins,
-        n_held_out=parts.n_held_out,
+        n_held_out=parts.held.n_samples,
     )
 
 
@@ -249,72 +261,81 @@ def _require_fraction(setting: str, value: float) -> None:
         raise SettingError(setting=setting, value=value, expected="a share below 1")
 
 
-def _read(
-    X: Any, sample_weight: Any, binarize: float | None, missing: str
-) -> tuple[PackedSpins, NDArray[np.float64] | None]:
-    """Samples and weights, of at least two rows and two spins."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Samples, and what their rows count for."""
+
+    packed: PackedSpins
+    sample_weight: NDArray[np.float64] | None
+    counts: NDArray[np.float64] | None
+
+    @property
+    def weights(self) -> RowWeights | None:
+        return row_weights(self.sample_weight, self.counts, self.packed.n_samples)
+
+    @property
+    def n_samples(self) -> int:
+        return self.packed.n_samples if self.counts is None else int(self.counts.sum())
+
+    @property
+    def n_effective(self) -> int:
+        """Samples of equal weight that would tell as much."""
+        weights = self.weights
+        return self.packed.n_samples if weights is None else round(weights.n_effective)
+
+    def __getitem__(self, some: NDArray[np.int64]) -> "_Rows":
+        weights = None if self.sample_weight is None else self.sample_weight[some]
+        counts = None if self.counts is None else self.counts[some]
+        return _Rows(self.packed[some], weights, counts)
+
+
+def _read(X: Any, sample_weight: Any, counts: Any, binarize: float | None, missing: str) -> _Rows:
+    """Samples, of at least two rows and two spins."""
     missing_policy(missing, COMPLETE_ROWS)
     if isinstance(X, PackedSpins | Spins):
         packed, rows = apply_missing_policy(pack(X), missing)
     else:
         spins = as_spins(X, binarize=binarize, missing=missing)
         packed, rows = pack(spins), spins.rows
-    weights = None if sample_weight is None else as_weights(sample_weight, packed.n_samples, rows)
-    require_network(packed.n_samples, packed.n_spins)
-    return packed, weights
+    if sample_weight is not None:
+        sample_weight = as_weights(sample_weight, packed.n_samples, rows)
+    if counts is not None:
+        counts = as_counts(counts, packed.n_samples, rows)
+    data = _Rows(packed, sample_weight, counts)
+    require_network(data.n_samples, packed.n_spins)
+    return data
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Split:
     """Samples to learn from and samples to score on."""
 
-    learnt: PackedSpins
-    learnt_weights: NDArray[np.float64] | None
-    held: PackedSpins
-    held_weights: NDArray[np.float64] | None
-    n_held_out: int
+    learnt: _Rows
+    held: _Rows
 
 
-def _split(
-    packed: PackedSpins,
-    weights: NDArray[np.float64] | None,
-    fraction: float,
-    rng: np.random.Generator,
-) -> _Split:
-    """Parts drawn at random: rows, or, where weights are counts of more samples than rows, single
-    samples out of each row's.
+def _split(data: _Rows, fraction: float, rng: np.random.Generator) -> _Split:
+    """Parts drawn at random: rows, or, where these are counted, single samples out of each
+    row's.
     """
-    if weights is not None and _are_counts(weights):
-        held = rng.binomial(weights.astype(np.int64), fraction).astype(np.float64)
-        if held.any() and (weights - held).any():
-            return _Split(packed, weights - held, packed, held, int(held.sum()))
+    packed, counts = data.packed, data.counts
+    if counts is not None:
+        held = rng.binomial(counts.astype(np.int64), fraction).astype(np.float64)
+        if held.any() and (counts - held).any():
+            return _Split(replace(data, counts=counts - held), replace(data, counts=held))
     n_held_out = max(1, round(fraction * packed.n_samples))
     if packed.n_samples - n_held_out < 2:
         expected = f"a share that leaves at least 2 of {packed.n_samples} rows to learn from"
         raise SettingError(setting="held_out", value=fraction, expected=expected)
     order = rng.permutation(packed.n_samples)
-    learnt = np.sort(order[n_held_out:])
-    held_out = np.sort(order[:n_held_out])
-    return _Split(
-        learnt=packed[learnt],
-        learnt_weights=None if weights is None else weights[learnt],
-        held=packed[held_out],
-        held_weights=None if weights is None else weights[held_out],
-        n_held_out=n_held_out,
-    )
-
-
-def _are_counts(weights: NDArray[np.float64]) -> bool:
-    """Whether weights are whole numbers, and of more samples than rows."""
-    return bool(weights.sum() > len(weights) and (weights == np.rint(weights)).all())
+    return _Split(data[np.sort(order[n_held_out:])], data[np.sort(order[:n_held_out])])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Task:
     """What every method learns from and is scored on."""
 
-    packed: PackedSpins
-    weights: NDArray[np.float64] | None
+    data: _Rows
     parts: _Split
     truth: IsingModel | None
 
@@ -354,7 +375,7 @@ def _trial(task: _Task, method: tuple[str, Any]) -> _Trial:
     try:
         held_out = _held_out_score(estimator, task.parts)
         start = time.perf_counter()
-        fitted = clone(estimator, safe=False).fit(task.packed, sample_weight=task.weights)
+        fitted = _fitted(estimator, task.data)
         seconds = time.perf_counter() - start
         model = fitted.model_
         against_truth = {} if task.truth is None else _against_truth(model, task.truth)
@@ -366,8 +387,19 @@ def _trial(task: _Task, method: tuple[str, Any]) -> _Trial:
 
 
 def _held_out_score(estimator: Any, parts: _Split) -> float:
-    fitted = clone(estimator, safe=False).fit(parts.learnt, sample_weight=parts.learnt_weights)
-    return log_pseudolikelihood(fitted.model_, parts.held, parts.held_weights)
+    fitted = _fitted(estimator, parts.learnt)
+    weights = parts.held.weights
+    totals = None if weights is None else weights.totals
+    return log_pseudolikelihood(fitted.model_, parts.held.packed, totals)
+
+
+def _fitted(estimator: Any, data: _Rows) -> Any:
+    """The estimator, fitted; those of others know weights only, to which counts are as good."""
+    fresh = clone(estimator, safe=False)
+    if isinstance(fresh, IsingEstimator):
+        return fresh.fit(data.packed, sample_weight=data.sample_weight, counts=data.counts)
+    weights = data.weights
+    return fresh.fit(data.packed, sample_weight=None if weights is None else weights.totals)
 
 
 def _against_truth(model: IsingModel, truth: IsingModel) -> dict[str, Any]:

@@ -214,6 +214,7 @@ def gram(
     columns: Sequence[str] = (),
     drop: Sequence[str] = (),
     weights: str | None = None,
+    counts: str | None = None,
 ) -> Gram:
     """Gram of data in many parts, each counted where a worker reads it, then added up: to the last
     bit that of the whole.
@@ -240,9 +241,11 @@ def gram(
     drop
         Of files: columns to leave out.
     weights
-        Of files: the column that says how often a row was seen.
+        Of files: the column that says how much a row matters.
+    counts
+        Of files: the column that says how many equal samples a row stands for.
     """
-    options = {"columns": columns, "drop": drop, "weights": weights}
+    options = {"columns": columns, "drop": drop, "weights": weights, "counts": counts}
     parts = _readings(source, _given(client), mapping, binarize, missing, options)
     total: Gram
     (total,) = _computed(
@@ -251,8 +254,8 @@ def gram(
     if total.n_rows == 0:
         raise EmptyTableError(n_samples=0, n_spins=total.n_spins)
     if mapping is None:  # else the data are not there to learn from
-        counts = total.n_samples if total.joint is None else np.diagonal(total.joint.counts)
-        warn_of_constants(total.names, np.abs(total.spin_sums) == counts)
+        present = total.n_samples if total.joint is None else np.diagonal(total.joint.counts)
+        warn_of_constants(total.names, np.abs(total.spin_sums) == present)
     return total
 
 
@@ -454,7 +457,7 @@ def _sampled(
 
 
 def _gram_of(reading: Reading) -> Gram:
-    return _gram(reading.packed, sample_weight=reading.weights, n_jobs=1)
+    return _gram(reading.packed, sample_weight=reading.weights, counts=reading.counts, n_jobs=1)
 
 
 def _sum(grams: list[Gram]) -> Gram:
@@ -486,7 +489,7 @@ def _read_chunk(
         names = tuple(str(name) for name in getattr(part, "columns", unnamed))
         no_words = np.empty((len(mapping), 0), np.uint64)
         packed = PackedSpins(no_words, 0, names, None, tuple(mapping))
-    return Reading(packed, None)
+    return Reading(packed)
 
 
 def _seen_in(path: Path, options: dict[str, Any]) -> Seen:

@@ -324,6 +324,28 @@ class SampleWeightError(IsingkitError):
         )
 
 
+class CountsError(IsingkitError):
+    """Counts of rows are negative, no whole numbers, all zero, or not one for each row."""
+
+    def __init__(self, *, problem: str) -> None:
+        self.problem = problem
+        super().__init__(
+            "counts must hold one whole number >= 0 for each row, how many equal samples it stands "
+            f"for, and not only zeros, but {problem}. How much rows matter is sample_weight."
+        )
+
+
+class GroupsError(IsingkitError):
+    """Labels of groups of rows are missing, or not one for each row."""
+
+    def __init__(self, *, problem: str) -> None:
+        self.problem = problem
+        super().__init__(
+            "groups must hold one label for each row, a number or a text that is the same for rows "
+            f"which belong together, but {problem}. Give such rows labels of their own."
+        )
+
+
 class UnderdeterminedError(IsingkitError):
     """An estimator without penalty has at least as many unknowns as samples."""
 

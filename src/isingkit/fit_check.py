@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isingkit.exceptions import ModelMismatchError, NotEquilibratedError, require_instance
-from isingkit.gram import Gram, gram
+from isingkit.gram import Gram, gram, gram_of
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, pack
-from isingkit.spins import Spins, as_spins, as_weights
+from isingkit.spins import Spins, as_spins, row_weights
 from isingkit.worlds.exact import exact
 from isingkit.worlds.graphs import Seed, generator
 from isingkit.worlds.sampling import default_warm_up, sample
@@ -78,7 +78,12 @@ class FitCheck:
 
 
 def fit_check(
-    model: IsingModel, X: Any, *, sample_weight: Any = None, random_state: Seed = 0
+    model: IsingModel,
+    X: Any,
+    *,
+    sample_weight: Any = None,
+    counts: Any = None,
+    random_state: Seed = 0,
 ) -> FitCheck:
     """Numbers of the data beside those of samples of the model.
 
@@ -89,7 +94,9 @@ def fit_check(
     X
         The data: anything that `fit` takes; values may be missing.
     sample_weight
-        One weight for each row.
+        How much each row matters.
+    counts
+        How many equal samples each row stands for.
     random_state
         Seed or numpy Generator.
     """
@@ -98,14 +105,14 @@ def fit_check(
     )
     packed = pack(X if isinstance(X, PackedSpins | Spins) else as_spins(X, missing="pairwise"))
     packed = _matched(packed, model)
-    weights = None if sample_weight is None else as_weights(sample_weight, packed.n_samples)
+    weights = row_weights(sample_weight, counts, packed.n_samples)
     if model.n_spins > _MOST_SPINS:
         return _nothing(
             model, f"it has more than {_MOST_SPINS} spins, whose sampling would take long"
         )
     pairs = _some_pairs(model)
     drawn, problem = _drawn(model, random_state)
-    of_data = _moments(gram(packed, sample_weight=weights), pairs)
+    of_data = _moments(gram_of(packed, weights), pairs)
     of_model = (
         (np.full(model.n_spins, np.nan), np.full(len(pairs), np.nan))
         if drawn is None
@@ -114,7 +121,7 @@ def fit_check(
     sums = np.arange(-model.n_spins, model.n_spins + 1, 2)
     model_shares = np.full(len(sums), np.nan) if drawn is None else _shares(drawn, None)
     n_drawn = 0 if drawn is None else drawn.n_samples
-    data_shares = _shares(packed, weights)
+    data_shares = _shares(packed, None if weights is None else weights.totals)
     return FitCheck(
         model.names,
         of_data[0],

@@ -1,6 +1,6 @@
 """Gram: the pair sums that every linear estimator needs, exact and mergeable."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,11 @@ from isingkit._kernels.threads import blas_threads_for, parallel_map
 from isingkit.exceptions import ModelMismatchError
 from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins, Words, pack, require_same_coding
-from isingkit.spins import Coding, as_weights
+from isingkit.spins import Coding, RowWeights, row_weights
 
 _MATRICES = 3  # of all pairs that a linear estimator holds at a time, at least
 _LEAST_ROWS = 16  # of a task: a thread costs as much as a few
+_ROUNDING = 1e-12  # by which factors may be off
 _SLAB_BYTES = 1 << 25  # nibbles held at a time: each slab costs a pass over the sums
 
 
@@ -43,11 +44,13 @@ class Gram:
     ]  # (n_spins, n_spins): S'S, int64, or float64 where weights are not whole numbers
     spin_sums: NDArray[Any]  # (n_spins,)
     n_samples: float  # rows, or their total weight
-    n_rows: int  # rows of positive weight
+    n_rows: int  # samples of positive weight, each as often as it was counted
     names: tuple[str, ...]
     joint: Joint | None = None  # None where no value is missing
     # values of the table that became -1 and +1, where it was one
     mapping: tuple[Coding, ...] | None = None
+    # sum of squares of weights; None where samples have none, so that it is their number
+    squares: float | None = None
 
     def __repr__(self) -> str:
         return f"Gram({self.n_samples:g} samples of {self.n_spins} spins)"
@@ -58,10 +61,34 @@ class Gram:
 
     @property
     def n_effective(self) -> float:
-        """Samples that the data count as: their total weight, but each row at least as one, for
-        weights may be mere shares.
+        """Samples of equal weight that would tell as much: (sum w)^2 / sum w^2."""
+        if self.squares is None:
+            return float(self.n_samples)
+        return float(self.n_samples**2 / self.squares) if self.squares > 0 else 0.0
+
+    def in_samples(self) -> "Gram":
+        """The sums that penalties are weighed against.
+
+        Weights that are not whole numbers are multiplied so that they add up to `n_effective`;
+        whole ones stand for so many samples, as scikit-learn has it.
         """
-        return max(float(self.n_samples), float(self.n_rows))
+        is_whole = np.issubdtype(self.sums.dtype, np.integer)
+        if is_whole or self.squares is None or self.squares == 0:
+            return self
+        factor = float(self.n_samples / self.squares)
+        if abs(factor - 1) < _ROUNDING:  # they do already
+            return self
+        joint = None
+        if self.joint is not None:
+            joint = Joint(self.joint.counts * factor, self.joint.spin_sums * factor)
+        return replace(
+            self,
+            sums=self.sums * factor,
+            spin_sums=self.spin_sums * factor,
+            n_samples=self.n_samples * factor,
+            squares=self.squares * factor**2,
+            joint=joint,
+        )
 
     def __add__(self, other: "Gram") -> "Gram":
         if not isinstance(other, Gram):
@@ -80,7 +107,15 @@ class Gram:
             self.names,
             joint,
             self.mapping or other.mapping,
+            _squares(self, other),
         )
+
+
+def _squares(left: Gram, right: Gram) -> float | None:
+    if left.squares is None and right.squares is None:
+        return None
+    own = [stat.n_samples if stat.squares is None else stat.squares for stat in (left, right)]
+    return float(sum(own))
 
 
 def _joint(stat: Gram) -> Joint:
@@ -90,7 +125,9 @@ def _joint(stat: Gram) -> Joint:
     return Joint(np.full(shape, stat.n_samples), np.broadcast_to(stat.spin_sums[:, None], shape))
 
 
-def gram(spins: Any, *, sample_weight: Any = None, n_jobs: int | None = None) -> Gram:
+def gram(
+    spins: Any, *, sample_weight: Any = None, counts: Any = None, n_jobs: int | None = None
+) -> Gram:
     """Gram of PackedSpins, or of anything `pack` takes: exact integers, the same for any number of
     threads.
 
@@ -99,8 +136,9 @@ def gram(spins: Any, *, sample_weight: Any = None, n_jobs: int | None = None) ->
     spins
         The samples.
     sample_weight
-        One weight >= 0 for each sample; whole numbers count repeated rows and keep the sums
-        integers.
+        How much each row matters: one number >= 0 for each; whole numbers keep the sums integers.
+    counts
+        How many equal samples each row stands for: whole numbers >= 0.
     n_jobs
         Threads to use; None or -1 is all.
 
@@ -112,9 +150,14 @@ def gram(spins: Any, *, sample_weight: Any = None, n_jobs: int | None = None) ->
            [-1,  3]])
     """
     packed = pack(spins)
-    if sample_weight is not None:
+    return gram_of(packed, row_weights(sample_weight, counts, packed.n_samples), n_jobs)
+
+
+def gram_of(packed: PackedSpins, weights: RowWeights | None, n_jobs: int | None = None) -> Gram:
+    """Gram of samples, and of what their rows count for."""
+    if weights is not None:
         with blas_threads_for(packed.n_spins):
-            return _weighted(packed, as_weights(sample_weight, packed.n_samples))
+            return _weighted(packed, weights)
     n_spins = packed.n_spins
     require_memory(_MATRICES * 8 * n_spins**2, n_spins=n_spins, n_samples=packed.n_samples)
     shape, rows_a_task = (n_spins, n_spins), max(_LEAST_ROWS, n_spins // 64)
@@ -197,7 +240,7 @@ def _sums_by_lookup(
     parallel_map(kernels.mirror, n_spins, sums, chunk=64, n_jobs=n_jobs)
 
 
-def _weighted(packed: PackedSpins, weights: NDArray[np.float64]) -> Gram:
+def _weighted(packed: PackedSpins, weights: RowWeights) -> Gram:
     """Weighted sums by matrix products, a chunk of samples at a time."""
     n_spins = packed.n_spins
     sums, counts, joint_sums = (np.zeros((n_spins, n_spins)) for _ in range(3))
@@ -205,27 +248,25 @@ def _weighted(packed: PackedSpins, weights: NDArray[np.float64]) -> Gram:
     step = max(64, (1 << 24) // n_spins // 64 * 64)
     for start in range(0, packed.n_samples, step):
         values = np.asarray(packed[start : start + step], dtype=np.float64)
-        weighted = weights[start : start + step, None] * values
+        weighted = weights.totals[start : start + step, None] * values
         sums += values.T @ weighted
         ones += weighted.sum(axis=0)
         if packed.present is not None:
             counts += np.abs(weighted).T @ np.abs(values)
             joint_sums += weighted.T @ np.abs(values)
-    total = float(weights.sum())
-    # then products and sums were, too
-    exact = bool((weights == np.rint(weights)).all()) and total < 2**53
+    total = float(weights.totals.sum())
+    exact = weights.are_whole  # then products and sums were, too
 
     def kept(array: NDArray[np.float64]) -> NDArray[Any]:
         return array.astype(np.int64) if exact else array
 
-    joint = None if packed.present is None else Joint(kept(counts), kept(joint_sums))
-    n_samples, n_rows = int(total) if exact else total, int(np.count_nonzero(weights))
     return Gram(
-        kept((sums + sums.T) / 2),
-        kept(ones),
-        n_samples,
-        n_rows,
-        packed.names,
-        joint,
-        packed.mapping,
+        sums=kept((sums + sums.T) / 2),
+        spin_sums=kept(ones),
+        n_samples=int(total) if exact else total,
+        n_rows=weights.n_samples,
+        names=packed.names,
+        joint=None if packed.present is None else Joint(kept(counts), kept(joint_sums)),
+        mapping=packed.mapping,
+        squares=None if weights.are_counts else float(weights.squares.sum()),
     )

@@ -36,7 +36,7 @@ from isingkit.exceptions import (
     ModelMismatchError,
 )
 from isingkit.missing import MissingPolicy
-from isingkit.spins import Coding, Spins, as_spins, missing_policy
+from isingkit.spins import Coding, RowWeights, Spins, as_spins, missing_policy
 
 MAGIC = b"ISINGPK1"
 Words = NDArray[np.uint64]
@@ -177,11 +177,36 @@ def fingerprint(packed: PackedSpins) -> str:
     return digest.hexdigest()[:16]
 
 
-def n_samples_of(packed: PackedSpins, weights: NDArray[np.float64] | None) -> int:
-    """How many samples rows stand for: their weights are counts where they add up to more."""
-    if weights is None:
-        return packed.n_samples
-    return max(round(float(weights.sum())), packed.n_samples)
+def repeated(packed: PackedSpins, weights: RowWeights) -> PackedSpins:
+    """Each row as often as it was counted; none of weight zero."""
+    rows = np.repeat(np.arange(packed.n_samples), weights.counts.astype(np.int64))
+    step = max(1, _CHUNK // packed.n_spins)
+    parts = [packed[rows[start : start + step]] for start in range(0, len(rows), step)]
+    return PackedSpins.concatenate(parts)
+
+
+def distinct_samples(packed: PackedSpins) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(n_distinct,): the first of equal samples, missing values included, in the order of the
+    table; and (n_samples,): which of these each sample equals.
+    """
+    parts = [_row_bytes(packed.words, packed.n_samples, here) for here in _spans(packed)]
+    keys = np.concatenate(parts)
+    if packed.present is not None:
+        parts = [_row_bytes(packed.present, packed.n_samples, here) for here in _spans(packed)]
+        keys = np.concatenate([keys, np.concatenate(parts)], axis=1)
+    as_one = np.ascontiguousarray(keys).view(np.dtype((np.void, keys.shape[1])))[:, 0]
+    _, first, place = np.unique(as_one, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[place]
+
+
+def _row_bytes(words: Words, n_samples: int, here: slice) -> NDArray[np.uint8]:
+    """Bits of some samples, a row of bytes for each."""
+    n_here = min(64 * here.stop, n_samples) - 64 * here.start
+    values = unpacked(np.ascontiguousarray(words[:, here]), n_here, np.int8)
+    return np.packbits(values.T > 0, axis=1)
 
 
 def require_same_coding(

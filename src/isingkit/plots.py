@@ -74,6 +74,7 @@ def plot_fit_check(
     ax: "Axes | None" = None,
     *,
     sample_weight: Any = None,
+    counts: Any = None,
     random_state: Any = 0,
 ) -> "Axes":
     """What the data have beside what samples of the model have; a good model's points lie on the
@@ -90,12 +91,16 @@ def plot_fit_check(
     ax
         Axes to draw into; by default new ones.
     sample_weight
-        One weight for each row.
+        How much each row matters.
+    counts
+        How many equal samples each row stands for.
     random_state
         Seed or numpy Generator of the model's samples.
     """
     require_choice("show", show, sorted(FIT_CHARTS))
-    check = fit_check(model, X, sample_weight=sample_weight, random_state=random_state)
+    check = fit_check(
+        model, X, sample_weight=sample_weight, counts=counts, random_state=random_state
+    )
     axes = new_axes((5, 4.5)) if ax is None else ax
     FIT_CHARTS[show].draw(axes, check)
     return axes

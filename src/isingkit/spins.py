@@ -14,7 +14,9 @@ from isingkit.exceptions import (
     ColumnNamesError,
     ColumnTypeError,
     ConstantColumnWarning,
+    CountsError,
     EmptyTableError,
+    GroupsError,
     InfiniteValueError,
     MissingValuesError,
     NotATableError,
@@ -39,6 +41,8 @@ NEGATIVE_TEXTS = frozenset([
     "nej", "0", "-1",
 ])  # fmt: skip
 MISSING_TEXTS = frozenset(["", "na", "n/a", "nan", "-nan", "+nan", "null", "none"])
+_LARGEST_WEIGHT = 1e100  # whose square is a number, too
+_MOST_SAMPLES = 2**53  # so that sums of counts are exact
 _CHUNK = 1 << 22  # values looked at in one go, so that no temporary copy of a large table is made
 
 
@@ -203,24 +207,179 @@ def as_weights(
     """One weight for each kept row, float64 (n_samples,); `rows` says which rows of the table were
     kept.
     """
+    weights = _row_numbers(sample_weight, n_samples, rows, SampleWeightError)
+    if weights.max() > _LARGEST_WEIGHT or weights.max() < 1 / _LARGEST_WEIGHT:
+        raise SampleWeightError(problem=f"its largest is {weights.max():g}: divide all by that")
+    return weights
+
+
+def as_counts(
+    counts: Any, n_samples: int, rows: NDArray[np.bool_] | None = None
+) -> NDArray[np.float64]:
+    """How many samples each kept row stands for, whole numbers as float64 (n_samples,)."""
+    numbers = _row_numbers(counts, n_samples, rows, CountsError)
+    parts = np.flatnonzero(numbers != np.rint(numbers))
+    if len(parts):
+        raise CountsError(problem=f"it holds {numbers[parts[0]]:g}")
+    if numbers.sum() > _MOST_SAMPLES:
+        raise CountsError(problem=f"they add up to {numbers.sum():g}")
+    return numbers
+
+
+def _row_numbers(
+    given: Any,
+    n_samples: int,
+    rows: NDArray[np.bool_] | None,
+    error: type[SampleWeightError] | type[CountsError],
+) -> NDArray[np.float64]:
+    """Finite numbers >= 0, one for each kept row, that are not all zero."""
     n_rows = n_samples if rows is None else len(rows)
     try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
+        numbers = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        raise SampleWeightError(problem=f"it is {sample_weight!r:.40}") from None
-    if weights.ndim == 0:
-        weights = np.full(n_rows, float(weights))
-    if weights.shape != (n_rows,):
-        raise SampleWeightError(problem=f"its shape is {weights.shape} for {n_rows} rows")
+        raise error(problem=f"it is {given!r:.40}") from None
+    if numbers.ndim == 0:
+        numbers = np.full(n_rows, float(numbers))
+    if numbers.shape != (n_rows,):
+        raise error(problem=f"its shape is {numbers.shape} for {n_rows} rows")
     if rows is not None:
-        weights = weights[rows]
-    if not np.isfinite(weights).all():
-        raise SampleWeightError(problem="it holds NaN or infinity")
-    if (weights < 0).any():
-        raise SampleWeightError(problem=f"it holds {weights.min():g}")
-    if not weights.any():
-        raise SampleWeightError(problem="all are zero")
-    return weights
+        numbers = numbers[rows]
+    if not np.isfinite(numbers).all():
+        raise error(problem="it holds NaN or infinity")
+    if (numbers < 0).any():
+        raise error(problem=f"it holds {numbers.min():g}")
+    if not numbers.any():
+        raise error(problem="all are zero")
+    return numbers
+
+
+def as_groups(
+    groups: Any, n_samples: int, rows: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
+    """Which kept rows belong together: codes from 0 on of any labels, int64 (n_samples,)."""
+    n_rows = n_samples if rows is None else len(rows)
+    labels = np.asarray(groups)
+    if labels.shape != (n_rows,):
+        raise GroupsError(problem=f"its shape is {labels.shape} for {n_rows} rows")
+    if rows is not None:
+        labels = labels[rows]
+    missing = missing_labels(labels)
+    if missing.any():
+        some = "1 row has none" if missing.sum() == 1 else f"{missing.sum()} rows have none"
+        raise GroupsError(problem=some)
+    if labels.dtype.kind == "O":  # perhaps of several types, which cannot be sorted
+        places: dict[Any, int] = {}
+        codes = [places.setdefault(label, len(places)) for label in labels.tolist()]
+        return np.array(codes, dtype=np.int64)
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def missing_labels(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """(n_rows,): which labels of any kind are missing."""
+    if labels.dtype.kind in "fc":
+        return np.asarray(np.isnan(labels))
+    if labels.dtype.kind in "mM":
+        return np.asarray(np.isnat(labels))
+    if labels.dtype.kind in "OUST":
+        return np.array([_is_missing(label) for label in labels.tolist()], dtype=bool)
+    return np.zeros(len(labels), dtype=bool)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowWeights:
+    """What rows count for. A row of count c and weight w adds c w to sums and c w^2 to
+    variances.
+    """
+
+    totals: NDArray[np.float64]  # (n_rows,): what a row adds to sums
+    squares: NDArray[np.float64]  # (n_rows,): what it adds to variances; counts add the same
+    groups: NDArray[np.int64] | None = None  # (n_rows,): codes of rows that belong together
+
+    @property
+    def n_effective(self) -> float:
+        """Samples of equal weight that would tell as much."""
+        return float(self.totals.sum() ** 2 / self.squares.sum())
+
+    @property
+    def counts(self) -> NDArray[np.float64]:
+        """(n_rows,): samples that a row stands for; 0 where its weight is."""
+        ones = np.ones_like(self.totals)
+        there = self.squares > 0
+        weights = np.divide(self.squares, self.totals, out=ones, where=there)
+        return np.asarray(np.rint(self.totals / weights))
+
+    def of_each_sample(self) -> NDArray[np.float64]:
+        """(n_samples,): weights, each as often as its row was counted."""
+        counts = self.counts
+        each = self.totals / np.maximum(counts, 1)
+        return np.repeat(each, counts.astype(np.int64))
+
+    @property
+    def n_samples(self) -> int:
+        """Samples of positive weight."""
+        return int(self.counts.sum())
+
+    @property
+    def are_counts(self) -> bool:
+        """Whether all samples weigh the same: 1."""
+        return bool((self.totals == self.squares).all())
+
+    @property
+    def are_whole(self) -> bool:
+        """Whether weights are whole numbers, each as good as so many samples."""
+        some = self.squares > 0
+        weights = self.squares[some] / self.totals[some]
+        is_whole = (weights == np.rint(weights)).all() and self.totals.sum() <= _MOST_SAMPLES
+        return bool(is_whole and (self.totals == np.rint(self.totals)).all())
+
+    def scaled(self) -> "RowWeights":
+        """The same weights, multiplied so that their total is the effective number of samples, and
+        that of their squares, too. Counts stay as they are.
+        """
+        if self.are_counts:
+            return self
+        total = float(self.totals.sum())
+        total_of_squares = float(self.squares.sum())
+        totals = self.totals * total / total_of_squares
+        squares = self.squares * (total / total_of_squares) ** 2
+        return RowWeights(totals, squares, self.groups)
+
+    def in_samples(self) -> "RowWeights":
+        """Whole weights as they are, for scikit-learn takes them as repeated rows; others
+        `scaled`.
+        """
+        return self if self.are_whole else self.scaled()
+
+    def __getitem__(self, rows: NDArray[Any]) -> "RowWeights":
+        groups = None if self.groups is None else self.groups[rows]
+        return RowWeights(self.totals[rows], self.squares[rows], groups)
+
+
+def row_weights(
+    sample_weight: Any,
+    counts: Any,
+    n_samples: int,
+    *,
+    groups: Any = None,
+    rows: NDArray[np.bool_] | None = None,
+) -> RowWeights | None:
+    """What rows count for, of what a user has given for all rows; None where that is nothing.
+
+    `rows` says which rows of the table were kept; there are `n_samples` of them.
+    """
+    if sample_weight is None and counts is None and groups is None:
+        return None
+    weights = np.ones(n_samples)
+    times = np.ones(n_samples)
+    if sample_weight is not None:
+        weights = as_weights(sample_weight, n_samples, rows)
+    if counts is not None:
+        times = as_counts(counts, n_samples, rows)
+    codes = None if groups is None else as_groups(groups, n_samples, rows)
+    totals = times * weights
+    if not totals.any():
+        raise SampleWeightError(problem="it is zero wherever counts are not")
+    return RowWeights(totals, totals * weights, codes)
 
 
 # From any table to blocks

@@ -7,10 +7,11 @@ longer than the cell.
 import numpy as np
 from numba import njit
 
-SKIPPED, SPIN, NUMBER, WEIGHT, CROWDED = range(
-    5
-)  # kinds of columns; NUMBER: spins by a threshold, CROWDED: has no spins after all
+# kinds of columns; NUMBER: spins by a threshold, CROWDED: has no spins after all, WEIGHT: a number
+# that is no spin, LABEL: any text, of which a number stands for each
+SKIPPED, SPIN, NUMBER, WEIGHT, CROWDED, LABEL = range(6)
 MISSING, UNKNOWN = 0, 2  # codes beside -1 and +1: those of spins are odd
+FIRST_LABEL = 3  # from which on labels are numbered
 MORE, ASK, FULL, UNEVEN = range(4)  # why reading stopped
 POSITION, ROW, COLUMN, END, LINE, AFTER_RETURN = range(6)  # places in `state`
 EVERYWHERE = -1  # the column of words that are missing values in all columns
@@ -20,7 +21,7 @@ _POWERS = 10.0 ** np.arange(23)  # those of ten that double precision holds exac
 
 @njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False, error_model="numpy")
 def read_cells(
-    text, separator, state, kinds, places, known, tokens, threshold, crowded, answer, codes, weights
+    text, separator, state, kinds, places, known, tokens, threshold, crowded, answer, codes, numbers
 ):
     """Codes of cells from state on, until the text ends (MORE), a cell must be explained (ASK),
     codes are FULL or a row is UNEVEN.
@@ -28,15 +29,15 @@ def read_cells(
     text: (n_bytes,) uint8
     state: (6,) int64, position, row, column and end of the cell at hand, lines that ended, whether
     the last was a carriage return; all moved on
-    kinds, places: (n_columns,) int64, what a column is and its column in codes
+    kinds, places: (n_columns,) int64, what a column is and its column in codes or numbers
     known: (n_columns, 256) int8, cells of one byte
     tokens: slots, entries, arena: those of more bytes, see `insert`
     threshold: of NUMBER columns; None where there are none
     crowded: None where no column is CROWDED
     answer: (2,) float64, whether the cell at hand was explained, and how
     codes: (n_rows, n_spins) int8, -1, +1 or MISSING
-    weights: (n_rows,) float64; None where there is no WEIGHT column
-    codes and weights are overwritten; what None excludes is not compiled
+    numbers: (n_rows, n_numbers) float64; None where there is no WEIGHT or LABEL column
+    codes and numbers are overwritten; what None excludes is not compiled
     A reader may go on with other text in the middle of a row: a cell that does not end is left to
     start the next.
     """
@@ -60,15 +61,19 @@ def read_cells(
             position += 1
             continue
         kind = kinds[column] if column < n_columns else SKIPPED
-        if kind == WEIGHT:
-            if weights is not None:
-                sure, number = number_in(text, position, end)
+        if kind == WEIGHT or kind == LABEL:  # noqa: SIM109  # numba is slow with tuples
+            if numbers is not None:
+                if kind == WEIGHT:
+                    sure, number = number_in(text, position, end)
+                else:
+                    label = _found(text, position, end, column, slots, entries, arena)
+                    sure, number = label != UNKNOWN, float(label)
                 if answer[0]:
                     sure, number, answer[0] = True, answer[1], 0
                 if not sure:
                     status = ASK
                     break
-                weights[row] = number
+                numbers[row, places[column]] = number
         elif kind != SKIPPED:
             code = np.int64(UNKNOWN if end > position else MISSING)
             if end == position + 1:

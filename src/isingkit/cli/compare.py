@@ -13,6 +13,7 @@ from isingkit.cli.cluster import learning_on, scheduler_option
 from isingkit.cli.data import (
     binarize_option,
     columns_option,
+    counts_option,
     data_argument,
     drop_option,
     missing_option,
@@ -39,6 +40,7 @@ class CompareOptions:
     columns: str | None
     drop: str
     weights: str | None
+    counts: str | None
     binarize: float | None
     missing: str
     plot: Path | None
@@ -68,6 +70,7 @@ class CompareOptions:
 @columns_option
 @drop_option
 @weights_option
+@counts_option
 @binarize_option
 @missing_option(COMPLETE_ROWS)
 @click.option(
@@ -116,6 +119,7 @@ def _compared(options: CompareOptions) -> "Comparison":
         columns=listed(options.columns),
         drop=listed(options.drop),
         weights=options.weights,
+        counts=options.counts,
         binarize=options.binarize,
         missing=options.missing,
     )
@@ -124,6 +128,7 @@ def _compared(options: CompareOptions) -> "Comparison":
         truth=ik.IsingModel.load(options.truth) if options.truth else None,
         methods=listed(options.methods) or None,
         sample_weight=reading.weights,
+        counts=reading.counts,
         held_out=options.held_out,
         random_state=options.seed,
         progress=True,

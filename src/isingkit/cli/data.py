@@ -17,7 +17,12 @@ columns_option = click.option(
     "--columns", help="Columns to use, separated by commas; by default all."
 )
 drop_option = click.option("--drop", default="", help="Columns to leave out, separated by commas.")
-weights_option = click.option("--weights", help="Column that says how often a row was seen.")
+weights_option = click.option(
+    "--weights", help="Column that says how much a row matters, as in a survey."
+)
+counts_option = click.option(
+    "--counts", help="Column that says how many equal samples a row stands for: whole numbers."
+)
 binarize_option = click.option(
     "--binarize", type=float, help="Threshold that turns real-valued columns into spins."
 )
@@ -48,7 +53,7 @@ def missing_option(
 
 
 def read(data: Path, policies: Sequence[MissingPolicy], **options: Any) -> "Reading":
-    """The file's spins and weights; where values are missing, advice that these policies follow."""
+    """What the file holds; where values are missing, advice that these policies follow."""
     from isingkit.tables import read_spins
 
     try:

@@ -16,6 +16,7 @@ from isingkit.cli.cluster import learning_on, scheduler_option
 from isingkit.cli.data import (
     binarize_option,
     columns_option,
+    counts_option,
     data_argument,
     drop_option,
     missing_option,
@@ -30,6 +31,7 @@ from isingkit.cli.method import (
     chosen_method,
     methods_that_start,
     require_cluster_use,
+    require_row_groups,
 )
 from isingkit.cli.usage import usage_error
 from isingkit.formats import bare_name
@@ -58,6 +60,9 @@ class FitOptions:
     drop: str
     id_column: str | None
     weights: str | None
+    counts: str | None
+    row_groups: str | None
+    rows: str | None
     binarize: float | None
     missing: str
     groups: Path | None
@@ -80,7 +85,7 @@ class FitOptions:
 
     def chosen_method(self) -> ChosenMethod:
         """The method, with its settings."""
-        shortcuts = {"level": self.level, "control": self.control}
+        shortcuts = {"level": self.level, "control": self.control, "rows": self.rows}
         shared = {
             "missing": self.missing,
             "binarize": self.binarize,
@@ -128,6 +133,17 @@ class FitOptions:
 @drop_option
 @click.option("--id-column", help="Column that names the rows; left out.")
 @weights_option
+@counts_option
+@click.option(
+    "--row-groups",
+    help="Of method auto: column of labels, the same for rows that belong together (a person, a "
+    "recording, a site).",
+)
+@click.option(
+    "--rows",
+    type=click.Choice(["auto", "independent", "ordered"]),
+    help="Of method auto: whether rows are independent, or a series in this order; auto looks.",
+)
 @binarize_option
 @missing_option()
 @group_options
@@ -152,6 +168,8 @@ def command(**arguments: Any) -> None:
     require_free(options.folder, options.force)
     records = _records(options.folder, options.resume)
     chosen = options.chosen_method()
+    if options.row_groups is not None:
+        require_row_groups(chosen)
     if options.scheduler or options.workers:
         require_cluster_use(chosen)
     with (
@@ -190,7 +208,7 @@ def _fit_and_write(
         messages = list(dict.fromkeys(str(one.message) for one in caught))
         fit = fit_of(estimator, packed, chosen.name, options.seed, messages)
         next_step("comparing data and model")
-        check = fit_check(fit.model, packed, sample_weight=reading.weights)
+        check = fit_check(fit.model, packed, sample_weight=reading.weights, counts=reading.counts)
         next_step("writing the report")
         contents = with_groups(contents_of(fit, check, options.title), labels)
         write_fit(fit, html_page(contents), options.folder, force=options.force)
@@ -210,7 +228,7 @@ def _records(folder: Path, resume: bool) -> Path:
 
 
 def _read(options: FitOptions, chosen: ChosenMethod) -> "Reading":
-    """The file's spins and weights; where values are missing, advice that suits the method."""
+    """What the file holds; where values are missing, advice that suits the method."""
     from isingkit.spins import require_network
     from isingkit.tables import listed
 
@@ -220,22 +238,23 @@ def _read(options: FitOptions, chosen: ChosenMethod) -> "Reading":
         columns=listed(options.columns),
         drop=[*listed(options.drop), *([options.id_column] if options.id_column else [])],
         weights=options.weights,
+        counts=options.counts,
+        groups=options.row_groups,
         binarize=options.binarize,
         missing=options.missing,
     )
-    require_network(reading.packed.n_samples, reading.packed.n_spins)
+    require_network(reading.n_samples, reading.packed.n_spins)
     return reading
 
 
 def _fitted(chosen: ChosenMethod, reading: "Reading", records: Path) -> Any:
     """The method's estimator, fitted; one for many spins keeps finished work in `records`."""
-    from isingkit.packing import n_samples_of
-
     packed = reading.packed
-    estimator = chosen.estimator(packed.n_spins, n_samples_of(packed, reading.weights))
+    estimator = chosen.estimator(packed.n_spins, reading.n_effective)
     if "checkpoint" in estimator.get_params():
         estimator.set_params(checkpoint=records, progress=True)
-    return estimator.fit(packed, sample_weight=reading.weights)
+    groups = {} if reading.groups is None else {"groups": reading.groups}
+    return estimator.fit(packed, sample_weight=reading.weights, counts=reading.counts, **groups)
 
 
 @contextmanager

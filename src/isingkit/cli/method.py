@@ -1,5 +1,6 @@
 """--method and --set: the estimator that a fit uses."""
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -88,6 +89,14 @@ def require_cluster_use(chosen: ChosenMethod) -> None:
         raise usage_error(
             f"--scheduler and --workers go with --method {methods}, "
             f"not with {chosen.name}: leave them out"
+        )
+
+
+def require_row_groups(chosen: ChosenMethod) -> None:
+    """Refuse groups of rows for a method that takes them for independent."""
+    if "groups" not in inspect.signature(chosen.estimator(2, 100).fit).parameters:
+        raise usage_error(
+            f"--row-groups goes with --method auto, not with {chosen.name}: leave it out"
         )
 
 

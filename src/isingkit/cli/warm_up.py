@@ -123,18 +123,18 @@ def _report(folder: Path) -> None:
 
 
 def _fit_by(method: "Method") -> Callable[[Path], None]:
-    """Fits by one method, with and without weights."""
+    """Fits by one method, with and without counts."""
     from isingkit.methods import suggested_settings
 
     def road(folder: Path) -> None:
         import numpy as np
 
         packed = _samples(n_spins=8, n_samples=400)
-        weights = np.ones(400)
-        weights[:10] = 2.0
-        for sample_weight in (None, weights):
+        twice = np.ones(400)
+        twice[:10] = 2.0
+        for counts in (None, twice):
             estimator = method.build(suggested_settings(8, 400))
-            estimator.fit(packed, sample_weight=sample_weight)
+            estimator.fit(packed, counts=counts)
 
     return road
 

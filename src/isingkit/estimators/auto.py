@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from isingkit._kernels.threads import one_blas_thread
 from isingkit.arrays import FloatArray
 from isingkit.estimators.base import IsingEstimator
-from isingkit.estimators.bits import bits_of, goes_by_bits
+from isingkit.estimators.bits import bits_of, goes_by_bits, repeated_if_large
 from isingkit.estimators.closed_forms import bethe_form, linear_form, tree_couplings
 from isingkit.estimators.diagnostics import Evidence, diagnose
 from isingkit.estimators.edge_tests import EdgeTester, critical_z, screening_z
@@ -29,22 +29,23 @@ from isingkit.estimators.graph import keys_of
 from isingkit.estimators.intervals import intervals_of_found
 from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.normal import constant_fields, normal_equations
-from isingkit.estimators.row_design import RowDesign, grouped
+from isingkit.estimators.row_design import RowDesign, row_design
 from isingkit.estimators.score_cache import ScoreCache, dense_scores, sparse_scores
 from isingkit.estimators.screen import candidates, screen
 from isingkit.estimators.selection import Selection, select_edges
 from isingkit.estimators.stability import Stability, stability_of
 from isingkit.estimators.tested_edges import surest_first, tested_edges
 from isingkit.estimators.tiled_screen import screen_by_tiles
-from isingkit.exceptions import SettingError, require_number
-from isingkit.gram import gram
+from isingkit.exceptions import SettingError, require_choice, require_number
+from isingkit.gram import gram_of
 from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins
-from isingkit.spins import require_network, warn_of_constants
+from isingkit.spins import RowWeights, warn_of_constants
 from isingkit.worlds.graphs import Seed, generator
 
 # numbers held for each pair of spins and each value of the table, as measured
 _PAIRS, _VALUES = 9, 3
+_ROWS = ("auto", "independent", "ordered")
 
 
 class AutoIsing(IsingEstimator):
@@ -61,8 +62,8 @@ class AutoIsing(IsingEstimator):
     that choosing among them costs nothing more; those count for more whose other neighbours make an
     edge likely, such as two spins with one neighbour fewer than all others have.
 
-    Whole numbers as `sample_weight` are counts of samples; others say how much rows matter, and
-    stand for (sum w)^2 / sum w^2 rows.
+    `counts` say how many samples rows stand for. `sample_weight` says how much rows matter: only
+    ratios count, and rows stand for (sum w)^2 / sum w^2 samples.
 
     Parameters
     ----------
@@ -82,6 +83,9 @@ class AutoIsing(IsingEstimator):
     missing
         "error", "drop" or "pairwise": each spin is looked at in the rows where it and its
         neighbours are present.
+    rows
+        How rows hang together: "independent"; "ordered", a series whose neighbouring rows may be
+        alike; or "auto", which looks.
     checkpoint
         Of large networks: a folder where parts of the screen are recorded. The same fit, started
         again, goes on from there.
@@ -121,7 +125,7 @@ class AutoIsing(IsingEstimator):
     model_
         The IsingModel of the edges.
     n_samples_
-        Rows used, or their total weight.
+        Samples used: rows, their counts, or, where they have weights, (sum w)^2 / sum w^2.
     mapping_
         For each spin the values of the table that became -1 and +1.
 
@@ -143,6 +147,7 @@ class AutoIsing(IsingEstimator):
         fit_fields: bool = True,
         binarize: float | None = None,
         missing: str = "error",
+        rows: str = "auto",
         checkpoint: str | os.PathLike[str] | None = None,
         n_jobs: int | None = None,
         progress: bool = False,
@@ -153,6 +158,7 @@ class AutoIsing(IsingEstimator):
         self.level = level
         self.control = control
         self.refit = refit
+        self.rows = rows
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs
         self.progress = progress
@@ -171,15 +177,51 @@ class AutoIsing(IsingEstimator):
                 expected="'pseudolikelihood', 'bethe' or 'linear'",
             )
 
-    def _learn(self, packed: PackedSpins, weights: FloatArray | None, warned: bool) -> Self:
-        design = self._design(packed, weights)
+        require_choice("rows", self.rows, _ROWS)
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        counts: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Learn from a table of two-valued columns or from PackedSpins.
+
+        Parameters
+        ----------
+        X
+            One row a sample, one column a spin: PackedSpins, numpy, scipy.sparse, pandas, polars or
+            pyarrow.
+        y
+            Ignored; present because scikit-learn's tools pass it.
+        sample_weight
+            How much each row matters, as in a survey: one number >= 0 for each, of which only
+            ratios count. Rows stand for (sum w)^2 / sum w^2 samples.
+        counts
+            How many equal samples each row stands for, as in a histogram: one whole number >= 0
+            for each. The same as repeating rows.
+        groups
+            Which rows belong together (a person, a recording, a site): one label for each, a number
+            or a text.
+        """
+        return self._fit(X, sample_weight, counts, groups)
+
+    def _in_samples(self, weights: RowWeights | None) -> RowWeights | None:
+        return None if weights is None else weights.scaled()
+
+    def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
+        packed, weights = repeated_if_large(packed, weights)
+        design = row_design(packed, weights)
         found = self._find(packed, design, warned)
         self.n_rounds_ = found.selection.n_rounds
         refitted = found.selection.fitted.firth_refit()
         couplings, errors = refitted.couplings_and_errors()
         estimates, intercepts = self._estimates(found.moments, refitted)
         self._tabulate(found, refitted.graph.mean_of_directions(estimates), errors)
-        self.diagnostics_ = diagnose(self._evidence(packed, design.totals, found, couplings, errors))
+        self.diagnostics_ = diagnose(self._evidence(packed, weights, found, couplings, errors))
         directed = found.moments.as_estimates(refitted.graph.matrix(estimates))
         moments = found.moments
         return self._finish(packed, moments.n_samples, directed, intercepts, moments.means)
@@ -200,14 +242,9 @@ class AutoIsing(IsingEstimator):
         intercepts[constant] = constant_fields(moments.means[constant], moments.n_samples)
         return estimates, intercepts
 
-    def _design(self, packed: PackedSpins, weights: FloatArray | None) -> RowDesign:
-        design = RowDesign(counts(weights))
-        groups = getattr(self, "_groups", None)
-        return design if groups is None else grouped(packed, design, groups)
-
     def _find(self, packed: PackedSpins, design: RowDesign, warned: bool) -> "_Found":
         """The network found; `warned`: constant columns were already warned of."""
-        is_large = goes_by_bits(packed, design.totals) and packed.n_samples < packed.n_spins
+        is_large = goes_by_bits(packed, design.weights) and packed.n_samples < packed.n_spins
         road = self._by_bits(packed, design) if is_large else self._by_matrices(packed, design)
         moments = road.moments
         if not warned:
@@ -239,9 +276,8 @@ class AutoIsing(IsingEstimator):
         n_numbers = _PAIRS * packed.n_spins + _VALUES * packed.n_samples
         n_bytes = 8 * packed.n_spins * n_numbers
         require_memory(n_bytes, n_spins=packed.n_spins, n_samples=packed.n_samples)
-        stat = gram(packed, sample_weight=design.totals)
-        moments = normal_equations(stat, self.fit_fields)
-        moments = replace(moments, design_effect=design.design_effect)
+        moments = normal_equations(gram_of(packed, design.weights), self.fit_fields)
+        moments = replace(moments, n_effective=moments.n_effective / design.design_effect)
         self.screen_ = screen(moments)
         self.candidates_ = candidates(self.screen_, moments)
         samples = samples_of(packed, design)
@@ -253,7 +289,7 @@ class AutoIsing(IsingEstimator):
     def _evidence(
         self,
         packed: PackedSpins,
-        weights: FloatArray | None,
+        weights: RowWeights | None,
         found: "_Found",
         couplings: FloatArray,
         errors: FloatArray,
@@ -281,6 +317,7 @@ class AutoIsing(IsingEstimator):
         *,
         n_resamples: int = 50,
         sample_weight: Any = None,
+        counts: Any = None,
         random_state: Seed = None,
         progress: bool = False,
     ) -> Stability:
@@ -298,7 +335,9 @@ class AutoIsing(IsingEstimator):
         n_resamples
             How many halves.
         sample_weight
-            One weight for each row.
+            How much each row matters.
+        counts
+            How many equal samples each row stands for; then halves are of these.
         random_state
             Seed, or a numpy Generator.
         progress
@@ -306,14 +345,14 @@ class AutoIsing(IsingEstimator):
         """
         self._check_settings()
         require_number("n_resamples", n_resamples, at_least=2, whole=True)
-        packed, weights = self._read_only(X, sample_weight)
-        require_network(packed.n_samples, packed.n_spins)
-        weights = counts(weights)
+        packed, weights = self._read_only(X, sample_weight, counts)
+        packed, weights = repeated_if_large(packed, weights)
         # what a worker is sent: nothing fitted
         plain = clone(self).set_params(n_jobs=1, checkpoint=None, progress=False)
 
-        def find(some: PackedSpins, some_weights: FloatArray | None) -> FittedGraph:
-            found: _Found = clone(plain)._find(some, RowDesign(some_weights), warned=False)
+        def find(some: PackedSpins, some_weights: RowWeights | None) -> FittedGraph:
+            design = row_design(some, some_weights)
+            found: _Found = clone(plain)._find(some, design, warned=False)
             return found.selection.fitted
 
         return stability_of(
@@ -453,12 +492,3 @@ class _Found:
         critical = self._critical_z(level, control, self.weights)
         z_scores = tests.z_scores[tests.inside]
         return self.tester.margins(fitted, fitted.graph.pairs, z_scores, critical)
-
-
-def counts(weights: FloatArray | None) -> FloatArray | None:
-    """Weights as numbers of samples: whole numbers are; others are scaled to a total of (sum w)^2 /
-    sum w^2.
-    """
-    if weights is None or (weights == np.round(weights)).all():
-        return weights
-    return np.asarray(weights * weights.sum() / (weights**2).sum())

@@ -4,7 +4,6 @@ from abc import ABCMeta, abstractmethod
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -13,15 +12,16 @@ from isingkit.arrays import FloatArray
 from isingkit.estimators.normal import NormalEquations, normal_equations
 from isingkit.estimators.symmetric import RULES, symmetric_couplings
 from isingkit.exceptions import ModelMismatchError, SettingError, require_instance, require_number
-from isingkit.gram import Gram, gram
+from isingkit.gram import Gram, gram_of
 from isingkit.model import IsingModel, log_pseudolikelihood
 from isingkit.packing import PackedSpins, apply_missing_policy, pack, require_same_coding
 from isingkit.spins import (
+    RowWeights,
     Spins,
     as_spins,
-    as_weights,
     missing_policy,
     require_network,
+    row_weights,
     warn_of_constants,
 )
 from isingkit.worlds.exact import exact
@@ -47,7 +47,7 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         self.binarize = binarize
         self.missing = missing
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, counts: Any = None) -> Self:
         """Learn from a table of two-valued columns or from PackedSpins.
 
         Parameters
@@ -58,15 +58,32 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         y
             Ignored; present because scikit-learn's tools pass it.
         sample_weight
-            One weight for each row; counts, where rows stand for many.
+            How much each row matters: one number >= 0 for each. What depends on how many samples
+            there are takes (sum w)^2 / sum w^2 for their number, so that only ratios count. Against
+            a penalty that counts samples, whole numbers weigh as so many rows, as scikit-learn has
+            it; others are multiplied to add up to that number.
+        counts
+            How many equal samples each row stands for: one whole number >= 0 for each. The same as
+            repeating rows.
         """
-        self._check_settings()
-        packed, weights = self._read(X, sample_weight, reset=True)
-        require_network(packed.n_samples, packed.n_spins)
-        with blas_threads_for(packed.n_spins):
-            return self._learn(packed, weights, warned=not isinstance(X, PackedSpins | Spins))
+        return self._fit(X, sample_weight, counts)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def _fit(self, X: Any, sample_weight: Any, counts: Any, groups: Any = None) -> Self:
+        self._check_settings()
+        packed, weights = self._read(X, sample_weight, counts, groups=groups, reset=True)
+        n_samples = packed.n_samples if weights is None else weights.n_samples
+        require_network(n_samples, packed.n_spins)
+        with blas_threads_for(packed.n_spins):
+            warned = not isinstance(X, PackedSpins | Spins)
+            return self._learn(packed, self._in_samples(weights), warned)
+
+    def _in_samples(self, weights: RowWeights | None) -> RowWeights | None:
+        """Weights as penalties and sums take them."""
+        return None if weights is None else weights.in_samples()
+
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, counts: Any = None
+    ) -> float:
         """Mean log pseudolikelihood of the samples under `model_`, the sum over spins of log P(s_i
         | the others); larger is better.
 
@@ -77,14 +94,19 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         y
             Ignored.
         sample_weight
-            One weight for each row.
+            How much each row matters.
+        counts
+            How many equal samples each row stands for.
         """
         check_is_fitted(self)
-        packed, weights = self._read(X, sample_weight, reset=False)
+        packed, weights = self._read(X, sample_weight, counts, reset=False)
+        totals = None if weights is None else weights.totals
         with blas_threads_for(packed.n_spins):
-            return log_pseudolikelihood(self.model_, packed, weights)
+            return log_pseudolikelihood(self.model_, packed, totals)
 
-    def log_likelihood(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def log_likelihood(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, counts: Any = None
+    ) -> float:
         """Mean exact log likelihood of the samples under `model_`, for up to 24 spins, or where the
         network is a tree.
 
@@ -95,22 +117,22 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         y
             Ignored.
         sample_weight
-            One weight for each row.
+            How much each row matters.
+        counts
+            How many equal samples each row stands for.
         """
         check_is_fitted(self)
-        packed, weights = self._read(X, sample_weight, reset=False)
+        packed, weights = self._read(X, sample_weight, counts, reset=False)
         if packed.present is not None:
             raise SettingError(
                 setting="missing", value=self.missing, expected="'drop' for an exact likelihood"
             )
-        stat, model = gram(packed, sample_weight=weights), self.model_
+        stat, model = gram_of(packed, weights), self.model_
         energy = model.couplings.multiply(stat.sums).sum() / 2 + model.fields @ stat.spin_sums
         return float(energy / stat.n_samples - exact(model).log_z)
 
     @abstractmethod
-    def _learn(
-        self, packed: PackedSpins, weights: NDArray[np.float64] | None, warned: bool
-    ) -> Self:
+    def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
         """Learn from samples; `warned`: constant columns were already warned of."""
 
     def _check_settings(self) -> None:
@@ -124,8 +146,8 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         require_number("threshold", self.threshold, at_least=0)
 
     def _read(
-        self, X: Any, sample_weight: Any, reset: bool
-    ) -> tuple[PackedSpins, NDArray[np.float64] | None]:
+        self, X: Any, sample_weight: Any, counts: Any, *, reset: bool, groups: Any = None
+    ) -> tuple[PackedSpins, RowWeights | None]:
         if isinstance(X, PackedSpins | Spins):
             packed, rows = apply_missing_policy(pack(X), self.missing)
             if reset:
@@ -153,14 +175,17 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
                 validate_data(
                     self, X, reset=True, skip_check_array=True
                 )  # sets n_features_in_ and feature_names_in_
-        weights = (
-            None if sample_weight is None else as_weights(sample_weight, packed.n_samples, rows)
-        )
+        weights = row_weights(sample_weight, counts, packed.n_samples, groups=groups, rows=rows)
         return packed, weights
 
-    def _read_only(self, X: Any, sample_weight: Any) -> tuple[PackedSpins, FloatArray | None]:
-        """As `_read` does to learn, but nothing of it is kept."""
-        return clone(self)._read(X, sample_weight, reset=True)  # type: ignore[no-any-return]
+    def _read_only(
+        self, X: Any, sample_weight: Any, counts: Any
+    ) -> tuple[PackedSpins, RowWeights | None]:
+        """As `fit` reads what it learns from, but nothing of it is kept."""
+        packed, weights = clone(self)._read(X, sample_weight, counts, reset=True)
+        n_samples = packed.n_samples if weights is None else weights.n_samples
+        require_network(n_samples, packed.n_spins)
+        return packed, self._in_samples(weights)
 
     def _set_names(self, names: tuple[str, ...]) -> None:
         """scikit-learn's attribute, present only where the spins have names of their own."""
@@ -222,7 +247,9 @@ class GramEstimator(IsingEstimator):
         with blas_threads_for(stat.n_spins):
             return self._solve(stat, None, None, warned=False)
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, counts: Any = None
+    ) -> Self:
         """Learn from more rows of the same columns: as `fit` on all rows so far, of which only the
         pair sums are kept.
 
@@ -235,13 +262,15 @@ class GramEstimator(IsingEstimator):
         y
             Ignored.
         sample_weight
-            One weight for each row.
+            How much each row matters, in all parts on one scale.
+        counts
+            How many equal samples each row stands for.
         """
         self._check_settings()
         is_first = not hasattr(self, "gram_")
-        packed, weights = self._read(X, sample_weight, reset=is_first)
+        packed, weights = self._read(X, sample_weight, counts, reset=is_first)
         with blas_threads_for(packed.n_spins):
-            more = gram(packed, sample_weight=weights)
+            more = gram_of(packed, weights)
         stat = more if is_first else self.gram_ + more
         require_network(stat.n_rows, stat.n_spins)
         with blas_threads_for(stat.n_spins):
@@ -249,13 +278,14 @@ class GramEstimator(IsingEstimator):
         self.gram_ = stat
         return self
 
-    def _learn(self, packed: PackedSpins, weights: FloatArray | None, warned: bool) -> Self:
+    def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
         self.__dict__.pop("gram_", None)  # of parts, which this forgets
-        return self._solve(gram(packed, sample_weight=weights), packed, weights, warned)
+        return self._solve(gram_of(packed, weights), packed, weights, warned)
 
     def _solve(
-        self, stat: Gram, packed: PackedSpins | None, weights: FloatArray | None, warned: bool
+        self, stat: Gram, packed: PackedSpins | None, weights: RowWeights | None, warned: bool
     ) -> Self:
+        stat = stat.in_samples()
         normal = normal_equations(stat, self.fit_fields)
         if not warned:
             warn_of_constants(normal.names, ~normal.changes)
@@ -268,7 +298,7 @@ class GramEstimator(IsingEstimator):
         stat: Gram,
         normal: NormalEquations,
         packed: PackedSpins | None,
-        weights: FloatArray | None,
+        weights: RowWeights | None,
     ) -> tuple[FloatArray, FloatArray]:
         """Directed estimates, row i spin i on the others, and intercepts. The data come along where
         they are at hand.
@@ -283,7 +313,7 @@ class LinearEstimator(GramEstimator):
         stat: Gram,
         normal: NormalEquations,
         packed: PackedSpins | None,
-        weights: FloatArray | None,
+        weights: RowWeights | None,
     ) -> tuple[FloatArray, FloatArray]:
         estimates = self._regress(stat, normal, packed, weights)
         return estimates, normal.means - estimates @ normal.means
@@ -294,6 +324,6 @@ class LinearEstimator(GramEstimator):
         stat: Gram,
         normal: NormalEquations,
         packed: PackedSpins | None,
-        weights: FloatArray | None,
+        weights: RowWeights | None,
     ) -> FloatArray:
         """Directed estimates."""

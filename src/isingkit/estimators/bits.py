@@ -20,7 +20,8 @@ from isingkit.estimators.approximate_sums import approximate_sums
 from isingkit.estimators.dual import Dual
 from isingkit.gram import gram
 from isingkit.memory import require_memory
-from isingkit.packing import PackedSpins, unpacked
+from isingkit.packing import PackedSpins, repeated, unpacked
+from isingkit.spins import RowWeights
 
 # error of a look-up, in units of what must be passed, from which on a product is quicker
 _ROUGH = 0.45
@@ -198,7 +199,22 @@ class Bits:
         return sums
 
 
-def goes_by_bits(packed: PackedSpins, weights: FloatArray | None) -> bool:
+def repeated_if_large(
+    packed: PackedSpins, weights: RowWeights | None
+) -> tuple[PackedSpins, RowWeights | None]:
+    """Rows of many spins as often as they were counted, for bits know no counts; all else as it
+    is.
+    """
+    if weights is None or packed.n_spins <= sizes.MOST_DENSE or packed.present is not None:
+        return packed, weights
+    if not weights.are_counts or weights.groups is not None:
+        return packed, weights
+    n_samples = weights.n_samples
+    require_memory(packed.n_spins * n_samples // 8, n_spins=packed.n_spins, n_samples=n_samples)
+    return repeated(packed, weights), None
+
+
+def goes_by_bits(packed: PackedSpins, weights: RowWeights | None) -> bool:
     """Whether there are so many spins that nothing of the size of all pairs is stored; bits know no
     weights and no holes.
     """

@@ -14,6 +14,7 @@ from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.score_cache import ScoreCache
 from isingkit.exceptions import ReliabilityWarning, warn
 from isingkit.packing import PackedSpins
+from isingkit.spins import RowWeights
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Evidence:
     """What the checks look at: a network found, and on the way to it."""
 
     packed: PackedSpins
-    weights: FloatArray | None
+    weights: RowWeights | None
     moments: SecondMoments
     fitted: FittedGraph
     scores: ScoreCache

@@ -7,7 +7,6 @@ from typing import Self
 import numpy as np
 
 from isingkit._kernels import nodewise as kernels
-from isingkit.arrays import FloatArray
 from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.nodewise import (
     distinct_rows,
@@ -18,9 +17,9 @@ from isingkit.estimators.nodewise import (
 from isingkit.estimators.pseudolikelihood import covariances
 from isingkit.estimators.symmetric import symmetric_couplings
 from isingkit.exceptions import require_number
-from isingkit.gram import gram
+from isingkit.gram import gram_of
 from isingkit.packing import PackedSpins
-from isingkit.spins import warn_of_constants
+from isingkit.spins import RowWeights, warn_of_constants
 
 # of the deviance explained; a path that gains less from one penalty to the next has come to its end
 _LEAST_GAIN = 1e-5
@@ -109,8 +108,8 @@ class ELassoIsing(IsingEstimator):
         require_number("n_penalties", self.n_penalties, at_least=2, whole=True)
         refuse_pairwise(self.missing)
 
-    def _learn(self, packed: PackedSpins, weights: FloatArray | None, warned: bool) -> Self:
-        stat = gram(packed, sample_weight=weights)
+    def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
+        stat = gram_of(packed, weights)
         if not warned:
             warn_of_constants(stat.names, np.abs(stat.spin_sums) == stat.n_samples)
         rows = distinct_rows(packed, weights)

@@ -11,7 +11,7 @@ from isingkit.arrays import FloatArray, IntArray, Pairs
 from isingkit.estimators.graph import Graph, graph_of, ranges
 from isingkit.estimators.nodewise import distinct_rows
 from isingkit.estimators.row_design import RowDesign
-from isingkit.packing import PackedSpins
+from isingkit.packing import PackedSpins, distinct_samples
 
 # on squares of couplings, where samples count 1: keeps separated ones finite
 _RIDGE = 0.5
@@ -57,22 +57,26 @@ class Samples:
 
 def samples_of(packed: PackedSpins, design: RowDesign) -> Samples:
     """Spins as numbers."""
-    weights = design.totals
-    if packed.present is None and design.squares is None and design.groups is None:
+    weights = design.weights
+    totals = np.ones(packed.n_samples) if weights is None else weights.totals
+    if not design.is_counted:
+        spins = np.ascontiguousarray(np.asarray(packed, dtype=np.float64).T)
+        return _designed(spins, packed.n_samples, design)
+    if packed.present is None:
         rows = distinct_rows(packed, weights)
-        total = packed.n_samples if weights is None else weights.sum()
-        counts = rows.weights * total
-        is_whole = weights is None or bool((weights == np.rint(weights)).all())
+        counts = rows.weights * totals.sum()
+        is_whole = weights is None or weights.are_whole
         return Samples(rows.spins, np.rint(counts) if is_whole else counts, rows.spins)
-    spins = np.ascontiguousarray(np.asarray(packed, dtype=np.float64).T)
-    return _designed(spins, packed.n_samples, design)
+    first, place = distinct_samples(packed)
+    spins = np.ascontiguousarray(np.asarray(packed[first], dtype=np.float64).T)
+    return Samples(spins, np.asarray(np.bincount(place, weights=totals), np.float64), spins)
 
 
 def _designed(spins: Any, n_rows: int, design: RowDesign) -> Samples:
     """Samples that count for what a design says, all divided by its design effect."""
     effect = design.design_effect
-    weights = np.ones(n_rows) if design.totals is None else design.totals
-    squares = np.empty(0) if design.squares is None else design.squares / effect**2
+    weights = np.ones(n_rows) if design.weights is None else design.weights.totals
+    squares = np.empty(0) if design.weights is None else design.weights.squares / effect**2
     groups = np.empty(0, np.int64) if design.groups is None else design.groups
     bounds = (1 / effect, design.block_factor)
     return Samples(spins, weights / effect, spins, squares, groups, bounds)

@@ -121,7 +121,7 @@ def joint_estimates(
     estimates[np.ix_(keep, keep)] = couplings
     if fit_fields:
         intercepts[keep] = fields
-        intercepts[~keep] = constant_fields(rows.means[~keep], rows.n_samples)
+        intercepts[~keep] = constant_fields(rows.means[~keep], rows.n_effective)
     return estimates, intercepts, residual
 
 

@@ -13,9 +13,9 @@ from isingkit.estimators.nodewise import PenaltyPath
 from isingkit.estimators.normal import NormalEquations, normal_equations
 from isingkit.estimators.pseudolikelihood import as_penalties, default_penalties
 from isingkit.exceptions import NotConvergedWarning, require_number, warn
-from isingkit.gram import Gram, gram
+from isingkit.gram import Gram, gram_of
 from isingkit.packing import PackedSpins
-from isingkit.spins import require_network
+from isingkit.spins import RowWeights
 
 _TOLERANCE = 1e-10  # of the gradient of half the mean squared error
 _SWEEPS = 20_000
@@ -99,7 +99,7 @@ class LassoIsing(LinearEstimator):
         stat: Gram,
         normal: NormalEquations,
         packed: PackedSpins | None,
-        weights: FloatArray | None,
+        weights: RowWeights | None,
     ) -> FloatArray:
         return lasso_estimates(normal, np.array([float(self.l1)]), self.n_jobs)[0]
 
@@ -110,6 +110,7 @@ class LassoIsing(LinearEstimator):
         *,
         n_penalties: int = 100,
         sample_weight: Any = None,
+        counts: Any = None,
     ) -> PenaltyPath:
         """Estimates for many l1, each started from the one before. Does not change the estimator.
 
@@ -123,12 +124,13 @@ class LassoIsing(LinearEstimator):
         n_penalties
             How many, by default.
         sample_weight
-            One weight for each row.
+            How much each row matters.
+        counts
+            How many equal samples each row stands for.
         """
         self._check_settings()
-        packed, weights = self._read_only(X, sample_weight)
-        require_network(packed.n_samples, packed.n_spins)
-        normal = normal_equations(gram(packed, sample_weight=weights), self.fit_fields)
+        packed, weights = self._read_only(X, sample_weight, counts)
+        normal = normal_equations(gram_of(packed, weights), self.fit_fields)
         covariance = normal.matrix / normal.n_samples
         falling = as_penalties(
             default_penalties(covariance, n_penalties) if penalties is None else penalties

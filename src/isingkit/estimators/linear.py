@@ -8,6 +8,7 @@ from isingkit.estimators.normal import NormalEquations, all_regressions, refuse_
 from isingkit.exceptions import UnderdeterminedError
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
+from isingkit.spins import RowWeights
 
 
 class LinearIsing(LinearEstimator):
@@ -76,7 +77,7 @@ class LinearIsing(LinearEstimator):
         stat: Gram,
         normal: NormalEquations,
         packed: PackedSpins | None,
-        weights: NDArray[np.float64] | None,
+        weights: RowWeights | None,
     ) -> NDArray[np.float64]:
         if stat.n_rows <= normal.changes.sum():
             raise UnderdeterminedError(n_samples=stat.n_rows, n_spins=stat.n_spins)

@@ -18,6 +18,7 @@ from isingkit.exceptions import (
 )
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
+from isingkit.spins import RowWeights
 from isingkit.worlds.exact import MOST_SPINS, statistics_of, walsh_hadamard
 from isingkit.worlds.graphs import Seed
 
@@ -148,7 +149,7 @@ class MaximumLikelihoodIsing(GramEstimator):
         stat: Gram,
         normal: NormalEquations,
         packed: PackedSpins | None,
-        weights: FloatArray | None,
+        weights: RowWeights | None,
     ) -> tuple[FloatArray, FloatArray]:
         if stat.joint is not None:
             refuse_pairwise("pairwise")

@@ -21,6 +21,7 @@ from isingkit.exceptions import (
 )
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
+from isingkit.spins import RowWeights
 
 METHODS = ("naive", "tap", "bethe", "sessak-monasson", "independent-pair", "independent")
 
@@ -115,7 +116,7 @@ class MeanFieldIsing(GramEstimator):
         stat: Gram,
         normal: NormalEquations,
         packed: PackedSpins | None,
-        weights: FloatArray | None,
+        weights: RowWeights | None,
     ) -> tuple[FloatArray, FloatArray]:
         keep = normal.changes
         means, covariance = normal.means[keep], normal.matrix[np.ix_(keep, keep)] / normal.n_samples

@@ -27,10 +27,10 @@ from isingkit.exceptions import (
     require_number,
     warn,
 )
-from isingkit.gram import gram
+from isingkit.gram import gram_of
 from isingkit.missing import COMPLETE_ROWS
-from isingkit.packing import PackedSpins, unpacked
-from isingkit.spins import missing_policy, warn_of_constants
+from isingkit.packing import PackedSpins, distinct_samples, unpacked
+from isingkit.spins import RowWeights, missing_policy, warn_of_constants
 
 TOLERANCE = 1e-9  # of the gradient of the mean loss
 _STEPS = 200
@@ -43,7 +43,7 @@ class Rows:
 
     spins: FloatArray  # (n_spins, n_rows): -1 or +1
     weights: FloatArray  # (n_rows,): positive, of sum 1
-    n_samples: float  # rows of the data, or their total weight where that is more
+    n_effective: float  # samples of equal weight that would tell as much
     changes: NDArray[np.bool_]  # (n_spins,): spins that are not constant
     names: tuple[str, ...]
 
@@ -68,26 +68,33 @@ class PenaltyPath:
     losses: FloatArray
 
 
-def distinct_rows(packed: PackedSpins, weights: FloatArray | None) -> Rows:
-    """Rows of samples: equal ones become one, where a row has few enough spins to tell quickly."""
-    shares: FloatArray = np.ones(packed.n_samples) if weights is None else weights
-    total, kept = float(shares.sum()), np.flatnonzero(shares)
-    if packed.n_spins <= _MOST_KEYED:
-        bits = unpacked(packed.words, packed.n_samples, np.int8)[:, kept] > 0
-        keys: NDArray[np.int64] = np.zeros(len(kept), dtype=np.int64)
-        for row in bits:
-            keys = np.asarray(2 * keys + row, dtype=np.int64)
-        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-        shares = np.asarray(np.bincount(place, weights=shares[kept]))
-        kept = kept[first]
-    else:
-        shares = shares[kept]
+def distinct_rows(packed: PackedSpins, weights: RowWeights | None) -> Rows:
+    """Rows of samples, of which equal ones are one."""
+    totals: FloatArray = np.ones(packed.n_samples) if weights is None else weights.totals
+    kept = np.flatnonzero(totals)
+    first, place = _distinct(packed, kept)
+    shares = np.asarray(np.bincount(place, weights=totals[kept])) / totals.sum()
     spins: FloatArray = unpacked(packed.words, packed.n_samples, np.float64)
-    if not np.array_equal(kept, np.arange(packed.n_samples)):
-        spins = np.ascontiguousarray(spins[:, kept])
-    weights = shares / total
-    changes: NDArray[np.bool_] = np.abs(spins @ weights) < 1 - 1e-12
-    return Rows(spins, weights, max(total, float(np.count_nonzero(shares))), changes, packed.names)
+    if not np.array_equal(kept[first], np.arange(packed.n_samples)):
+        spins = np.ascontiguousarray(spins[:, kept[first]])
+    changes: NDArray[np.bool_] = np.abs(spins @ shares) < 1 - 1e-12
+    n_effective = float(packed.n_samples) if weights is None else weights.n_effective
+    return Rows(spins, shares, n_effective, changes, packed.names)
+
+
+def _distinct(
+    packed: PackedSpins, kept: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Among some samples the first of equal ones, and which of these each equals."""
+    if packed.n_spins > _MOST_KEYED:
+        is_all = len(kept) == packed.n_samples
+        return distinct_samples(packed if is_all else packed[kept])
+    bits = unpacked(packed.words, packed.n_samples, np.int8)[:, kept] > 0
+    keys: NDArray[np.int64] = np.zeros(len(kept), dtype=np.int64)
+    for row in bits:
+        keys = np.asarray(2 * keys + row, dtype=np.int64)
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    return first, place
 
 
 def node_paths(
@@ -130,7 +137,7 @@ def node_paths(
     parallel_map(kernels.node_paths, n_spins, samples, penalties, settings, results, n_jobs=n_jobs)
     constant = ~rows.changes
     if fit_fields:
-        intercepts[:, constant] = constant_fields(rows.means[constant], rows.n_samples)
+        intercepts[:, constant] = constant_fields(rows.means[constant], rows.n_effective)
     for i in np.flatnonzero(constant):
         losses[:, i] = kernels.loss_of(
             loss, rows.spins[i], np.full(len(rows.weights), intercepts[0, i]), rows.weights
@@ -216,10 +223,10 @@ class NodewiseEstimator(IsingEstimator):
     def _loss(self) -> int | None:
         """Which loss the kernels minimise."""
 
-    def _learn(self, packed: PackedSpins, weights: FloatArray | None, warned: bool) -> Self:
+    def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
         from isingkit.estimators.joint import joint_estimates
 
-        stat = gram(packed, sample_weight=weights)
+        stat = gram_of(packed, weights)
         normal = normal_equations(stat, self.fit_fields)
         if not warned:
             warn_of_constants(normal.names, ~normal.changes)

@@ -34,18 +34,13 @@ class NormalEquations:
     changes: NDArray[np.bool_]  # (n_spins,): spins that are not constant
     unobserved: NDArray[np.intp]  # (n_pairs, 2): pairs never present together
     n_samples: float  # rows, or their total weight
+    n_effective: float  # samples of equal weight that would tell as much
     n_rows: int
     names: tuple[str, ...]
-    design_effect: float = 1.0  # rows that belong together count as fewer, by this factor
 
     @property
     def n_spins(self) -> int:
         return len(self.means)
-
-    @property
-    def n_effective(self) -> float:
-        """As that of the Gram."""
-        return max(float(self.n_samples), float(self.n_rows)) / self.design_effect
 
     @property
     def variances(self) -> FloatArray:
@@ -127,7 +122,14 @@ def normal_equations(stat: Gram, fit_fields: bool) -> NormalEquations:
         matrix, unobserved = _pairwise(stat, stat.joint, fit_fields)
     changes = np.abs(stat.spin_sums) < counts * (1 - 1e-12)
     return NormalEquations(
-        matrix, means, changes, unobserved, stat.n_samples, stat.n_rows, stat.names
+        matrix=matrix,
+        means=means,
+        changes=changes,
+        unobserved=unobserved,
+        n_samples=stat.n_samples,
+        n_effective=stat.n_effective,
+        n_rows=stat.n_rows,
+        names=stat.names,
     )
 
 

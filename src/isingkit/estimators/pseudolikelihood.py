@@ -15,7 +15,6 @@ from isingkit.estimators.nodewise import (
     warn_if_not_converged,
 )
 from isingkit.exceptions import SettingError, require_number
-from isingkit.spins import require_network
 
 
 class PseudolikelihoodIsing(NodewiseEstimator):
@@ -107,6 +106,7 @@ class PseudolikelihoodIsing(NodewiseEstimator):
         *,
         n_penalties: int = 100,
         sample_weight: Any = None,
+        counts: Any = None,
     ) -> PenaltyPath:
         """Estimates of single spins for many l1, each started from the one before. Does not change
         the estimator.
@@ -121,11 +121,12 @@ class PseudolikelihoodIsing(NodewiseEstimator):
         n_penalties
             How many, by default.
         sample_weight
-            One weight for each row.
+            How much each row matters.
+        counts
+            How many equal samples each row stands for.
         """
         self._check_settings()
-        packed, weights = self._read_only(X, sample_weight)
-        require_network(packed.n_samples, packed.n_spins)
+        packed, weights = self._read_only(X, sample_weight, counts)
         rows = distinct_rows(packed, weights)
         if penalties is None:
             penalties = default_penalties(

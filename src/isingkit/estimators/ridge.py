@@ -9,7 +9,8 @@ from isingkit.estimators.base import LinearEstimator
 from isingkit.estimators.normal import NormalEquations, all_regressions, as_regressions
 from isingkit.exceptions import SettingError, require_number
 from isingkit.gram import Gram
-from isingkit.packing import PackedSpins, unpacked
+from isingkit.packing import PackedSpins, repeated, unpacked
+from isingkit.spins import RowWeights
 
 
 class RidgeIsing(LinearEstimator):
@@ -85,7 +86,7 @@ class RidgeIsing(LinearEstimator):
         stat: Gram,
         normal: NormalEquations,
         packed: PackedSpins | None,
-        weights: NDArray[np.float64] | None,
+        weights: RowWeights | None,
     ) -> NDArray[np.float64]:
         return ridge_estimates(normal, self.ridge, packed, weights)
 
@@ -94,7 +95,7 @@ def ridge_estimates(
     normal: NormalEquations,
     ridge: float,
     packed: PackedSpins | None,
-    weights: NDArray[np.float64] | None,
+    weights: RowWeights | None,
 ) -> FloatArray:
     """Ridge estimates of every row of J, by whichever of two equal ways is quicker and safer.
 
@@ -102,25 +103,27 @@ def ridge_estimates(
     N^2 M / 2. The dual also keeps its digits when a tiny ridge leaves the N x N matrix almost
     singular.
     """
-    if packed is None or packed.present is not None or packed.n_samples >= packed.n_spins:
+    if packed is None or packed.present is not None or normal.n_rows >= packed.n_spins:
         return all_regressions(normal, ridge)
     tiny = ridge * packed.n_spins < 1e-6 * normal.n_samples
-    if tiny or packed.n_samples < packed.n_spins / 2:
+    if tiny or normal.n_rows < packed.n_spins / 2:
         return _dual_regressions(normal, ridge, packed, weights)
     return all_regressions(normal, ridge)
 
 
 def _dual_regressions(
-    normal: NormalEquations, ridge: float, packed: PackedSpins, weights: NDArray[np.float64] | None
+    normal: NormalEquations, ridge: float, packed: PackedSpins, weights: RowWeights | None
 ) -> FloatArray:
     r"""The same estimates from an M x M matrix: \lambda N P = I - S' (S S' + \lambda N I)^{-1} S =
     I - Z'Z, Z = L^{-1} S.
     """
+    if weights is not None:  # the same digits for a count as for so many rows
+        packed, each = repeated(packed, weights), weights.of_each_sample()
     design: FloatArray = unpacked(packed.words, packed.n_samples, np.float64)
     design -= normal.means[:, None]
     design[~normal.changes] = 0.0
-    if weights is not None:
-        design *= np.sqrt(weights)
+    if weights is not None and not weights.are_counts:
+        design *= np.sqrt(each)
     samples = design.T  # Fortran order (n_samples, n_spins), as LAPACK wants it
     penalty = ridge * normal.n_spins
     small = blas.dsyrk(1.0, samples, lower=1)

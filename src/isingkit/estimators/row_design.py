@@ -4,18 +4,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isingkit.arrays import FloatArray, IntArray
+from isingkit.arrays import IntArray
 from isingkit.packing import PackedSpins
+from isingkit.spins import RowWeights
 
 _PROBED = 64  # columns whose pairs tell the design effect
+_NOTHING = 1e-300
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowDesign:
     """How much each row counts, and which rows are not independent of each other."""
 
-    totals: FloatArray | None = None  # (n_rows,): what a row adds to sums; None: each adds 1
-    squares: FloatArray | None = None  # (n_rows,): and to variances; None: the same (counts)
+    weights: RowWeights | None = None  # None: each row counts 1
     groups: IntArray | None = None  # (n_rows,): codes from 0 on; None: rows are independent
     # by what factor the variance of pair sums exceeds that of independent rows, over all pairs
     design_effect: float = 1.0
@@ -23,43 +24,63 @@ class RowDesign:
     block_factor: float = 1.0
 
     @property
+    def is_counted(self) -> bool:
+        """Whether rows are independent samples, or stand for several."""
+        return self.groups is None and (self.weights is None or self.weights.are_counts)
+
+    @property
     def n_groups(self) -> int:
         return 0 if self.groups is None else int(self.groups.max()) + 1
+
+
+def row_design(packed: PackedSpins, weights: RowWeights | None) -> RowDesign:
+    """What was said of rows: weights, and groups."""
+    if weights is None:
+        return RowDesign()
+    is_plain = bool((weights.totals == 1).all() and (weights.squares == 1).all())
+    plain = None if is_plain else weights
+    if weights.groups is None:
+        return RowDesign(plain)
+    return grouped(packed, RowDesign(plain), weights.groups)
 
 
 def grouped(packed: PackedSpins, design: RowDesign, groups: IntArray) -> RowDesign:
     """The same rows, of which those of one group belong together."""
     codes = np.unique(groups, return_inverse=True)[1].astype(np.int64)
-    effect = max(grouped_effect(packed, design.totals, codes), 1.0)
-    return RowDesign(design.totals, design.squares, codes, effect)
+    effect = max(grouped_effect(packed, design.weights, codes), 1.0)
+    return RowDesign(design.weights, codes, effect)
 
 
-def grouped_effect(packed: PackedSpins, totals: FloatArray | None, groups: IntArray) -> float:
+def grouped_effect(packed: PackedSpins, weights: RowWeights | None, groups: IntArray) -> float:
     r"""Variance of pair sums where groups are independent, over that of independent rows.
 
     With x_{ij} the product of two centred spins, less its mean, the sum over pairs and groups of
-    (\sum_{m \in g} w_m x_{ij}^m)^2 over that of \sum_m w_m^2 (x_{ij}^m)^2. Up to 64 columns.
+    (\sum_{m \in g} w_m x_{ij}^m)^2 over that of \sum_m w_m^2 (x_{ij}^m)^2. Of up to 64 columns.
     """
     some = np.arange(0, packed.n_spins, -(-packed.n_spins // _PROBED))
     values = np.asarray(packed[:, some], dtype=np.float64)
-    weights = np.ones(len(values)) if totals is None else totals
-    present = values != 0
-    mass = np.maximum(weights @ present, 1e-300)
-    values = np.where(present, values - weights @ values / mass, 0.0)
-    both = (present * weights[:, None]).T @ present
-    means = values.T @ (values * weights[:, None]) / np.maximum(both, 1e-300)
-    off_diagonal = ~np.eye(len(some), dtype=bool)
+    ones = np.ones(len(values))
+    totals = (ones if weights is None else weights.totals)[:, None]
+    squares = (ones if weights is None else weights.squares)[:, None]
+    present = (values != 0).astype(np.float64)
+    means = (totals * values).sum(axis=0) / np.maximum((totals * present).sum(axis=0), _NOTHING)
+    values = present * (values - means)
+    products = values.T @ (totals * values)
+    means_of_products = products / np.maximum(present.T @ (totals * present), _NOTHING)
+    together = np.zeros_like(products)
+    for rows in _rows_of_groups(groups):
+        summed = values[rows].T @ (totals[rows] * values[rows])
+        expected = means_of_products * (present[rows].T @ (totals[rows] * present[rows]))
+        together += (summed - expected) ** 2
+    apart = (values**2).T @ (squares * values**2)
+    apart -= 2 * means_of_products * (values.T @ (squares * values))
+    apart += means_of_products**2 * (present.T @ (squares * present))
+    pairs = np.triu_indices(len(some), 1)
+    return float(together[pairs].sum() / max(float(apart[pairs].sum()), _NOTHING))
+
+
+def _rows_of_groups(groups: IntArray) -> list[IntArray]:
+    """Rows of each group."""
     order = np.argsort(groups, kind="stable")
-    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
-    together, apart = 0.0, 0.0
-    for rows in np.split(order, starts[1:]):
-        weighted = values[rows] * weights[rows, None]
-        seen = (present[rows] * weights[rows, None]).T @ present[rows]
-        together += float((((values[rows].T @ weighted) - means * seen) ** 2)[off_diagonal].sum())
-    squares = values**2
-    weighted_squares = squares * weights[:, None] ** 2
-    cross = values.T @ (values * weights[:, None] ** 2)
-    of_squares = (present * weights[:, None] ** 2).T @ present
-    single = squares.T @ weighted_squares - 2 * means * cross + means**2 * of_squares
-    apart = float(single[off_diagonal].sum())
-    return together / apart if apart > 0 else 1.0
+    starts = np.flatnonzero(np.diff(groups[order]))
+    return np.split(order, starts + 1)

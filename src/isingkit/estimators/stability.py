@@ -15,8 +15,9 @@ from isingkit.estimators.executor import current_executor
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.exceptions import IsingkitError
 from isingkit.packing import PackedSpins
+from isingkit.spins import RowWeights
 
-Find = Callable[[PackedSpins, FloatArray | None], FittedGraph]
+Find = Callable[[PackedSpins, RowWeights | None], FittedGraph]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +36,7 @@ class Stability:
 
 def stability_of(
     packed: PackedSpins,
-    weights: FloatArray | None,
+    weights: RowWeights | None,
     find: Find,
     n_resamples: int,
     rng: np.random.Generator,
@@ -76,7 +77,7 @@ class _Shared:
     """What every half is drawn from and asked for."""
 
     packed: PackedSpins
-    weights: FloatArray | None
+    weights: RowWeights | None
     find: Find
     pairs: NDArray[np.int64]  # (n_pairs, 2): found in all rows
 
@@ -102,13 +103,16 @@ def _refit_quietly(
 
 
 def _half(
-    packed: PackedSpins, weights: FloatArray | None, rng: np.random.Generator
-) -> tuple[PackedSpins, FloatArray | None]:
+    packed: PackedSpins, weights: RowWeights | None, rng: np.random.Generator
+) -> tuple[PackedSpins, RowWeights | None]:
     """Half of the rows; of rows that stand for several samples, half of those."""
-    if weights is not None and (weights == np.round(weights)).all():
-        return packed, rng.binomial(weights.astype(np.int64), 0.5).astype(np.float64)
+    if weights is not None and weights.counts.max() > 1:
+        counts = weights.counts
+        kept = rng.binomial(counts.astype(np.int64), 0.5) / np.maximum(counts, 1)
+        half = RowWeights(weights.totals * kept, weights.squares * kept)
+        return packed, half.scaled()
     rows = np.sort(rng.permutation(packed.n_samples)[: packed.n_samples // 2])
-    return packed[rows], None if weights is None else weights[rows]
+    return packed[rows], None if weights is None else weights[rows].scaled()
 
 
 def _table(

@@ -13,7 +13,7 @@ from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import FloatArray
 from isingkit.estimators.base import LinearEstimator
-from isingkit.estimators.bits import bits_of, goes_by_bits
+from isingkit.estimators.bits import bits_of, goes_by_bits, repeated_if_large
 from isingkit.estimators.executor import current_executor
 from isingkit.estimators.moments import SecondMoments, best_resolvent, noise_at
 from isingkit.estimators.normal import NormalEquations, correlations, refuse_duplicates
@@ -29,7 +29,7 @@ from isingkit.estimators.tiles import (
 from isingkit.exceptions import StageTwoError, require_number
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
-from isingkit.spins import warn_of_constants
+from isingkit.spins import RowWeights, warn_of_constants
 
 _RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0)
 _ABSENT = 4.0  # couplings of each spin that are not there and pass stage one
@@ -153,7 +153,8 @@ class TwoStageIsing(LinearEstimator):
     def _least_coupling(self) -> float:
         return self.threshold_
 
-    def _learn(self, packed: PackedSpins, weights: FloatArray | None, warned: bool) -> Self:
+    def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
+        packed, weights = repeated_if_large(packed, weights)
         if goes_by_bits(packed, weights) and (
             self.ridge == np.inf or packed.n_samples < packed.n_spins
         ):
@@ -200,7 +201,7 @@ class TwoStageIsing(LinearEstimator):
         stat: Gram,
         normal: NormalEquations,
         packed: PackedSpins | None,
-        weights: NDArray[np.float64] | None,
+        weights: RowWeights | None,
     ) -> NDArray[np.float64]:
         self._choose_stage_one(normal)
         if np.isinf(self.ridge_):

@@ -22,11 +22,13 @@ def read_spins(
     columns: Sequence[str] = (),
     drop: Sequence[str] = (),
     weights: str | None = None,
+    counts: str | None = None,
+    groups: str | None = None,
     binarize: float | None = None,
     missing: str = "error",
     progress: bool = False,
 ) -> Reading:
-    """Packed spins, and weights of rows, of a file: CSV or TSV (also .gz, or "-" for standard
+    """Packed spins, and what rows count for, of a file: CSV or TSV (also .gz, or "-" for standard
     input), Parquet, NPY, NPZ or .spins.
 
     Spins are those that `as_spins` makes of the same table. Cells of columns that are not used are
@@ -41,7 +43,11 @@ def read_spins(
     drop
         Columns to leave out.
     weights
-        The column that says how often a row was seen; it is no spin.
+        The column that says how much a row matters; it is no spin.
+    counts
+        The column that says how many equal samples a row stands for; it is no spin.
+    groups
+        The column of labels that are the same for rows which belong together; it is no spin.
     binarize
         As for `as_spins`.
     missing
@@ -56,6 +62,8 @@ def read_spins(
         columns=tuple(columns),
         drop=tuple(drop),
         weights=weights,
+        counts=counts,
+        groups=groups,
         binarize=binarize,
         missing=policy,
         progress=progress,
@@ -74,11 +82,11 @@ def listed(names: str | None) -> list[str]:
 def _read_packed(options: ReadOptions) -> Reading:
     packed = PackedSpins.load(options.path)
     chosen = options.chosen(packed.names)
-    if options.weights is not None:
-        raise TableFileError(path=None, problem="packed spins have no column of numbers")
+    if options.beside:
+        raise TableFileError(path=None, problem="packed spins have no columns but spins")
     if chosen != list(range(packed.n_spins)):
         packed = packed[:, chosen]
-    return Reading(apply_missing_policy(packed, options.missing)[0], None)
+    return Reading(apply_missing_policy(packed, options.missing)[0])
 
 
 READERS: dict[str, Callable[[ReadOptions], Reading]] = {

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from isingkit.exceptions import CodingMismatchError, ModelMismatchError, SettingError
@@ -65,4 +65,4 @@ def read_coded(
     if len(mapping) != reading.packed.n_spins:
         expected = f"{reading.packed.n_spins} pairs of values, one for each column"
         raise SettingError(setting="mapping", value=mapping, expected=expected)
-    return Reading(recoded(reading.packed, mapping), reading.weights)
+    return replace(reading, packed=recoded(reading.packed, mapping))

@@ -26,7 +26,7 @@ from isingkit.spins import (
     require_table,
     survey,
 )
-from isingkit.tables.rows import Reading, ReadOptions, RowPacker, no_numbers, progress_bar
+from isingkit.tables.rows import Labels, Reading, ReadOptions, RowPacker, no_numbers, progress_bar
 
 _PART = 1 << 19  # numbers of an array or a Parquet file in memory at a time
 _NO_ARRAY = (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, zlib.error)
@@ -56,18 +56,23 @@ def _read_parts(source: _Parts, options: ReadOptions) -> Reading:
         check_missing(columns, options.missing, source.n_rows, to_learn=True)
         codings = codings_of(columns, options.binarize)
         rows = RowPacker(names, options.missing)
+        labels = Labels()
         for part in source.parts():
             values = encoded(source.select(part, chosen), codings, options.binarize)
-            rows.add(values, _weights(source, part, options.weights))
+            rows.add(values, _numbers_beside(source, part, options, labels))
             bar.update(len(part))
-    return Reading(rows.packed(codings), rows.weights())
+    return rows.reading(rows.packed(codings), options)
 
 
-def _weights(source: _Parts, part: Any, name: str | None) -> NDArray[Any] | None:
-    """The column of weights of a part, where one was named."""
-    if name is None:
-        return None
-    return _numbers(source.column(part, source.names.index(name)), name)
+def _numbers_beside(
+    source: _Parts, part: Any, options: ReadOptions, labels: Labels
+) -> NDArray[np.float64]:
+    """Columns of a part that are no spins: (n_rows, n_columns)."""
+    numbers = np.empty((len(part), len(options.beside)))
+    for k, (name, has_labels) in enumerate(zip(options.beside, options.has_labels, strict=True)):
+        values = source.column(part, source.names.index(name))
+        numbers[:, k] = labels.numbers(values) if has_labels else _numbers(values, name)
+    return numbers
 
 
 def _numbers(values: NDArray[Any], name: str) -> NDArray[Any]:
@@ -90,8 +95,7 @@ def read_parquet(options: ReadOptions) -> Reading:
         labels = _index_columns(file.schema_arrow)
         names = tuple(name for name in file.schema_arrow.names if name not in labels)
         used = [names[place] for place in options.chosen(names)]
-        if options.weights is not None:
-            used.append(options.weights)
+        used += options.beside
         source = _Parts(
             names=names,
             n_rows=file.metadata.num_rows,

@@ -14,8 +14,12 @@ from isingkit.missing import MissingPolicy
 from isingkit.packing import PackedSpins, Words, bits
 from isingkit.spins import (
     Coding,
+    as_counts,
+    as_groups,
     as_weights,
+    missing_labels,
     require_table,
+    row_weights,
     warn_of_constants,
 )
 
@@ -25,7 +29,21 @@ class Reading:
     """What a file held."""
 
     packed: PackedSpins  # with the mapping of its columns
-    weights: NDArray[np.float64] | None  # (n_samples,), where a column of weights was named
+    # (n_samples,) each, where a column of them was named:
+    weights: NDArray[np.float64] | None = None  # how much rows matter
+    counts: NDArray[np.float64] | None = None  # how many samples they stand for
+    groups: NDArray[np.int64] | None = None  # which belong together
+
+    @property
+    def n_samples(self) -> int:
+        """Rows, as often as they were counted."""
+        return self.packed.n_samples if self.counts is None else int(self.counts.sum())
+
+    @property
+    def n_effective(self) -> int:
+        """Samples of equal weight that would tell as much."""
+        weights = row_weights(self.weights, self.counts, self.packed.n_samples)
+        return self.packed.n_samples if weights is None else round(weights.n_effective)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +54,37 @@ class ReadOptions:
     columns: tuple[str, ...]
     drop: tuple[str, ...]
     weights: str | None
+    counts: str | None
+    groups: str | None
     binarize: float | None
     missing: MissingPolicy
     progress: bool
+
+    @property
+    def beside(self) -> list[str]:
+        """Columns that are no spins but say what rows are, in the order of `Reading`."""
+        return [name for name in (self.weights, self.counts, self.groups) if name is not None]
+
+    @property
+    def has_labels(self) -> list[bool]:
+        """Of each of `beside`, whether it holds labels; else numbers."""
+        return [name == self.groups for name in self.beside]
 
     def chosen(self, names: Sequence[str]) -> list[int]:
         """Places of the columns that become spins."""
         backwards = reversed(list(enumerate(names)))
         places = {name: place for place, name in backwards}  # the first of equal names
-        named = [*([] if self.weights is None else [self.weights]), *self.columns, *self.drop]
+        twice = [name for name in self.beside if self.beside.count(name) > 1]
+        if twice:
+            problem = f"column '{twice[0]}' can be only one of weights, counts and groups of rows"
+            raise TableFileError(path=None, problem=problem)
+        named = [*self.beside, *self.columns, *self.drop]
         unknown = [name for name in named if name not in places]
         if unknown:
             there_are = ", ".join(names[:20]) or "no names"
             problem = f"there is no column '{unknown[0]}'; there are {there_are}"
             raise TableFileError(path=None, problem=problem)
-        left_out = {*self.drop, self.weights}
+        left_out = {*self.drop, *self.beside}
         if self.columns:
             chosen = [places[name] for name in dict.fromkeys(self.columns) if name not in left_out]
         else:
@@ -74,12 +108,14 @@ class RowPacker:
         self.n_missing = np.zeros(len(names), dtype=np.int64)
         self._words: list[Words] = []
         self._present: list[Words | None] = []  # beside _words; None where nothing is missing
-        self._weights: list[NDArray[np.float64]] = []
+        self._numbers: list[NDArray[np.float64]] = []
         # rows that fill no word yet
         self._rest: NDArray[np.int8] = np.empty((0, len(names)), dtype=np.int8)
 
-    def add(self, codes: NDArray[np.int8], weights: NDArray[Any] | None) -> None:
-        """More rows: -1, +1 and 0 where missing, (n_rows, n_spins)."""
+    def add(self, codes: NDArray[np.int8], numbers: NDArray[np.float64]) -> None:
+        """More rows: -1, +1 and 0 where missing, (n_rows, n_spins); and what stands beside them,
+        (n_rows, n_columns).
+        """
         self.n_rows += len(codes)
         is_missing = codes == 0
         if is_missing.any():
@@ -87,10 +123,9 @@ class RowPacker:
             if self.missing is MissingPolicy.DROP:
                 kept = ~is_missing.any(axis=1)
                 codes = codes[kept]
-                weights = None if weights is None else weights[kept]
+                numbers = numbers[kept]
         self.n_kept += len(codes)
-        if weights is not None:
-            self._weights.append(np.array(weights, dtype=np.float64))
+        self._numbers.append(np.array(numbers))
         if len(self._rest):
             codes = np.concatenate([self._rest, codes])
         n_whole = len(codes) // 64 * 64
@@ -116,9 +151,17 @@ class RowPacker:
         warn_of_constants(self.names, is_constant)
         return PackedSpins(words, self.n_kept, self.names, present, tuple(codings))
 
-    def weights(self) -> NDArray[np.float64] | None:
-        """Weights of the rows that were kept, where there are any."""
-        return as_weights(np.concatenate(self._weights), self.n_kept) if self._weights else None
+    def reading(self, packed: PackedSpins, options: ReadOptions) -> Reading:
+        """The rows that were kept, with what stands beside them."""
+        columns = dict(zip(options.beside, np.concatenate(self._numbers).T, strict=True))
+        weights, counts, groups = None, None, None
+        if options.weights is not None:
+            weights = as_weights(columns[options.weights], self.n_kept)
+        if options.counts is not None:
+            counts = as_counts(columns[options.counts], self.n_kept)
+        if options.groups is not None:
+            groups = as_groups(columns[options.groups], self.n_kept)
+        return Reading(packed, weights, counts, groups)
 
     def _pack(self, codes: NDArray[np.int8]) -> None:
         if not len(codes):
@@ -126,6 +169,25 @@ class RowPacker:
         self._words.append(bits(codes))
         has_gaps = self.missing is MissingPolicy.PAIRWISE and not codes.all()
         self._present.append(bits((codes != 0).view(np.int8)) if has_gaps else None)
+
+
+class Labels:
+    """Numbers for labels as they turn up."""
+
+    def __init__(self, first: int = 0) -> None:
+        self.first = first
+        self._numbers: dict[Any, int] = {}
+
+    def number(self, label: Any) -> int:
+        """That of one label, which may be new."""
+        return self._numbers.setdefault(label, self.first + len(self._numbers))
+
+    def numbers(self, labels: NDArray[Any]) -> NDArray[np.float64]:
+        """Those of a column, NaN where a label is missing."""
+        numbers = np.full(len(labels), np.nan)
+        there = ~missing_labels(labels)
+        numbers[there] = [self.number(label) for label in labels[there].tolist()]
+        return numbers
 
 
 def _side_by_side(pieces: list[Any], widths: Sequence[int], n_spins: int) -> Words:

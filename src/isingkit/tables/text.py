@@ -27,7 +27,7 @@ from isingkit.spins import (
     codings_of,
     column_of,
 )
-from isingkit.tables.rows import Reading, ReadOptions, RowPacker, no_numbers, progress_bar
+from isingkit.tables.rows import Labels, Reading, ReadOptions, RowPacker, no_numbers, progress_bar
 
 _CHUNK = 1 << 22  # bytes of text, and codes of spins, in memory at a time
 _HEAD = 1 << 16  # bytes looked at to tell names of columns from values
@@ -299,10 +299,15 @@ class _Cells:
         self.values = {place: _Values(options.binarize) for place in chosen}
         self.kinds = np.full(len(layout.names), kernels.SKIPPED)
         self.kinds[chosen] = kernels.SPIN
-        if options.weights is not None:
-            self.kinds[layout.names.index(options.weights)] = kernels.WEIGHT
         self.places = np.zeros(len(layout.names), dtype=np.int64)
         self.places[chosen] = np.arange(len(chosen))
+        for k, (name, has_labels) in enumerate(
+            zip(options.beside, options.has_labels, strict=True)
+        ):
+            column = layout.names.index(name)
+            self.kinds[column] = kernels.LABEL if has_labels else kernels.WEIGHT
+            self.places[column] = k
+        self.labels = Labels(kernels.FIRST_LABEL)
         self.known = np.full((len(layout.names), 256), kernels.UNKNOWN, dtype=np.int8)
         self.tokens = _Tokens()
         for text in MISSING_TEXTS:
@@ -312,7 +317,7 @@ class _Cells:
         self.answer = np.zeros(2)
         n_rows = 64 * max(1, _CHUNK // len(chosen) // 64)  # that are packed in one go
         self.codes = np.zeros((n_rows, len(chosen)), dtype=np.int8)
-        self.weights = np.zeros(len(self.codes))
+        self.numbers = np.zeros((len(self.codes), len(options.beside)))
         self.rest = b""  # a cell that has not ended
 
     def read(self, fresh: bytes) -> None:
@@ -341,7 +346,7 @@ class _Cells:
         # None for what this text does not have, so that it is not compiled
         binarize = self.options.binarize
         threshold = None if binarize is None else float(binarize)
-        weights = None if self.options.weights is None else self.weights
+        numbers = self.numbers if self.options.beside else None
         crowded = True if (self.kinds == kernels.CROWDED).any() else None
         status: int = kernels.read_cells(
             view,
@@ -355,7 +360,7 @@ class _Cells:
             crowded,
             self.answer,
             self.codes,
-            weights,
+            numbers,
         )
         return status
 
@@ -382,12 +387,11 @@ class _Cells:
         codings = codings_of(columns, self.options.binarize)
         flipped = [one.is_flipped(coding) for one, coding in zip(values, codings, strict=True)]
         packed = rows.packed(codings, flipped)
-        return Reading(packed, rows.weights())
+        return rows.reading(packed, self.options)
 
     def _flush(self) -> None:
         n_rows = self.state[kernels.ROW]
-        weights = None if self.options.weights is None else self.weights[:n_rows]
-        self.rows.add(self.codes[:n_rows], weights)
+        self.rows.add(self.codes[:n_rows], self.numbers[:n_rows])
         self.state[kernels.ROW] = 0
 
     def _explain(self, token: bytes) -> None:
@@ -395,7 +399,10 @@ class _Cells:
         column = int(self.state[kernels.COLUMN])
         text = self._text(token)
         if self.kinds[column] == kernels.WEIGHT:
-            self.answer[:] = 1, self._weight(text)
+            self.answer[:] = 1, self._weight(text, column)
+            return
+        if self.kinds[column] == kernels.LABEL:
+            self._explain_label(text, token, column)
             return
         values = self.values[column]
         number = _number(text)
@@ -412,11 +419,17 @@ class _Cells:
         else:
             self.tokens.add(column, token, code)
 
-    def _weight(self, text: str) -> float:
+    def _weight(self, text: str, column: int) -> float:
         number = np.nan if text.casefold() in MISSING_TEXTS else _number(text)
         if number is None:
-            raise no_numbers(str(self.options.weights), text)
+            raise no_numbers(self.layout.names[column], text)
         return number
+
+    def _explain_label(self, text: str, token: bytes, column: int) -> None:
+        if text.casefold() in MISSING_TEXTS:
+            self.answer[:] = 1, np.nan
+        else:
+            self.tokens.add(column, token, self.labels.number(text))
 
     def _text(self, token: bytes) -> str:
         text = token.decode()
