@@ -1,10 +1,10 @@
 """AutoIsing: structure without knobs. Screen, eliminate, refit, test."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -38,6 +38,7 @@ from isingkit.estimators.tiled_screen import screen_by_tiles
 from isingkit.exceptions import SettingError, require_number
 from isingkit.gram import gram
 from isingkit.memory import require_memory
+from isingkit.missing import EVERY_POLICY, MissingPolicy
 from isingkit.packing import PackedSpins
 from isingkit.spins import require_network, warn_of_constants
 from isingkit.worlds.graphs import Seed, generator
@@ -79,8 +80,8 @@ class AutoIsing(IsingEstimator):
     binarize
         Threshold that turns real-valued columns into spins.
     missing
-        "error", "drop" or "pairwise": each spin is looked at in the rows where it and its
-        neighbours are present.
+        "error", "drop", "pairwise" (each spin is looked at in the rows where it and its
+        neighbours are present) or "impute".
     checkpoint
         Of large networks: a folder where parts of the screen are recorded. The same fit, started
         again, goes on from there.
@@ -132,6 +133,8 @@ class AutoIsing(IsingEstimator):
     >>> ik.score(fit.model_, truth).precision
     1.0
     """
+
+    _policies: ClassVar[Sequence[MissingPolicy]] = EVERY_POLICY
 
     def __init__(
         self,
