@@ -3,12 +3,17 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import isingkit as ik
+import isingkit.exceptions as ex
 from isingkit.estimators.fitted_graph import Samples, fit_graph
 from isingkit.estimators.graph import graph_of
 from isingkit.estimators.imputation import drawn_coefficients, impute, start
+from isingkit.missing import COMPLETE_ROWS, WITHOUT_DRAWING
+from isingkit.packing import apply_missing_policy
+from isingkit.tables import read_spins
 
 # Drawing missing cells from a network
 
@@ -118,3 +123,126 @@ def test_coefficients_of_a_column_that_never_changes_stay_near_their_estimates(r
     fitted = fit_graph(Samples(spins, np.ones(200)), np.array([[0, 2]]))
     fields = np.array([drawn_coefficients(fitted, rng)[0][1] for _ in range(200)])
     assert 0.5 < fields.std() < 1.5  # by the Hessian it would be above 10
+
+
+# What is said of missing values, and what is kept
+
+
+def gappy(rng, n_rows=60, n_spins=4):
+    """Zeros, ones, and NaN in every second row; no row is empty."""
+    table = rng.integers(0, 2, (n_rows, n_spins)).astype(float)
+    table[::2, 0] = np.nan
+    table[::6, 1] = np.nan
+    return table
+
+
+def written(table, path):
+    if path.suffix == ".npy":
+        np.save(path, table)
+    elif path.suffix == ".parquet":
+        pd.DataFrame(table, columns=[f"x{j}" for j in range(table.shape[1])]).to_parquet(path)
+    elif path.suffix == ".spins":
+        ik.pack(ik.as_spins(table, missing="pairwise")).save(path)
+    else:
+        pd.DataFrame(table, columns=[f"x{j}" for j in range(table.shape[1])]).to_csv(
+            path, index=False
+        )
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npy", ".parquet", ".spins", None])
+def test_the_error_recommends_drawing_first_and_says_what_each_policy_keeps(suffix, rng, tmp_path):
+    table = gappy(rng)
+    path = None if suffix is None else written(table, tmp_path / f"table{suffix}")
+    with pytest.raises(ex.MissingValuesError) as caught:
+        ik.AutoIsing().fit(table) if path is None else read_spins(path)
+    assert (caught.value.n_complete, caught.value.n_spins) == (30, 4)
+    message = str(caught.value)
+    places = [message.index(f"missing='{one}'") for one in ("impute", "drop", "pairwise")]
+    assert places == sorted(places)
+    assert "40 in 2 column(s) of 60 rows ('x0': 30, 'x1': 10), 17 percent of all values" in message
+    assert "(keeps 30 of 60 rows)" in message
+    assert "(keeps all, the emptiest column being seen in 30)" in message
+    assert "(keeps all; AutoIsing only)" in message
+    for missing in ("impute", "drop", "pairwise"):  # and its advice works
+        assert ik.as_spins(table, missing=missing).n_samples == (30 if missing == "drop" else 60)
+
+
+def test_without_a_count_of_complete_rows_the_error_says_how_many_there_can_be():
+    error = ex.MissingValuesError(counts={"a": 5, "b": 40}, n_samples=100, n_spins=3)
+    assert "keeps at most 60 of 100 rows" in str(error)
+    assert "keeps at most 60 of 100 rows" in str(error.offering(COMPLETE_ROWS))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "policies"),
+    [
+        (ik.RidgeIsing, WITHOUT_DRAWING),
+        (ik.MeanFieldIsing, WITHOUT_DRAWING),
+        (ik.TwoStageIsing, WITHOUT_DRAWING),
+        (ik.ELassoIsing, COMPLETE_ROWS),
+        (ik.PseudolikelihoodIsing, COMPLETE_ROWS),
+        (ik.MaximumLikelihoodIsing, COMPLETE_ROWS),
+    ],
+)
+def test_estimators_other_than_auto_refuse_to_draw_and_offer_what_they_take(
+    estimator, policies, rng
+):
+    with pytest.raises(ex.SettingError, match="AutoIsing.*but got 'impute'") as refused:
+        estimator(missing="impute").fit(gappy(rng))
+    assert refused.value.expected.startswith(", ".join(f"'{one}'" for one in policies[:-1]))
+    with pytest.raises(ex.MissingValuesError) as caught:
+        estimator().fit(gappy(rng))
+    offered = [one for one in ("impute", "drop", "pairwise") if f"'{one}'" in str(caught.value)]
+    assert offered == [one for one in policies if one.remedy]
+
+
+def test_auto_takes_every_policy(rng):
+    table = gappy(rng, n_rows=1000)
+    for missing in ("drop", "pairwise", "impute"):
+        ik.AutoIsing(missing=missing).fit(table)
+
+
+@pytest.mark.parametrize("missing", ["pairwise", "impute"])
+@pytest.mark.parametrize("suffix", [".csv", ".npy", ".parquet"])
+def test_rows_with_nothing_in_them_are_reported_and_never_counted(suffix, missing, rng, tmp_path):
+    table = gappy(rng, n_rows=200)
+    holed = np.insert(table, [0, 70, 200], np.nan, axis=0)
+    with pytest.warns(ex.EmptyRowsWarning, match="3 of 203 rows hold no value") as caught:
+        spins = ik.as_spins(holed, missing=missing)
+    assert (caught[0].message.n_empty, caught[0].message.n_rows) == (3, 203)
+    whole = ik.as_spins(table, missing=missing)
+    np.testing.assert_array_equal(spins.values, whole.values)
+    np.testing.assert_array_equal(spins.rows, ~np.isnan(holed).all(axis=1))
+    with pytest.warns(ex.EmptyRowsWarning, match="3 of 203"):
+        reading = read_spins(written(holed, tmp_path / f"table{suffix}"), missing=missing)
+    np.testing.assert_array_equal(np.asarray(reading.packed), whole.values)
+
+
+@pytest.mark.parametrize("missing", ["pairwise", "impute"])
+def test_packed_rows_with_nothing_in_them_are_left_out_with_their_weights(missing, rng):
+    values = ik.as_spins(gappy(rng, n_rows=300), missing="pairwise").values
+    holed = np.insert(values, [5, 100, 290], 0, axis=0)
+    is_kept = holed.any(axis=1)
+    spins = ik.Spins(holed, tuple("abcd"), ((-1, 1),) * 4, None, True)
+    with pytest.warns(ex.EmptyRowsWarning, match="3 of 303"):
+        packed, rows = apply_missing_policy(ik.pack(spins), missing)
+    np.testing.assert_array_equal(rows, is_kept)
+    np.testing.assert_array_equal(np.asarray(packed), values)
+    weights = np.where(is_kept, 2.0, 1e6)
+    with pytest.warns(ex.EmptyRowsWarning):
+        fit = ik.AutoIsing(missing=missing).fit(spins, sample_weight=weights)
+    assert fit.n_samples_ == 600
+
+
+def test_rows_either_complete_or_empty_lack_nothing(rng):
+    table = np.insert(rng.integers(0, 2, (50, 3)).astype(float), 7, np.nan, axis=0)
+    with pytest.warns(ex.EmptyRowsWarning):
+        spins = ik.as_spins(table, missing="impute")
+    assert not spins.has_missing
+    assert ik.as_spins(table, missing="drop").n_samples == 50  # which needs no warning
+
+
+def test_a_table_of_empty_rows_only_has_no_rows():
+    with pytest.raises(ex.EmptyTableError, match="None of the 2 rows holds any value"):
+        ik.as_spins(np.full((2, 2), np.nan), missing="pairwise", mapping=[(0, 1)] * 2)

@@ -284,7 +284,7 @@ def test_a_column_without_any_value_is_refused():
 
 
 def test_an_unknown_way_with_missing_values_is_refused():
-    with pytest.raises(ex.SettingError, match="'error', 'drop' or 'pairwise'"):
+    with pytest.raises(ex.SettingError, match="'error', 'drop', 'pairwise' or 'impute'"):
         ik.as_spins([[0, 1]], missing="ignore")
 
 
@@ -349,9 +349,9 @@ def test_the_quick_look_at_int8_tells_what_the_long_one_does(values, rng):
 
 
 def test_missing_policies_are_the_strings_of_the_public_api():
-    assert list(MissingPolicy) == ["error", "drop", "pairwise"]
+    assert list(MissingPolicy) == ["error", "drop", "pairwise", "impute"]
     assert missing_policy("drop") is MissingPolicy.DROP
-    with pytest.raises(ex.SettingError, match="must be 'error', 'drop' or 'pairwise', but got 'x'"):
+    with pytest.raises(ex.SettingError, match="'drop', 'pairwise' or 'impute', but got 'x'"):
         missing_policy("x")
     with pytest.raises(ex.SettingError, match="'error' or 'drop': whole rows are needed, but got"):
         missing_policy("pairwise", COMPLETE_ROWS, "whole rows are needed")
@@ -362,7 +362,7 @@ def test_the_error_of_missing_values_offers_only_what_a_method_takes():
         ik.as_spins([[0, np.nan], [1, 1]])
     assert "missing='pairwise' to use for each pair" in str(caught.value)
     narrowed = caught.value.offering(COMPLETE_ROWS)
-    assert str(narrowed).endswith("missing='drop' to use complete rows only.")
+    assert str(narrowed).endswith("missing='drop' to use complete rows only (keeps 1 of 2 rows).")
     assert narrowed.counts == {"x1": 1}
     with pytest.raises(ex.MissingValuesError, match="'drop'"):  # and its advice works
         ik.as_spins([[0, np.nan], [1, 1]], missing="error")

@@ -30,6 +30,7 @@ except ImportError as error:
 from isingkit.estimators.executor import Work, use_executor
 from isingkit.exceptions import (
     ConstantColumnWarning,
+    EmptyRowsWarning,
     EmptyTableError,
     SchedulerUnreachableError,
     SettingError,
@@ -495,6 +496,7 @@ def _read_chunk(
 def _seen_in(path: Path, options: dict[str, Any]) -> Seen:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstantColumnWarning)  # the whole is what counts
+        warnings.simplefilter("ignore", EmptyRowsWarning)  # of which the second reading warns
         return seen_in(path, **options)
 
 

@@ -148,20 +148,32 @@ class NotATableError(IsingkitError):
 
 
 class EmptyTableError(IsingkitError):
-    """The table has no rows or no columns, or has none left once incomplete rows are dropped."""
+    """The table has no rows or no columns, or has none left once incomplete, or empty, rows are
+    dropped.
+    """
 
-    def __init__(self, *, n_samples: int, n_spins: int, dropped: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        n_samples: int,
+        n_spins: int,
+        dropped: int = 0,
+        policy: MissingPolicy = MissingPolicy.DROP,
+    ) -> None:
         self.n_samples = n_samples
         self.n_spins = n_spins
         self.dropped = dropped
         what = "0 sample(s)" if n_samples == 0 else "0 feature(s)"
         shape = f"(shape=({n_samples}, {n_spins}))"
         message = f"Found array with {what} {shape} while a minimum of 1 is required."
-        if dropped:
+        if dropped and policy is MissingPolicy.DROP:
             message += (
                 f" missing='drop' removed all {dropped} rows, for each has a missing value: "
-                "drop the emptiest columns first, or use missing='pairwise'."
+                "drop the emptiest columns first, or use missing='impute' (AutoIsing) or "
+                "missing='pairwise'."
             )
+        elif dropped:
+            message += f" None of the {dropped} rows holds any value: give rows that do."
         super().__init__(message)
 
 
@@ -272,7 +284,8 @@ class InfiniteValueError(IsingkitError):
         super().__init__(
             f"Input X contains infinity (inf) in {_quoted(columns)}, but a spin has two finite "
             "values: "
-            "replace it, or set it to NaN and choose missing='drop' or missing='pairwise'."
+            "replace it, or set it to NaN and choose missing='impute' (AutoIsing), missing='drop' "
+            "or missing='pairwise'."
         )
 
 
@@ -284,22 +297,46 @@ class MissingValuesError(IsingkitError):
         *,
         counts: Mapping[str, int],
         n_samples: int,
+        n_spins: int,
+        n_complete: int | None = None,
         policies: Sequence[MissingPolicy] = EVERY_POLICY,
     ) -> None:
         self.counts = dict(counts)
         self.n_samples = n_samples
+        self.n_spins = n_spins
+        self.n_complete = n_complete  # rows without a missing value; None where not counted
+        total = sum(self.counts.values())
         worst_first = sorted(self.counts.items(), key=lambda item: -item[1])
         listed = _listed([f"'{name}': {count}" for name, count in worst_first])
-        remedies = [f"missing='{one}' {one.remedy}" for one in policies if one.remedy]
+        recommended_first = sorted(policies, key=lambda one: one is not MissingPolicy.IMPUTE)
+        remedies = [self._advice(one) for one in recommended_first if one.remedy]
         super().__init__(
-            f"Input X contains NaN (missing values): {sum(self.counts.values())} in "
-            f"{len(self.counts)} column(s) of {n_samples} rows ({listed}). "
+            f"Input X contains NaN (missing values): {total} in "
+            f"{len(self.counts)} column(s) of {n_samples} rows ({listed}), "
+            f"{100 * total / (n_samples * n_spins):.2g} percent of all values. "
             f"Give the estimator or as_spins {', or '.join(remedies)}."
         )
 
+    def _advice(self, policy: MissingPolicy) -> str:
+        """What choosing a policy does, and what it keeps."""
+        n_seen = self.n_samples - max(self.counts.values())
+        n_complete = f"at most {n_seen}" if self.n_complete is None else f"{self.n_complete}"
+        kept = {
+            MissingPolicy.DROP: f"keeps {n_complete} of {self.n_samples} rows",
+            MissingPolicy.PAIRWISE: f"keeps all, the emptiest column being seen in {n_seen}",
+            MissingPolicy.IMPUTE: "keeps all; AutoIsing only",
+        }[policy]
+        return f"missing='{policy}' {policy.remedy} ({kept})"
+
     def offering(self, policies: Sequence[MissingPolicy]) -> "MissingValuesError":
         """The same, for methods that take only these policies."""
-        return MissingValuesError(counts=self.counts, n_samples=self.n_samples, policies=policies)
+        return MissingValuesError(
+            counts=self.counts,
+            n_samples=self.n_samples,
+            n_spins=self.n_spins,
+            n_complete=self.n_complete,
+            policies=policies,
+        )
 
 
 class NoValuesError(IsingkitError):
@@ -629,6 +666,18 @@ class ConstantColumnWarning(IsingkitWarning):
         super().__init__(
             f"constant column(s) {_quoted(columns)} say nothing about couplings: kept as "
             "isolated spin(s). "
+            "Leave them out to silence this."
+        )
+
+
+class EmptyRowsWarning(IsingkitWarning):
+    """Rows without any value: they are left out, and not counted as rows."""
+
+    def __init__(self, *, n_empty: int, n_rows: int) -> None:
+        self.n_empty = n_empty
+        self.n_rows = n_rows
+        super().__init__(
+            f"{n_empty} of {n_rows} rows hold no value at all: they are left out and not counted. "
             "Leave them out to silence this."
         )
 

@@ -13,6 +13,12 @@ class MissingPolicy(StrEnum):
     ERROR = "error"
     DROP = "drop"
     PAIRWISE = "pairwise"
+    IMPUTE = "impute"
+
+    @property
+    def keeps_all_rows(self) -> bool:
+        """Whether incomplete rows are kept, their missing cells marked; empty ones never are."""
+        return self in (MissingPolicy.PAIRWISE, MissingPolicy.IMPUTE)
 
     @property
     def explanation(self) -> str:
@@ -21,6 +27,7 @@ class MissingPolicy(StrEnum):
             MissingPolicy.ERROR: "refuses them",
             MissingPolicy.DROP: "keeps complete rows",
             MissingPolicy.PAIRWISE: "keeps all rows, each pair being seen where both are present",
+            MissingPolicy.IMPUTE: "draws them from the network found, several times (method auto)",
         }[self]
 
     @property
@@ -29,8 +36,15 @@ class MissingPolicy(StrEnum):
         return {
             MissingPolicy.DROP: "to use complete rows only",
             MissingPolicy.PAIRWISE: "to use for each pair the rows where both are present",
+            MissingPolicy.IMPUTE: "to draw them from the network found, several times",
         }.get(self, "")
 
 
 EVERY_POLICY = tuple(MissingPolicy)
+# of methods that fit no network to draw from
+WITHOUT_DRAWING = (MissingPolicy.ERROR, MissingPolicy.DROP, MissingPolicy.PAIRWISE)
 COMPLETE_ROWS = (MissingPolicy.ERROR, MissingPolicy.DROP)  # of methods that look at whole rows
+WHY_COMPLETE_ROWS = (
+    "this estimator looks at whole rows (linear and mean-field estimators take 'pairwise', "
+    "AutoIsing takes 'impute')"
+)

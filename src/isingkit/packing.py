@@ -30,13 +30,20 @@ from isingkit.atomic import replacing
 from isingkit.exceptions import (
     CodingMismatchError,
     ColumnNamesError,
-    EmptyTableError,
     FileFormatError,
     MissingValuesError,
     ModelMismatchError,
 )
 from isingkit.missing import MissingPolicy
-from isingkit.spins import Coding, RowWeights, Spins, as_spins, missing_policy
+from isingkit.spins import (
+    Coding,
+    RowWeights,
+    Spins,
+    as_spins,
+    missing_policy,
+    require_rows,
+    warn_of_empty_rows,
+)
 
 MAGIC = b"ISINGPK1"
 Words = NDArray[np.uint64]
@@ -251,20 +258,36 @@ def apply_missing_policy(
     are.
     """
     policy = missing_policy(missing)
-    if packed.present is None or policy is MissingPolicy.PAIRWISE:
+    if packed.present is None:
         return packed, None
+    combine = np.bitwise_or if policy.keeps_all_rows else np.bitwise_and
+    is_kept = combine.reduce(packed.present, axis=0)
+    rows = unpacked(is_kept[np.newaxis], packed.n_samples, np.int8)[0] > 0
+    n_kept = int(rows.sum())
     if policy is MissingPolicy.ERROR:
-        raise MissingValuesError(counts=_missing_counts(packed), n_samples=packed.n_samples)
-    complete = np.bitwise_and.reduce(packed.present, axis=0)
-    rows = unpacked(complete[np.newaxis], packed.n_samples, np.int8)[0] > 0
-    if not rows.any():
-        raise EmptyTableError(n_samples=0, n_spins=packed.n_spins, dropped=packed.n_samples)
+        raise MissingValuesError(
+            counts=_missing_counts(packed),
+            n_samples=packed.n_samples,
+            n_spins=packed.n_spins,
+            n_complete=n_kept,
+        )
+    require_rows(n_kept, packed.shape, policy)
+    if policy.keeps_all_rows:
+        warn_of_empty_rows(packed.n_samples - n_kept, packed.n_samples)
+        if n_kept == packed.n_samples:
+            return packed, None
+    return PackedSpins.concatenate(_parts_of(packed, rows, policy.keeps_all_rows)), rows
+
+
+def _parts_of(packed: PackedSpins, rows: NDArray[np.bool_], has_missing: bool) -> list[PackedSpins]:
+    """Some of the samples, part by part."""
     parts = []
     for here in _spans(packed):
         kept = rows[64 * here.start : 64 * here.stop]
-        values = unpacked(np.ascontiguousarray(packed.words[:, here]), len(kept), np.int8).T
-        parts.append(_packed(values[kept], packed.names, packed.mapping, has_missing=False))
-    return PackedSpins.concatenate(parts), rows
+        part = packed[64 * here.start : 64 * here.start + len(kept)]
+        values = np.asarray(part)[kept]
+        parts.append(_packed(values, packed.names, packed.mapping, has_missing))
+    return parts
 
 
 def _missing_counts(packed: PackedSpins) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """Spins: any table of two-valued columns as int8 -1/+1. The only place that validates data."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from isingkit.exceptions import (
     ColumnTypeError,
     ConstantColumnWarning,
     CountsError,
+    EmptyRowsWarning,
     EmptyTableError,
     GroupsError,
     InfiniteValueError,
@@ -130,7 +131,7 @@ def as_spins(
         columns are refused.
     missing
         What to do about missing values: "error" refuses them, "drop" keeps complete rows,
-        "pairwise" keeps all rows and marks them.
+        "pairwise" and "impute" keep all rows that hold a value, and mark them.
     mapping
         For each column the pair of values that become -1 and +1; by default it is found from the
         data.
@@ -147,22 +148,38 @@ def as_spins(
     require_binarize(binarize)
     names, n_samples, blocks = _blocks(table)
     columns = [column for block in blocks for column in _survey(block, binarize)]
-    check_missing(columns, policy, n_samples, to_learn=mapping is None)
+    is_to_learn = mapping is None  # else it is read like an earlier table
+    check_missing(columns, policy, n_samples, is_to_learn, lambda: _n_complete(blocks, n_samples))
     codings = codings_of(columns, binarize) if mapping is None else _given(mapping, columns)
     values = _encoded_or_same(blocks, columns, codings, binarize, n_samples)
     has_missing = any(column.n_missing for column in columns)
-    rows = None
-    if has_missing and policy is MissingPolicy.DROP:
-        rows = np.asarray(values.all(axis=1))
+    rows = _kept_rows(values, policy) if has_missing else None
+    if rows is not None:
         values = values[rows]
-        has_missing = False
-        if len(values) == 0:
-            raise EmptyTableError(n_samples=0, n_spins=len(names), dropped=n_samples)
-    if mapping is None:  # a table that is read like an earlier one is not there to learn from
+        has_missing = not values.all()
+    if is_to_learn:
+        if rows is not None and policy.keeps_all_rows:
+            warn_of_empty_rows(n_samples - len(values), n_samples)
         is_as_surveyed = rows is None and binarize is None
         one_valued = [column.low == column.high for column in columns]
         warn_of_constants(names, one_valued if is_as_surveyed else constant_columns(values))
     return Spins(values, names, tuple(codings), rows, has_missing)
+
+
+def _kept_rows(values: NDArray[np.int8], policy: MissingPolicy) -> NDArray[np.bool_] | None:
+    """Complete rows, or those that hold anything, as the policy wants it; None where all are."""
+    rows = np.asarray(values.any(axis=1) if policy.keeps_all_rows else values.all(axis=1))
+    if rows.all():
+        return None
+    require_rows(int(rows.sum()), values.shape, policy)
+    return rows
+
+
+def require_rows(n_kept: int, shape: tuple[int, ...], policy: MissingPolicy) -> None:
+    """Refuse a table of this shape of which a policy keeps no row."""
+    if n_kept == 0:
+        n_rows, n_spins = shape
+        raise EmptyTableError(n_samples=0, n_spins=n_spins, dropped=n_rows, policy=policy)
 
 
 def missing_policy(
@@ -589,15 +606,42 @@ def _survey_texts(block: _Block) -> Column:
 
 
 def check_missing(
-    columns: Sequence[Column], policy: MissingPolicy, n_samples: int, to_learn: bool
+    columns: Sequence[Column],
+    policy: MissingPolicy,
+    n_samples: int,
+    to_learn: bool,
+    n_complete: Callable[[], int] | None = None,
 ) -> None:
-    """Refuse columns without any value, and missing values where they are an error."""
+    """Refuse columns without any value, and missing values where they are an error; `n_complete`
+    counts complete rows, for the message only.
+    """
     counts = {column.name: column.n_missing for column in columns if column.n_missing}
     empty = [name for name, count in counts.items() if count == n_samples]
     if empty and to_learn:
         raise NoValuesError(columns=empty)
     if counts and policy is MissingPolicy.ERROR:
-        raise MissingValuesError(counts=counts, n_samples=n_samples)
+        raise MissingValuesError(
+            counts=counts,
+            n_samples=n_samples,
+            n_spins=len(columns),
+            n_complete=None if n_complete is None else n_complete(),
+        )
+
+
+def n_complete_rows(table: Any) -> int:
+    """How many rows of a table lack no value."""
+    _, n_samples, blocks = _blocks(table)
+    return _n_complete(blocks, n_samples)
+
+
+def _n_complete(blocks: Sequence[_Block], n_samples: int) -> int:
+    """How many rows lack no value."""
+    lacks = np.zeros(n_samples, dtype=bool)
+    for block in blocks:
+        for start, chunk in block.chunks():
+            is_missing = np.broadcast_to(_missing_in(chunk), chunk.shape)
+            lacks[start : start + len(chunk)] |= is_missing.any(axis=1)
+    return int((~lacks).sum())
 
 
 # From values to -1 and +1
@@ -763,6 +807,12 @@ def _unexpected(column: str, value: Any, coding: Coding) -> SpinValueError:
 def constant_columns(values: NDArray[np.int8]) -> NDArray[np.bool_]:
     """Which columns of spins never change (zeros, which are missing values, set aside)."""
     return np.asarray((values >= 0).all(axis=0) | (values <= 0).all(axis=0))
+
+
+def warn_of_empty_rows(n_empty: int, n_rows: int) -> None:
+    """Warn of rows without any value, where there are any."""
+    if n_empty:
+        warn(EmptyRowsWarning(n_empty=n_empty, n_rows=n_rows))
 
 
 def warn_of_constants(names: Sequence[str], constant: Iterable[bool]) -> None:

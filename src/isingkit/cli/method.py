@@ -2,13 +2,12 @@
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from isingkit.cli.usage import usage_error
-from isingkit.exceptions import SettingError
 from isingkit.methods import FIT_METHODS, Method, command_name, suggested_settings
-from isingkit.missing import COMPLETE_ROWS, EVERY_POLICY, MissingPolicy
+from isingkit.missing import MissingPolicy
 
 METHODS = {method.name: method for method in FIT_METHODS}
 ON_CLUSTER = tuple(method.name for method in FIT_METHODS if method.on_cluster)
@@ -59,11 +58,8 @@ class ChosenMethod:
 
     def missing_policies(self) -> Sequence[MissingPolicy]:
         """What it can do about missing values."""
-        try:
-            replace(self, shared=self.shared | {"missing": MissingPolicy.PAIRWISE.value}).check()
-        except SettingError:
-            return COMPLETE_ROWS
-        return EVERY_POLICY
+        policies: Sequence[MissingPolicy] = self.estimator(2, 100)._policies
+        return policies
 
 
 def chosen_method(

@@ -1,10 +1,10 @@
 """AutoIsing: structure without knobs. Screen, eliminate, refit, test."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -39,6 +39,7 @@ from isingkit.estimators.tiled_screen import screen_by_tiles
 from isingkit.exceptions import SettingError, require_choice, require_number
 from isingkit.gram import gram_of
 from isingkit.memory import require_memory
+from isingkit.missing import EVERY_POLICY, MissingPolicy
 from isingkit.packing import PackedSpins
 from isingkit.spins import RowWeights, warn_of_constants
 from isingkit.worlds.graphs import Seed, generator
@@ -81,8 +82,9 @@ class AutoIsing(IsingEstimator):
     binarize
         Threshold that turns real-valued columns into spins.
     missing
-        "error", "drop" or "pairwise": each spin is looked at in the rows where it and its
-        neighbours are present.
+        "error"; "drop"; "pairwise": each spin is looked at in the rows where it and its
+        neighbours are present; or "impute": missing values are drawn from the network found, given
+        what is there, several times, and what that leaves open is part of all errors.
     rows
         How rows hang together: "independent"; "ordered", a series whose neighbouring rows may be
         alike; or "auto", which looks.
@@ -137,6 +139,8 @@ class AutoIsing(IsingEstimator):
     >>> ik.score(fit.model_, truth).precision
     1.0
     """
+
+    _policies: ClassVar[Sequence[MissingPolicy]] = EVERY_POLICY
 
     def __init__(
         self,

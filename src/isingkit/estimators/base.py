@@ -1,7 +1,8 @@
 """IsingEstimator: what all estimators share, from reading a table to the symmetric model."""
 
 from abc import ABCMeta, abstractmethod
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -11,8 +12,15 @@ from isingkit._kernels.threads import blas_threads_for
 from isingkit.arrays import FloatArray
 from isingkit.estimators.normal import NormalEquations, normal_equations
 from isingkit.estimators.symmetric import RULES, symmetric_couplings
-from isingkit.exceptions import ModelMismatchError, SettingError, require_instance, require_number
+from isingkit.exceptions import (
+    MissingValuesError,
+    ModelMismatchError,
+    SettingError,
+    require_instance,
+    require_number,
+)
 from isingkit.gram import Gram, gram_of
+from isingkit.missing import WITHOUT_DRAWING, MissingPolicy
 from isingkit.model import IsingModel, log_pseudolikelihood
 from isingkit.packing import PackedSpins, apply_missing_policy, pack, require_same_coding
 from isingkit.spins import (
@@ -31,6 +39,10 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
     """An estimator of couplings in the manner of scikit-learn: constructors only store, `fit`
     learns, names end in `_`.
     """
+
+    # what `missing` may be, and why no more
+    _policies: ClassVar[Sequence[MissingPolicy]] = WITHOUT_DRAWING
+    _why_no_more: ClassVar[str] = "only AutoIsing draws missing values, 'impute'"
 
     def __init__(
         self,
@@ -70,7 +82,10 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
 
     def _fit(self, X: Any, sample_weight: Any, counts: Any, groups: Any = None) -> Self:
         self._check_settings()
-        packed, weights = self._read(X, sample_weight, counts, groups=groups, reset=True)
+        try:
+            packed, weights = self._read(X, sample_weight, counts, groups=groups, reset=True)
+        except MissingValuesError as error:
+            raise error.offering(self._policies) from None
         n_samples = packed.n_samples if weights is None else weights.n_samples
         require_network(n_samples, packed.n_spins)
         with blas_threads_for(packed.n_spins):
@@ -138,7 +153,7 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
     def _check_settings(self) -> None:
         self._check_threshold()
         require_instance("fit_fields", self.fit_fields, bool, "True or False")
-        missing_policy(self.missing)
+        missing_policy(self.missing, self._policies, self._why_no_more)
         if self.rule not in RULES:
             raise SettingError(setting="rule", value=self.rule, expected="'average', 'and' or 'or'")
 

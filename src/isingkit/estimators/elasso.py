@@ -11,13 +11,13 @@ from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.nodewise import (
     distinct_rows,
     node_paths,
-    refuse_pairwise,
     warn_if_not_converged,
 )
 from isingkit.estimators.pseudolikelihood import covariances
 from isingkit.estimators.symmetric import symmetric_couplings
 from isingkit.exceptions import require_number
 from isingkit.gram import gram_of
+from isingkit.missing import COMPLETE_ROWS, WHY_COMPLETE_ROWS
 from isingkit.packing import PackedSpins
 from isingkit.spins import RowWeights, warn_of_constants
 
@@ -84,6 +84,9 @@ class ELassoIsing(IsingEstimator):
     1.0
     """
 
+    _policies = COMPLETE_ROWS
+    _why_no_more = WHY_COMPLETE_ROWS
+
     def __init__(
         self,
         *,
@@ -106,7 +109,6 @@ class ELassoIsing(IsingEstimator):
         super()._check_settings()
         require_number("gamma", self.gamma, at_least=0)
         require_number("n_penalties", self.n_penalties, at_least=2, whole=True)
-        refuse_pairwise(self.missing)
 
     def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
         stat = gram_of(packed, weights)

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 from isingkit.arrays import FloatArray
 from isingkit.estimators.base import GramEstimator
 from isingkit.estimators.boltzmann import Moments, boltzmann
-from isingkit.estimators.nodewise import refuse_pairwise
 from isingkit.estimators.normal import NormalEquations, constant_fields
 from isingkit.exceptions import (
     NotConvergedError,
@@ -17,8 +16,9 @@ from isingkit.exceptions import (
     require_number,
 )
 from isingkit.gram import Gram
+from isingkit.missing import COMPLETE_ROWS, WHY_COMPLETE_ROWS
 from isingkit.packing import PackedSpins
-from isingkit.spins import RowWeights
+from isingkit.spins import RowWeights, missing_policy
 from isingkit.worlds.exact import MOST_SPINS, statistics_of, walsh_hadamard
 from isingkit.worlds.graphs import Seed
 
@@ -98,6 +98,9 @@ class MaximumLikelihoodIsing(GramEstimator):
     -1.81
     """
 
+    _policies = COMPLETE_ROWS
+    _why_no_more = WHY_COMPLETE_ROWS
+
     def __init__(
         self,
         *,
@@ -133,7 +136,6 @@ class MaximumLikelihoodIsing(GramEstimator):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        refuse_pairwise(self.missing)
         require_number("l2", self.l2, at_least=0)
         require_number("tolerance", self.tolerance, above=0)
         require_number("n_chains", self.n_chains, at_least=64, whole=True)
@@ -152,7 +154,7 @@ class MaximumLikelihoodIsing(GramEstimator):
         weights: RowWeights | None,
     ) -> tuple[FloatArray, FloatArray]:
         if stat.joint is not None:
-            refuse_pairwise("pairwise")
+            missing_policy("pairwise", self._policies, self._why_no_more)
         keep = normal.changes
         names = tuple(name for name, kept in zip(stat.names, keep, strict=True) if kept)
         target = Moments(

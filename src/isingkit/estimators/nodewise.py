@@ -28,9 +28,9 @@ from isingkit.exceptions import (
     warn,
 )
 from isingkit.gram import gram_of
-from isingkit.missing import COMPLETE_ROWS
+from isingkit.missing import COMPLETE_ROWS, WHY_COMPLETE_ROWS
 from isingkit.packing import PackedSpins, distinct_samples, unpacked
-from isingkit.spins import RowWeights, missing_policy, warn_of_constants
+from isingkit.spins import RowWeights, warn_of_constants
 
 TOLERANCE = 1e-9  # of the gradient of the mean loss
 _STEPS = 200
@@ -186,6 +186,9 @@ class NodewiseEstimator(IsingEstimator):
     its couplings.
     """
 
+    _policies = COMPLETE_ROWS
+    _why_no_more = WHY_COMPLETE_ROWS
+
     def __init__(
         self,
         *,
@@ -216,7 +219,6 @@ class NodewiseEstimator(IsingEstimator):
         require_number("l1", self.l1, at_least=0)
         require_number("l2", self.l2, at_least=0)
         require_instance("joint", self.joint, bool, "True or False")
-        refuse_pairwise(self.missing)
 
     @property
     @abstractmethod
@@ -267,12 +269,6 @@ class NodewiseEstimator(IsingEstimator):
             return np.zeros(len(means))
         dropped = np.where(couplings.toarray() == 0, self.estimates_, 0.0)
         return np.asarray(self.intercepts_ + dropped @ means)
-
-
-def refuse_pairwise(missing: str) -> None:
-    """Refuse missing='pairwise' where whole samples are needed."""
-    why = "this estimator looks at whole rows (linear and mean-field estimators take 'pairwise')"
-    missing_policy(missing, COMPLETE_ROWS, why)
 
 
 def warn_if_not_converged(what: str, residual: float) -> None:

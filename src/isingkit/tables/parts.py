@@ -22,6 +22,7 @@ from isingkit.spins import (
     codings_of,
     encoded,
     merged,
+    n_complete_rows,
     require_matrix,
     require_table,
     survey,
@@ -53,7 +54,11 @@ def _read_parts(source: _Parts, options: ReadOptions) -> Reading:
             found = survey(source.select(part, chosen), options.binarize)
             columns = merged(columns, found) if columns else found
             bar.update(len(part))
-        check_missing(columns, options.missing, source.n_rows, to_learn=True)
+
+        def n_complete() -> int:
+            return sum(n_complete_rows(source.select(part, chosen)) for part in source.parts())
+
+        check_missing(columns, options.missing, source.n_rows, True, n_complete)
         codings = codings_of(columns, options.binarize)
         rows = RowPacker(names, options.missing)
         labels = Labels()

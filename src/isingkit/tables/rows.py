@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from isingkit.exceptions import EmptyTableError, TableFileError
+from isingkit.exceptions import TableFileError
 from isingkit.missing import MissingPolicy
 from isingkit.packing import PackedSpins, Words, bits
 from isingkit.spins import (
@@ -18,9 +18,11 @@ from isingkit.spins import (
     as_groups,
     as_weights,
     missing_labels,
+    require_rows,
     require_table,
     row_weights,
     warn_of_constants,
+    warn_of_empty_rows,
 )
 
 
@@ -96,8 +98,8 @@ class ReadOptions:
 
 
 class RowPacker:
-    """Rows of spins as they come, packed 64 at a time; the policy says whether incomplete ones are
-    left out.
+    """Rows of spins as they come, packed 64 at a time; the policy says whether incomplete ones, or
+    only empty ones, are left out.
     """
 
     def __init__(self, names: Sequence[str], missing: MissingPolicy) -> None:
@@ -105,6 +107,7 @@ class RowPacker:
         self.missing = missing
         self.n_rows = 0
         self.n_kept = 0
+        self.n_complete = 0
         self.n_missing = np.zeros(len(names), dtype=np.int64)
         self._words: list[Words] = []
         self._present: list[Words | None] = []  # beside _words; None where nothing is missing
@@ -118,12 +121,16 @@ class RowPacker:
         """
         self.n_rows += len(codes)
         is_missing = codes == 0
+        n_complete = len(codes)
         if is_missing.any():
             self.n_missing += is_missing.sum(axis=0)
-            if self.missing is MissingPolicy.DROP:
-                kept = ~is_missing.any(axis=1)
+            is_complete = ~is_missing.any(axis=1)
+            n_complete = int(is_complete.sum())
+            kept = ~is_missing.all(axis=1) if self.missing.keeps_all_rows else is_complete
+            if self.missing is not MissingPolicy.ERROR and not kept.all():
                 codes = codes[kept]
                 numbers = numbers[kept]
+        self.n_complete += n_complete
         self.n_kept += len(codes)
         self._numbers.append(np.array(numbers))
         if len(self._rest):
@@ -134,8 +141,9 @@ class RowPacker:
 
     def packed(self, codings: Sequence[Coding], flipped: Sequence[bool] = ()) -> PackedSpins:
         """All rows; codes of flipped columns stand for the opposite spin."""
-        if self.n_kept == 0:
-            raise EmptyTableError(n_samples=0, n_spins=len(self.names), dropped=self.n_rows)
+        require_rows(self.n_kept, (self.n_rows, len(self.names)), self.missing)
+        if self.missing.keeps_all_rows:
+            warn_of_empty_rows(self.n_rows - self.n_kept, self.n_rows)
         self._pack(self._rest)
         every_row: Words = np.full(-(-self.n_kept // 64), 2**64 - 1, dtype=np.uint64)
         every_row[-1] >>= np.uint64(-self.n_kept % 64)
@@ -167,7 +175,7 @@ class RowPacker:
         if not len(codes):
             return
         self._words.append(bits(codes))
-        has_gaps = self.missing is MissingPolicy.PAIRWISE and not codes.all()
+        has_gaps = self.missing.keeps_all_rows and not codes.all()
         self._present.append(bits((codes != 0).view(np.int8)) if has_gaps else None)
 
 

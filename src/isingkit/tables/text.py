@@ -383,7 +383,8 @@ class _Cells:
                 rows.names, values, rows.n_missing.tolist(), strict=True
             )
         ]
-        check_missing(columns, self.options.missing, rows.n_rows, to_learn=True)
+        n_complete = rows.n_complete
+        check_missing(columns, self.options.missing, rows.n_rows, True, lambda: n_complete)
         codings = codings_of(columns, self.options.binarize)
         flipped = [one.is_flipped(coding) for one, coding in zip(values, codings, strict=True)]
         packed = rows.packed(codings, flipped)
