@@ -1,51 +1,36 @@
 """AutoIsing: structure without knobs. Screen, eliminate, refit, test."""
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from isingkit._kernels.threads import one_blas_thread
 from isingkit.arrays import FloatArray
 from isingkit.estimators.base import IsingEstimator
-from isingkit.estimators.bits import bits_of, goes_by_bits, repeated_if_large
+from isingkit.estimators.bits import repeated_if_large
 from isingkit.estimators.closed_forms import bethe_form, linear_form, tree_couplings
 from isingkit.estimators.diagnostics import Evidence, diagnose
-from isingkit.estimators.edge_tests import EdgeTester, critical_z, screening_z
-from isingkit.estimators.elimination import eliminate
-from isingkit.estimators.fitted_graph import (
-    FittedGraph,
-    Samples,
-    fit_graph,
-    samples_of,
-    samples_of_bits,
-)
+from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of
+from isingkit.estimators.imputed_search import each_sample, find_imputed
 from isingkit.estimators.intervals import intervals_of_found
 from isingkit.estimators.moments import SecondMoments
-from isingkit.estimators.normal import constant_fields, normal_equations
+from isingkit.estimators.network_estimates import NetworkEstimates, estimates_of
+from isingkit.estimators.network_search import Found, SearchSettings, find_network
+from isingkit.estimators.normal import constant_fields
 from isingkit.estimators.row_design import RowDesign, row_design
-from isingkit.estimators.score_cache import ScoreCache, dense_scores, sparse_scores
-from isingkit.estimators.screen import candidates, screen
-from isingkit.estimators.selection import Selection, select_edges
 from isingkit.estimators.stability import Stability, stability_of
 from isingkit.estimators.tested_edges import surest_first, tested_edges
-from isingkit.estimators.tiled_screen import screen_by_tiles
 from isingkit.exceptions import SettingError, require_choice, require_number
-from isingkit.gram import gram_of
-from isingkit.memory import require_memory
 from isingkit.missing import EVERY_POLICY, MissingPolicy
 from isingkit.packing import PackedSpins
 from isingkit.spins import RowWeights, warn_of_constants
 from isingkit.worlds.graphs import Seed, generator
 
-# numbers held for each pair of spins and each value of the table, as measured
-_PAIRS, _VALUES = 9, 3
 _ROWS = ("auto", "independent", "ordered")
 
 
@@ -88,6 +73,8 @@ class AutoIsing(IsingEstimator):
     rows
         How rows hang together: "independent"; "ordered", a series whose neighbouring rows may be
         alike; or "auto", which looks.
+    random_state
+        Seed, or a numpy Generator, of what is imputed.
     checkpoint
         Of large networks: a folder where parts of the screen are recorded. The same fit, started
         again, goes on from there.
@@ -152,6 +139,7 @@ class AutoIsing(IsingEstimator):
         binarize: float | None = None,
         missing: str = "error",
         rows: str = "auto",
+        random_state: Seed = 0,
         checkpoint: str | os.PathLike[str] | None = None,
         n_jobs: int | None = None,
         progress: bool = False,
@@ -163,6 +151,7 @@ class AutoIsing(IsingEstimator):
         self.control = control
         self.refit = refit
         self.rows = rows
+        self.random_state = random_state
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs
         self.progress = progress
@@ -218,19 +207,43 @@ class AutoIsing(IsingEstimator):
 
     def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
         packed, weights = repeated_if_large(packed, weights)
+        if self.missing == MissingPolicy.IMPUTE:
+            packed, weights = each_sample(packed, weights)
         design = row_design(packed, weights)
-        found = self._find(packed, design, warned)
-        self.n_rounds_ = found.selection.n_rounds
-        refitted = found.selection.fitted.firth_refit()
-        couplings, errors = refitted.couplings_and_errors()
-        estimates, intercepts = self._estimates(found.moments, refitted)
-        self._tabulate(found, refitted.graph.mean_of_directions(estimates), errors)
-        self.diagnostics_ = diagnose(self._evidence(packed, weights, found, couplings, errors))
-        directed = found.moments.as_estimates(refitted.graph.matrix(estimates))
+        found, estimates = self._search(packed, design)
         moments = found.moments
-        return self._finish(packed, moments.n_samples, directed, intercepts, moments.means)
+        if not warned:
+            warn_of_constants(moments.names, ~moments.changes)
+        self.screen_ = found.screen
+        self.candidates_ = found.candidates
+        self.elimination_ = found.elimination
+        self.n_rounds_ = found.selection.n_rounds
+        directed, intercepts = self._directed(moments, estimates.fitted)
+        self._tabulate(found, estimates, directed)
+        self.diagnostics_ = diagnose(self._evidence(packed, weights, found, estimates))
+        matrix = moments.as_estimates(found.fitted.graph.matrix(directed))
+        return self._finish(packed, moments.n_samples, matrix, intercepts, moments.means)
 
-    def _estimates(
+    def _search(self, packed: PackedSpins, design: RowDesign) -> tuple[Found, NetworkEstimates]:
+        """The network, and its couplings."""
+        settings = self._search_settings()
+        if packed.present is not None and self.missing == MissingPolicy.IMPUTE:
+            return find_imputed(packed, design, settings, generator(self.random_state))
+        found = find_network(packed, design, settings)
+        return found, estimates_of(found.fitted, design.n_groups)
+
+    def _search_settings(self) -> SearchSettings:
+        checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
+        return SearchSettings(
+            level=self.level,
+            control=self.control,
+            fit_fields=self.fit_fields,
+            checkpoint=checkpoint,
+            n_jobs=self.n_jobs,
+            progress=self.progress,
+        )
+
+    def _directed(
         self, moments: SecondMoments, refitted: FittedGraph
     ) -> tuple[FloatArray, FloatArray]:
         """Directed couplings and fields, as `refit` wants them."""
@@ -246,59 +259,14 @@ class AutoIsing(IsingEstimator):
         intercepts[constant] = constant_fields(moments.means[constant], moments.n_samples)
         return estimates, intercepts
 
-    def _find(self, packed: PackedSpins, design: RowDesign, warned: bool) -> "_Found":
-        """The network found; `warned`: constant columns were already warned of."""
-        is_large = goes_by_bits(packed, design.weights) and packed.n_samples < packed.n_spins
-        road = self._by_bits(packed, design) if is_large else self._by_matrices(packed, design)
-        moments = road.moments
-        if not warned:
-            warn_of_constants(moments.names, ~moments.changes)
-        with one_blas_thread():  # once for all steps, which use threads themselves
-            self.elimination_ = eliminate(moments, self.candidates_, self.n_jobs)
-            survivors = self.elimination_.survivors
-            n_spins = int(moments.changes.sum())
-            least = screening_z(n_spins, len(survivors), self.level, self.control)
-            tester = EdgeTester(road.scores(least), moments.changes, self.progress)
-            fitted = fit_graph(
-                road.samples, survivors, fit_fields=self.fit_fields, n_jobs=self.n_jobs
-            )
-            selection = select_edges(fitted, tester, self.candidates_, self.level, self.control)
-        return _Found(moments, tester, selection)
-
-    def _by_bits(self, packed: PackedSpins, design: RowDesign) -> "_Road":
-        """Nothing of the size of all pairs is stored; sets the screen and its candidates."""
-        bits = replace(bits_of(packed, self.fit_fields), design_effect=design.design_effect)
-        checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
-        self.screen_, self.candidates_ = screen_by_tiles(
-            bits, checkpoint, self.n_jobs, self.progress
-        )
-        samples = samples_of_bits(packed, design)
-        return _Road(bits, samples, lambda least: sparse_scores(bits, least, self.n_jobs))
-
-    def _by_matrices(self, packed: PackedSpins, design: RowDesign) -> "_Road":
-        """All pairs in memory; sets the screen and its candidates."""
-        n_numbers = _PAIRS * packed.n_spins + _VALUES * packed.n_samples
-        n_bytes = 8 * packed.n_spins * n_numbers
-        require_memory(n_bytes, n_spins=packed.n_spins, n_samples=packed.n_samples)
-        moments = normal_equations(gram_of(packed, design.weights), self.fit_fields)
-        moments = replace(moments, n_effective=moments.n_effective / design.design_effect)
-        self.screen_ = screen(moments)
-        self.candidates_ = candidates(self.screen_, moments)
-        samples = samples_of(packed, design)
-        fit_fields = self.fit_fields
-        return _Road(
-            moments, samples, lambda least: dense_scores(moments, samples, fit_fields, least)
-        )
-
     def _evidence(
         self,
         packed: PackedSpins,
         weights: RowWeights | None,
-        found: "_Found",
-        couplings: FloatArray,
-        errors: FloatArray,
+        found: Found,
+        estimates: NetworkEstimates,
     ) -> Evidence:
-        fitted = found.selection.fitted
+        fitted = found.fitted
         by_bethe, square = tree_couplings(found.moments, fitted)
         return Evidence(
             packed=packed,
@@ -306,11 +274,11 @@ class AutoIsing(IsingEstimator):
             moments=found.moments,
             fitted=fitted,
             scores=found.tester.scores,
-            couplings=couplings,
-            errors=errors,
+            couplings=estimates.couplings,
+            errors=estimates.errors,
             tree_couplings=np.where(square < 0, 0.0, by_bethe),
             z_scores=self.edges_["z"],
-            critical_z=found.median_critical_z(self.level, self.control),
+            critical_z=found.median_critical_z(),
             candidates=self.candidates_,
             survivors=self.elimination_.survivors,
         )
@@ -351,13 +319,10 @@ class AutoIsing(IsingEstimator):
         require_number("n_resamples", n_resamples, at_least=2, whole=True)
         packed, weights = self._read_only(X, sample_weight, counts)
         packed, weights = repeated_if_large(packed, weights)
-        # what a worker is sent: nothing fitted
-        plain = clone(self).set_params(n_jobs=1, checkpoint=None, progress=False)
+        settings = replace(self._search_settings(), n_jobs=1, checkpoint=None, progress=False)
 
         def find(some: PackedSpins, some_weights: RowWeights | None) -> FittedGraph:
-            design = row_design(some, some_weights)
-            found: _Found = clone(plain)._find(some, design, warned=False)
-            return found.selection.fitted
+            return find_network(some, row_design(some, some_weights), settings).fitted
 
         return stability_of(
             packed, weights, find, n_resamples, generator(random_state), self.n_jobs, progress
@@ -438,17 +403,20 @@ class AutoIsing(IsingEstimator):
             return super()._fields(couplings, means)
         return np.asarray(self.intercepts_)
 
-    def _tabulate(self, found: "_Found", couplings: FloatArray, errors: FloatArray) -> None:
+    def _tabulate(self, found: Found, estimates: NetworkEstimates, directed: FloatArray) -> None:
         """Tables of edges and of what was rejected, and intervals."""
-        tests, fitted = found.selection.tests, found.selection.fitted
+        tests, fitted = found.selection.tests, found.fitted
         names = found.moments.names
-        errors = errors if self.refit == "pseudolikelihood" else np.full(len(errors), np.nan)
+        couplings = fitted.graph.mean_of_directions(directed)
+        errors, half_widths = estimates.errors, estimates.half_widths
+        if self.refit != "pseudolikelihood":
+            errors = half_widths = np.full(len(errors), np.nan)
         edges = surest_first(tests, inside=True)
         others = surest_first(tests, inside=False)
         place = np.searchsorted(fitted.graph.keys, keys_of(tests.pairs[edges], fitted.n_spins))
         self.edges_ = tested_edges(names, tests, edges, couplings[place], errors[place])
-        margins = found.margins(self.level, self.control)[place]
-        self.intervals_ = intervals_of_found(couplings[place], errors[place], margins)
+        margins = found.margins()[place]
+        self.intervals_ = intervals_of_found(couplings[place], half_widths[place], margins)
         scale = np.sqrt(fitted.information)[tests.pairs[others]]
         to_first_order = 2 / scale.sum(axis=1)
         z_scores = tests.z_scores[others]
@@ -456,43 +424,3 @@ class AutoIsing(IsingEstimator):
             names, tests, others, z_scores * to_first_order, to_first_order
         )
         self._weights = [tests.weights[edges], tests.weights[others]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Road:
-    """What the steps after the screen work with: matrices, or bits."""
-
-    moments: SecondMoments
-    samples: Samples
-    scores: Callable[[float], ScoreCache]  # by the least z-score that is looked at
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Found:
-    """The network found, and what it was found with."""
-
-    moments: SecondMoments
-    tester: EdgeTester
-    selection: Selection
-
-    def _critical_z(self, level: float, control: str, weights: FloatArray) -> FloatArray:
-        n_spins, n_edges = int(self.moments.changes.sum()), len(self.weights)
-        return critical_z(n_spins, n_edges, level, control, weights)
-
-    @property
-    def weights(self) -> FloatArray:
-        """(n_edges,): by the degrees of their spins."""
-        tests = self.selection.tests
-        return tests.weights[tests.inside]
-
-    def median_critical_z(self, level: float, control: str) -> float:
-        """Of an edge of the median weight."""
-        median_weight = np.median(self.weights) if len(self.weights) else 1.0
-        return float(self._critical_z(level, control, np.array(median_weight)))
-
-    def margins(self, level: float, control: str) -> FloatArray:
-        """(n_edges,): by how much less their z-scores could be."""
-        tests, fitted = self.selection.tests, self.selection.fitted
-        critical = self._critical_z(level, control, self.weights)
-        z_scores = tests.z_scores[tests.inside]
-        return self.tester.margins(fitted, fitted.graph.pairs, z_scores, critical)

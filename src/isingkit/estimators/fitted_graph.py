@@ -78,8 +78,9 @@ def _designed(spins: Any, n_rows: int, design: RowDesign) -> Samples:
     weights = np.ones(n_rows) if design.weights is None else design.weights.totals
     squares = np.empty(0) if design.weights is None else design.weights.squares / effect**2
     groups = np.empty(0, np.int64) if design.groups is None else design.groups
-    bounds = (1 / effect, design.block_factor)
-    return Samples(spins, weights / effect, spins, squares, groups, bounds)
+    bounds = (design.least_effect / effect, design.block_factor)
+    outcomes = spins if design.outcomes is None else design.outcomes
+    return Samples(spins, weights / effect, outcomes, squares, groups, bounds)
 
 
 def samples_of_bits(packed: PackedSpins, design: RowDesign) -> Samples:

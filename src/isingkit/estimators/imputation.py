@@ -6,7 +6,7 @@ from isingkit._kernels.imputation import impute_rows
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import BoolArray, FloatArray
 from isingkit.estimators.fitted_graph import FittedGraph
-from isingkit.estimators.graph import Graph, ranges
+from isingkit.estimators.graph import Graph
 
 _ROWS = 64  # incomplete rows that a thread draws at a time
 # the largest standard error that a coefficient is drawn with: where it is larger (spins that
@@ -84,33 +84,20 @@ def impute(
 def drawn_coefficients(
     fitted: FittedGraph, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Fields (n_spins,) and directed couplings (2 n_pairs,), drawn around their estimates.
+    """Fields (n_spins,) and couplings (2 n_pairs,), both directions alike, drawn around estimates.
 
-    The field and couplings of each spin are normal, with the inverse Hessian of its regression as
-    covariances: completions by drawn coefficients differ by what the data leave open, too, as
-    Rubin's rules need it.
+    Couplings are those of rows in which both spins were observed, normal with their standard
+    errors; fields go with them, normal with those of the regressions. Completions by drawn
+    coefficients differ by what the data leave open, too, as Rubin's rules need it.
     """
-    fields = fitted.fields.copy()
-    couplings = fitted.couplings.copy()
-    sizes = fitted.graph.degrees + 1
-    noise = rng.standard_normal(int(sizes.sum()))
-    firsts = np.cumsum(sizes) - sizes  # of each spin's own, so that no draw hangs on another's
-    for size in np.unique(sizes):
-        same = np.flatnonzero(sizes == size)
-        blocks = fitted.inverses[fitted.places[same][:, None] + np.arange(size**2)]
-        roots = _roots(blocks.reshape(len(same), size, size))
-        deviations = roots @ noise[firsts[same][:, None] + np.arange(size)][:, :, None]
-        fields[same] += deviations[:, 0, 0]
-        places = ranges(fitted.graph.indptr[same], sizes[same] - 1)
-        couplings[places] += deviations[:, 1:, 0].ravel()
+    graph = fitted.graph
+    directed, errors = fitted.observed_couplings_and_errors()
+    noise = rng.standard_normal(len(errors)) * np.minimum(errors, _LARGEST_ERROR)
+    couplings = np.empty(len(graph.indices))
+    couplings[graph.sides] = (directed.mean(axis=1) + noise)[:, None]
+    fields = fitted.fields_given(couplings)
+    if fitted.fit_fields:
+        field_errors = np.sqrt(fitted.inverses[fitted.places[:-1]])
+        allowed = np.minimum(field_errors, _LARGEST_ERROR)
+        fields += rng.standard_normal(len(fields)) * allowed
     return fields, couplings
-
-
-def _roots(covariances: FloatArray) -> FloatArray:
-    """(n, size, size) Cholesky factors, each scaled so that no error is larger than allowed."""
-    size = covariances.shape[1]
-    variances = np.einsum("nii->ni", covariances)
-    rounding = 1e-12 * variances[:, :, None] * np.eye(size)
-    roots = np.linalg.cholesky((covariances + covariances.transpose(0, 2, 1)) / 2 + rounding)
-    largest = np.sqrt(variances.max(axis=1))
-    return np.asarray(roots * np.minimum(1.0, _LARGEST_ERROR / largest)[:, None, None])

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isingkit.arrays import IntArray
+from isingkit.arrays import FloatArray, IntArray
 from isingkit.packing import PackedSpins
 from isingkit.spins import RowWeights
 
@@ -22,11 +22,16 @@ class RowDesign:
     design_effect: float = 1.0
     # by what factor variances between groups are too small: blocks of a series are not independent
     block_factor: float = 1.0
+    least_effect: float = 1.0  # what groups count for at least, in units of independent rows
+    outcomes: FloatArray | None = None  # (n_spins, n_rows): spins, 0 where they were imputed
+    observed: float = 1.0  # fraction of rows in which two spins were both observed
 
     @property
     def is_counted(self) -> bool:
         """Whether rows are independent samples, or stand for several."""
-        return self.groups is None and (self.weights is None or self.weights.are_counts)
+        if self.groups is not None or self.outcomes is not None:
+            return False
+        return self.weights is None or self.weights.are_counts
 
     @property
     def n_groups(self) -> int:

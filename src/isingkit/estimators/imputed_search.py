@@ -1,0 +1,170 @@
+"""The network of a table with missing cells, found together with completions of the table.
+
+Cells are drawn from a network, given those that are there, and the network is found anew, until
+both go together. What is drawn explains, but is not explained: a pair is tested, and its coupling
+estimated, in the rows where both were observed. Why: docs/design/missing.md.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from tqdm import tqdm
+
+from isingkit.arrays import FloatArray, IntArray, Pairs
+from isingkit.estimators.fitted_graph import FittedGraph, fit_graph, samples_of
+from isingkit.estimators.imputation import drawn_coefficients, impute, start
+from isingkit.estimators.network_estimates import NetworkEstimates
+from isingkit.estimators.network_search import Found, SearchSettings, find_network
+from isingkit.estimators.row_design import RowDesign
+from isingkit.packing import PackedSpins, bits
+from isingkit.spins import RowWeights
+
+
+@dataclass(frozen=True, slots=True)
+class ImputationSettings:
+    """How cells are drawn. Why these numbers: docs/design/missing.md."""
+
+    n_rounds: int = 3  # networks that are found and drawn from, before completions are kept
+    n_completions: int = 5
+    n_sweeps: int = 10  # of the missing cells of a row, from one completion to the next
+    # of networks to draw from: what is drawn without an edge hides the edge
+    level: float = 0.2
+    least_effect: float = 0.2  # variance of averaged scores, in units of that of complete rows
+
+
+SETTINGS = ImputationSettings()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Table:
+    """Rows with missing cells, and what they count for."""
+
+    packed: PackedSpins
+    design: RowDesign
+    values: FloatArray  # (n_spins, n_rows): 0 where missing
+
+    @property
+    def observed(self) -> float:
+        """Fraction of rows in which two spins are both observed, over all pairs."""
+        seen = (self.values != 0).astype(np.float64)
+        return float((seen @ seen.T).mean() / seen.shape[1])
+
+    def completed(self, completions: list[FloatArray]) -> tuple[PackedSpins, RowDesign]:
+        """Completions one after the other, each counting for its part; rows that belong together
+        are, at least, the completions of one.
+        """
+        n_completions, n_rows = len(completions), self.packed.n_samples
+        design = self.design
+        ones = np.ones(n_rows)
+        totals = ones if design.weights is None else design.weights.totals
+        squares = ones if design.weights is None else design.weights.squares
+        part = 1 / n_completions
+        weights = RowWeights(
+            np.tile(part * totals, n_completions), np.tile(part * squares, n_completions)
+        )
+        groups = np.arange(n_rows) if design.groups is None else design.groups
+        least = SETTINGS.least_effect if design.groups is None else design.least_effect
+        spins = np.concatenate(completions, axis=1)
+        whole = replace(
+            design,
+            weights=weights,
+            groups=np.tile(groups, n_completions),
+            outcomes=np.tile(self.values, (1, n_completions)),
+            observed=self.observed,
+            least_effect=least,
+        )
+        return self._packed(spins), whole
+
+    def single(self, completion: FloatArray) -> tuple[PackedSpins, RowDesign]:
+        """One completion by itself."""
+        design = replace(self.design, outcomes=self.values, observed=self.observed)
+        return self._packed(completion), design
+
+    def _packed(self, spins: FloatArray) -> PackedSpins:
+        words = bits(spins.T.astype(np.int8))
+        return PackedSpins(words, spins.shape[1], self.packed.names, None, self.packed.mapping)
+
+
+def find_imputed(
+    packed: PackedSpins, design: RowDesign, settings: SearchSettings, rng: np.random.Generator
+) -> tuple[Found, NetworkEstimates]:
+    """The network, tested in all completions together, and estimates combined by Rubin's rules.
+
+    z-scores are those of scores averaged over completions, with the variance that these averages
+    have between rows: the score of what was observed.
+    """
+    values = np.ascontiguousarray(np.asarray(packed, dtype=np.float64).T)
+    table = _Table(packed, design, values)
+    generous = replace(settings, level=max(settings.level, SETTINGS.level), control="fdr")
+    generous = replace(generous, progress=False)
+    state = start(values, values != 0, rng)
+    n_steps = SETTINGS.n_rounds + SETTINGS.n_completions + 1
+    with tqdm(total=n_steps, desc="imputing", disable=not settings.progress, delay=1) as bar:
+        for _ in range(SETTINGS.n_rounds):
+            found = find_network(*table.single(state), generous)
+            state = _drawn(table, found.fitted, state, rng)
+            bar.update()
+        pairs = found.fitted.graph.pairs
+        completions = []
+        for _ in range(SETTINGS.n_completions):
+            state = _drawn(table, _fitted(table, state, pairs, settings), state, rng)
+            completions.append(state)
+            bar.update()
+        whole = find_network(*table.completed(completions), replace(settings, progress=False))
+        bar.update()
+    return whole, _combined(table, whole, completions)
+
+
+def _fitted(
+    table: _Table, completion: FloatArray, pairs: Pairs, settings: SearchSettings
+) -> FittedGraph:
+    samples = samples_of(*table.single(completion))
+    return fit_graph(samples, pairs, fit_fields=settings.fit_fields, n_jobs=settings.n_jobs)
+
+
+def _drawn(
+    table: _Table, fitted: FittedGraph, state: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """The next completion, from coefficients that are as uncertain as the data leave them."""
+    fields, couplings = drawn_coefficients(fitted, rng)
+    observed = table.values != 0
+    sweeps, n_jobs = SETTINGS.n_sweeps, fitted.n_jobs
+    return impute(state, observed, fitted.graph, couplings, fields, sweeps, rng, n_jobs)
+
+
+def _combined(table: _Table, found: Found, completions: list[FloatArray]) -> NetworkEstimates:
+    r"""Rubin's rules: variances are U + (1 + 1/m) B, U their mean and B that between completions.
+
+    With m completions that has (m - 1) (1 + U / ((1 + 1/m) B))^2 degrees of freedom.
+    """
+    fitted = found.fitted
+    graph = fitted.graph
+    directed, variances = [], []
+    for completion in completions:
+        again = _fitted(table, completion, graph.pairs, found.settings)
+        couplings, errors = again.observed_couplings_and_errors()
+        directed.append(couplings)
+        variances.append(errors**2)
+    n_completions = len(completions)
+    within = np.mean(variances, axis=0)
+    between = np.var(np.mean(directed, axis=2), axis=0, ddof=1) * (1 + 1 / n_completions)
+    ratio = within / np.maximum(between, 1e-12 * within + 1e-300)
+    freedom = (n_completions - 1) * (1 + ratio) ** 2
+    if table.design.n_groups > 1:
+        freedom = np.minimum(freedom, table.design.n_groups - 1)
+    means = np.empty(len(graph.indices))
+    means[graph.sides] = np.mean(directed, axis=0)
+    return NetworkEstimates(replace(fitted, couplings=means), np.sqrt(within + between), freedom)
+
+
+def each_sample(
+    packed: PackedSpins, weights: RowWeights | None
+) -> tuple[PackedSpins, RowWeights | None]:
+    """Rows as often as they were counted: what equal samples lack is drawn for each."""
+    if weights is None or weights.counts.max(initial=0) <= 1:
+        return packed, weights
+    counts = weights.counts.astype(np.int64)
+    rows: IntArray = np.repeat(np.arange(packed.n_samples), counts)
+    each = weights.of_each_sample()
+    groups = None if weights.groups is None else weights.groups[rows]
+    return packed[rows], RowWeights(each, each**2, groups)

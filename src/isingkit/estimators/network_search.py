@@ -1,0 +1,141 @@
+"""Found: the network of a table, and what it was found with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from isingkit._kernels.threads import one_blas_thread
+from isingkit.arrays import FloatArray, Pairs
+from isingkit.estimators.bits import bits_of, goes_by_bits
+from isingkit.estimators.edge_tests import EdgeTester, critical_z, screening_z
+from isingkit.estimators.elimination import Elimination, eliminate
+from isingkit.estimators.fitted_graph import (
+    FittedGraph,
+    Samples,
+    fit_graph,
+    samples_of,
+    samples_of_bits,
+)
+from isingkit.estimators.moments import SecondMoments
+from isingkit.estimators.normal import normal_equations
+from isingkit.estimators.row_design import RowDesign
+from isingkit.estimators.score_cache import ScoreCache, dense_scores, sparse_scores
+from isingkit.estimators.screen import Screen, candidates, screen
+from isingkit.estimators.selection import Selection, select_edges
+from isingkit.estimators.tiled_screen import screen_by_tiles
+from isingkit.gram import gram_of
+from isingkit.memory import require_memory
+from isingkit.packing import PackedSpins
+
+# numbers held for each pair of spins and each value of the table, as measured
+_PAIRS, _VALUES = 9, 3
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """What `AutoIsing` was told."""
+
+    level: float
+    control: str  # "fdr" or "fwer"
+    fit_fields: bool
+    checkpoint: Path | None = None
+    n_jobs: int | None = None
+    progress: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The network found, and what each step on the way to it left."""
+
+    settings: SearchSettings
+    moments: SecondMoments
+    screen: Screen
+    candidates: Pairs
+    elimination: Elimination
+    tester: EdgeTester
+    selection: Selection
+
+    @property
+    def fitted(self) -> FittedGraph:
+        return self.selection.fitted
+
+    @property
+    def weights(self) -> FloatArray:
+        """(n_edges,): by the degrees of their spins."""
+        tests = self.selection.tests
+        return tests.weights[tests.inside]
+
+    def median_critical_z(self) -> float:
+        """Of an edge of the median weight."""
+        median_weight = np.median(self.weights) if len(self.weights) else 1.0
+        return float(self._critical_z(np.array(median_weight)))
+
+    def margins(self) -> FloatArray:
+        """(n_edges,): by how much less their z-scores could be."""
+        tests, fitted = self.selection.tests, self.selection.fitted
+        critical = self._critical_z(self.weights)
+        z_scores = tests.z_scores[tests.inside]
+        return self.tester.margins(fitted, fitted.graph.pairs, z_scores, critical)
+
+    def _critical_z(self, weights: FloatArray) -> FloatArray:
+        n_spins, n_edges = int(self.moments.changes.sum()), len(self.weights)
+        return critical_z(n_spins, n_edges, self.settings.level, self.settings.control, weights)
+
+
+def find_network(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> Found:
+    """The network of rows that count for what a design says: screen, eliminate, refit, test."""
+    is_large = goes_by_bits(packed, design.weights) and packed.n_samples < packed.n_spins
+    road = _by_bits if is_large else _by_matrices
+    way = road(packed, design, settings)
+    moments = way.moments
+    level, control, n_jobs = settings.level, settings.control, settings.n_jobs
+    with one_blas_thread():  # once for all steps, which use threads themselves
+        elimination = eliminate(moments, way.candidates, n_jobs)
+        survivors = elimination.survivors
+        n_spins = int(moments.changes.sum())
+        least = screening_z(n_spins, len(survivors), level, control)
+        tester = EdgeTester(way.scores(least), moments.changes, settings.progress)
+        fitted = fit_graph(way.samples, survivors, fit_fields=settings.fit_fields, n_jobs=n_jobs)
+        selection = select_edges(fitted, tester, way.candidates, level, control)
+    return Found(settings, moments, way.screen, way.candidates, elimination, tester, selection)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Screened:
+    """What the steps after the screen work with: matrices, or bits."""
+
+    moments: SecondMoments
+    screen: Screen
+    candidates: Pairs
+    samples: Samples
+    scores: Callable[[float], ScoreCache]  # by the least z-score that is looked at
+
+
+def _by_bits(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> _Screened:
+    """Nothing of the size of all pairs is stored."""
+    bits = replace(bits_of(packed, settings.fit_fields), design_effect=design.design_effect)
+    n_jobs = settings.n_jobs
+    screened, pairs = screen_by_tiles(bits, settings.checkpoint, n_jobs, settings.progress)
+    samples = samples_of_bits(packed, design)
+    return _Screened(
+        bits, screened, pairs, samples, lambda least: sparse_scores(bits, least, n_jobs)
+    )
+
+
+def _by_matrices(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> _Screened:
+    """All pairs in memory."""
+    n_numbers = _PAIRS * packed.n_spins + _VALUES * packed.n_samples
+    n_bytes = 8 * packed.n_spins * n_numbers
+    require_memory(n_bytes, n_spins=packed.n_spins, n_samples=packed.n_samples)
+    moments = normal_equations(gram_of(packed, design.weights), settings.fit_fields)
+    n_effective = moments.n_effective * design.observed / design.design_effect
+    moments = replace(moments, n_effective=n_effective)
+    screened = screen(moments)
+    samples = samples_of(packed, design)
+
+    def scores(least: float) -> ScoreCache:
+        return dense_scores(moments, samples, settings.fit_fields, least)
+
+    return _Screened(moments, screened, candidates(screened, moments), samples, scores)
