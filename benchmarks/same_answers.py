@@ -33,7 +33,7 @@ def real_tables() -> dict[str, tuple[Any, dict[str, Any]]]:
         "adhd": (pd.read_csv(SHARED / "adhd_symptoms_355x19.csv").drop(columns="group"), {}),
         "spikes": (pd.read_csv(SHARED / "hd_spikes_25ms_21174x15.csv.gz"), {}),
         "senate, pairwise": (senate, {"missing": "pairwise"}),
-        "histogram": (histogram.iloc[:, 1:], {"sample_weight": histogram[0].to_numpy()}),
+        "histogram": (histogram.iloc[:, 1:], {"counts": histogram[0].to_numpy()}),
     }
 
 
@@ -60,7 +60,7 @@ def planted_tables() -> dict[str, tuple[Any, dict[str, Any]]]:
         "glass": (frozen, {}),
         "hub": (ik.sample(ik.IsingModel(star), n_samples=600, random_state=2), {}),
         "rare": (ik.sample(fields, n_samples=800, random_state=3), {}),
-        "weighted": (values, {"sample_weight": rng.integers(0, 4, 400)}),
+        "weighted": (values, {"counts": rng.integers(0, 4, 400)}),
         "pairwise": (holes, {"missing": "pairwise"}),
         "by tiles": (ik.sample(large, n_samples=500, random_state=4), {}),
     }
@@ -68,11 +68,11 @@ def planted_tables() -> dict[str, tuple[Any, dict[str, Any]]]:
 
 def answers(table: Any, settings: dict[str, Any]) -> dict[str, Any]:
     """Everything that AutoIsing says of a table."""
-    weights = settings.get("sample_weight")
-    own = {name: value for name, value in settings.items() if name != "sample_weight"}
+    counts = settings.get("counts")
+    own = {name: value for name, value in settings.items() if name != "counts"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit = ik.AutoIsing(**own).fit(table, sample_weight=weights)
+        fit = ik.AutoIsing(**own).fit(table, counts=counts)
     found: dict[str, Any] = {
         "couplings": fit.model_.couplings.toarray(),
         "fields": fit.model_.fields,

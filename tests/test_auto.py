@@ -1,6 +1,7 @@
 """Structure without knobs: what it finds, how sure it says it is, and how sure it may be."""
 
 import itertools
+import warnings
 
 import networkx as nx
 import numpy as np
@@ -442,7 +443,7 @@ def test_samples_with_the_same_neighbours_are_one_cell(n_neighbours, rng):
 def test_refits_maximize_the_likelihood_times_the_root_of_its_information(spins):
     """Firth's estimates: against scipy's minimizer, with rows that count twice."""
     counts = np.random.default_rng(0).integers(0, 3, len(spins[:80]))
-    fit = ik.AutoIsing(level=0.2).fit(spins[:80], sample_weight=counts)
+    fit = ik.AutoIsing(level=0.2).fit(spins[:80], counts=counts)
     assert len(fit.edges_) > 5
     for i in range(12):
         near = np.flatnonzero(fit.model_.couplings.toarray()[i])
@@ -667,7 +668,7 @@ def test_stability_of_a_histogram_is_that_of_its_rows(spins):
         np.repeat(spins[:, :6], 3, axis=0), n_resamples=40, random_state=0
     )
     counted = ik.AutoIsing().stability(
-        spins[:, :6], sample_weight=np.full(300, 3.0), n_resamples=40, random_state=1
+        spins[:, :6], counts=np.full(300, 3), n_resamples=40, random_state=1
     )
     ours = {(row["source"], row["target"]): row for row in counted.edges}
     for row in once.edges:
@@ -754,6 +755,46 @@ def test_a_scale_of_all_weights_changes_nothing(spins, missing, rng):
     shares = ik.AutoIsing(missing=missing).fit(values, sample_weight=np.full(300, 1 / 300))
     np.testing.assert_allclose(shares.edges_["z"], plain.edges_["z"], rtol=1e-9)
     np.testing.assert_allclose(shares.screen_.scores, plain.screen_.scores, rtol=1e-9)
+
+
+@doubts_allowed
+def test_whole_weights_are_no_counts(spins):
+    """Weights times a thousand, rounded, or equal ones: what rows matter, not how many they are."""
+    weights = np.random.default_rng(0).lognormal(sigma=0.7, size=300)
+    raw = ik.AutoIsing().fit(spins, sample_weight=weights)
+    rounded = ik.AutoIsing().fit(spins, sample_weight=np.round(weights * 100_000))
+    plain = ik.AutoIsing().fit(spins)
+    equal = ik.AutoIsing().fit(spins, sample_weight=np.full(300, 1000))
+    for one, other, off in ((raw, rounded, 1e-3), (plain, equal, 1e-9)):
+        np.testing.assert_array_equal(one.edges_["source"], other.edges_["source"])
+        np.testing.assert_allclose(one.edges_["z"], other.edges_["z"], rtol=off)
+        np.testing.assert_allclose(one.intervals_, other.intervals_, atol=off)
+
+
+@doubts_allowed
+def test_a_histogram_given_as_weights_is_hinted_at(spins):
+    states, counts = np.unique(spins[:, :4], axis=0, return_counts=True)
+    with pytest.warns(ex.CountsAsWeightsWarning, match="pass them as counts"):
+        ik.AutoIsing().fit(states, sample_weight=counts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ex.CountsAsWeightsWarning)
+        ik.AutoIsing().fit(states, counts=counts)
+        ik.AutoIsing().fit(states, sample_weight=counts + 0.5)
+        ik.AutoIsing().fit(spins[:, :4], sample_weight=np.full(300, 5))  # rows that repeat
+        ik.AutoIsing().fit(spins, sample_weight=np.arange(300) % 3)
+
+
+def test_groups_are_one_label_for_each_row(spins):
+    labels = [f"person {k // 3}" for k in range(300)]
+    for groups in (labels, np.arange(300) // 3, [*range(299), "the last"]):
+        ik.AutoIsing().fit(spins, groups=groups)
+    with pytest.raises(ex.GroupsError, match=r"shape is \(2,\) for 300 rows"):
+        ik.AutoIsing().fit(spins, groups=["a", "b"])
+    for nothing in (None, "", np.nan):
+        with pytest.raises(ex.GroupsError, match="2 rows have none"):
+            ik.AutoIsing().fit(spins, groups=[nothing, nothing, *labels[2:]])
+    with pytest.raises(ex.SettingError, match="rows='shuffled'"):
+        ik.AutoIsing(rows="shuffled").fit(spins)
 
 
 @doubts_allowed

@@ -318,7 +318,7 @@ def survey(tmp_path, spins):
 
 def test_fit_writes_a_folder_that_says_all(capsys, survey, spins, monkeypatch):
     monkeypatch.chdir(survey.parent)
-    code, out, _ = run(capsys, "fit", str(survey), "--id-column", "person", "--weights", "seen")
+    code, out, _ = run(capsys, "fit", str(survey), "--id-column", "person", "--counts", "seen")
     assert code == 0
     folder = survey.parent / "survey-fit"
     facts = json.loads((folder / "fit.json").read_text())
@@ -813,7 +813,7 @@ def test_bench_scale_plants_and_finds_networks(capsys):
     assert "wrong edges" in run(capsys, "bench", "scale", "--spins", "6000", "--samples", "1024")[1]
 
 
-def test_weights_are_counted_when_knobs_are_chosen(capsys, tmp_path, rng):
+def test_counts_are_samples_when_knobs_are_chosen(capsys, tmp_path, rng):
     """A histogram gives the edges that its rows, written out, give."""
     values = np.asarray(
         ik.exact(ik.IsingModel([[0, 0.3, 0], [0.3, 0, 0.2], [0, 0.2, 0]])).sample(
@@ -831,7 +831,7 @@ def test_weights_are_counted_when_knobs_are_chosen(capsys, tmp_path, rng):
         )
     for method in ("linear", "lasso", "pseudolikelihood", "bethe"):
         found = []
-        for name, options in (("full", []), ("hist", ["--weights", "n"])):
+        for name, options in (("full", []), ("hist", ["--counts", "n"])):
             folder = tmp_path / f"{name}-{method}"
             assert (
                 run(

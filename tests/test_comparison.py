@@ -101,7 +101,7 @@ def test_counted_rows_are_compared_as_the_samples_they_stand_for(world):
     methods = ["linear", "Bethe", "eLasso", "two-stage"]
     rows, counted = (
         ik.compare(values, methods=methods),
-        ik.compare(states, methods=methods, sample_weight=counts),
+        ik.compare(states, methods=methods, counts=counts),
     )
     assert counted.n_samples == 1200
     for one, other in zip(rows.outcomes, counted.outcomes, strict=True):
@@ -124,6 +124,21 @@ def test_weights_count_in_a_comparison(world):
     methods = {"Bethe": ik.MeanFieldIsing(deflate=False)}
     found = ik.compare(values, methods=methods, sample_weight=np.full(1200, 0.5)).outcomes[0]
     assert found.held_out == pytest.approx(ik.compare(values, methods=methods).outcomes[0].held_out)
+
+
+def test_outside_methods_get_counts_as_weights(world):
+    class Outside:
+        def fit(self, X, sample_weight=None):
+            self.model_ = ik.LinearIsing().fit(X, sample_weight=sample_weight).model_
+            return self
+
+    states, counts = np.unique(np.asarray(world[1])[:, :5], axis=0, return_counts=True)
+    methods = {"theirs": Outside(), "ours": ik.LinearIsing()}
+    theirs, ours = ik.compare(states, methods=methods, counts=counts).outcomes
+    assert theirs.problem is None
+    assert (theirs.n_edges, theirs.held_out) == (ours.n_edges, pytest.approx(ours.held_out))
+    with pytest.raises(ex.CountsError):
+        ik.compare(states, methods=methods, counts=counts / 2 + 0.1)
 
 
 def test_abess_is_an_outside_method_where_it_is_installed(world):

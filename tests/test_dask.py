@@ -218,15 +218,15 @@ def test_gram_and_bits_of_many_files_are_those_of_one(client, spins, tmp_path):
     np.testing.assert_array_equal(given.spin_sums, -ik.gram(packed).spin_sums)
 
 
-def test_weights_of_files_count_rows(client, spins, rng, tmp_path):
+def test_counts_of_files_count_rows(client, spins, rng, tmp_path):
     counts = rng.integers(1, 5, len(spins))
     table = np.column_stack([spins, counts])
     paths = [
         write_csv(tmp_path / f"{start}.csv", table[start : start + 150], "abcdefghijklm")
         for start in (0, 150)
     ]
-    found = isingkit.dask.gram(paths, client, weights="m")
-    np.testing.assert_array_equal(found.sums, ik.gram(spins, sample_weight=counts).sums)
+    found = isingkit.dask.gram(paths, client, counts="m")
+    np.testing.assert_array_equal(found.sums, ik.gram(spins, counts=counts).sums)
     assert found.n_samples == counts.sum()
 
 
@@ -495,9 +495,7 @@ def test_a_comparison_on_a_cluster_is_that_of_one_machine(client, world, capsys)
         capsys.readouterr().err.count(f"{len(there.outcomes)}/{len(there.outcomes)}") >= 2
     )  # both bars
     states, counts = np.unique(np.asarray(samples)[:, :6], axis=0, return_counts=True)
-    same_comparison(
-        *there_and_here(client, states, methods=["eLasso", "two-stage"], sample_weight=counts)
-    )
+    same_comparison(*there_and_here(client, states, methods=["eLasso", "two-stage"], counts=counts))
 
 
 def test_seconds_are_those_of_the_fit_to_all_samples_in_the_worker(client, world, tmp_path):

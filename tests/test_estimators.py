@@ -140,21 +140,198 @@ def test_one_and_two_threads_give_the_same_answer_to_the_bit(estimator, monkeypa
 
 @pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
 @pytest.mark.parametrize("estimator", ALL)
-def test_weights_equal_repeated_rows(estimator, spins, rng):
-    weights = rng.integers(0, 4, 300)
-    weighted = clone(estimator).fit(spins, sample_weight=weights)
-    repeated = clone(estimator).fit(np.repeat(spins, weights, axis=0))
-    np.testing.assert_allclose(weighted.estimates_, repeated.estimates_, atol=1e-12)
-    assert weighted.score(spins, sample_weight=weights) == pytest.approx(
-        repeated.score(np.repeat(spins, weights, axis=0))
+def test_counts_equal_repeated_rows_to_the_bit(estimator, spins, rng):
+    counts = rng.integers(0, 4, 300)
+    repeated = np.repeat(spins, counts, axis=0)
+    same_to_the_bit(clone(estimator).fit(spins, counts=counts), clone(estimator).fit(repeated))
+
+
+def same_to_the_bit(one, other):
+    np.testing.assert_array_equal(one.estimates_, other.estimates_)
+    np.testing.assert_array_equal(one.intercepts_, other.intercepts_)
+    np.testing.assert_array_equal(one.model_.couplings.toarray(), other.model_.couplings.toarray())
+    np.testing.assert_array_equal(one.model_.fields, other.model_.fields)
+    assert one.n_samples_ == other.n_samples_
+    for name in ("edges_", "rejected_", "intervals_", "candidates_", "criteria_", "threshold_"):
+        if hasattr(other, name):
+            ours, theirs = getattr(one, name), getattr(other, name)
+            for column in getattr(theirs, "dtype", np.dtype(float)).names or [...]:
+                np.testing.assert_array_equal(np.asarray(ours)[column], np.asarray(theirs)[column])
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ik.LinearIsing(),
+        ik.RidgeIsing(),
+        ik.TwoStageIsing(ridge="auto", prune="auto", threshold="auto"),
+        ik.LassoIsing(),
+        ik.MeanFieldIsing(),
+        ik.AutoIsing(),
+    ],
+)
+def test_counts_equal_repeated_rows_that_lack_values(estimator, spins, rng):
+    table = spins.astype(float)
+    table[rng.random(table.shape) < 0.1] = np.nan
+    counts = rng.integers(0, 4, 300)
+    estimator = clone(estimator).set_params(missing="pairwise")
+    same_to_the_bit(
+        clone(estimator).fit(table, counts=counts),
+        clone(estimator).fit(np.repeat(table, counts, axis=0)),
     )
 
 
-def test_weights_equal_repeated_rows_in_the_dual(rng):
-    values, weights = rng.choice([-1, 1], (20, 60)), rng.integers(1, 4, 20)
-    weighted = ik.RidgeIsing().fit(values, sample_weight=weights)
-    repeated = ik.RidgeIsing().fit(np.repeat(values, weights, axis=0))
-    np.testing.assert_allclose(weighted.estimates_, repeated.estimates_, atol=1e-12)
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
+@pytest.mark.parametrize("n_rows", [20, 60, 200])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ik.RidgeIsing(),
+        ik.RidgeIsing(ridge=1e-9),
+        ik.TwoStageIsing(ridge="auto", prune=0.2, threshold="auto"),
+        ik.PseudolikelihoodIsing(l1=0.05),
+        ik.ELassoIsing(),
+        ik.AutoIsing(),
+    ],
+)
+def test_counts_equal_repeated_rows_of_many_spins(estimator, n_rows, rng):
+    """More spins than fit a key of 64 bits: by the inverse, and by the dual where rows are few."""
+    values = np.asarray(worlds(70, n_rows))
+    counts = rng.integers(1, 4, n_rows)
+    same_to_the_bit(
+        clone(estimator).fit(values, counts=counts),
+        clone(estimator).fit(np.repeat(values, counts, axis=0)),
+    )
+
+
+@pytest.mark.parametrize("estimator", [ik.TwoStageIsing(), ik.AutoIsing()])
+def test_counts_equal_repeated_rows_of_so_many_spins_that_only_bits_are_kept(
+    estimator, rng, monkeypatch
+):
+    from isingkit.estimators import sizes
+
+    monkeypatch.setattr(sizes, "MOST_DENSE", 50)
+    values = np.asarray(worlds(150, 60))
+    counts = rng.integers(0, 4, 60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ex.ReliabilityWarning)
+        counted = clone(estimator).fit(values, counts=counts)
+        repeated = clone(estimator).fit(np.repeat(values, counts, axis=0))
+    assert (counted.estimates_ != repeated.estimates_).nnz == 0
+    np.testing.assert_array_equal(counted.model_.fields, repeated.model_.fields)
+
+
+@pytest.mark.parametrize("estimator", ALL)
+def test_scores_of_counted_rows_are_those_of_repeated_rows(estimator, spins, rng):
+    fit = clone(estimator).fit(spins)
+    counts = rng.integers(0, 4, 300)
+    repeated = np.repeat(spins, counts, axis=0)
+    assert fit.score(spins, counts=counts) == pytest.approx(fit.score(repeated), rel=1e-12)
+    assert fit.log_likelihood(spins, counts=counts) == pytest.approx(
+        fit.log_likelihood(repeated), rel=1e-12
+    )
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
+@pytest.mark.parametrize(
+    "estimator", [*ALL, ik.TwoStageIsing(ridge="auto", prune="auto", threshold="auto")]
+)
+def test_a_factor_of_weights_that_are_no_whole_numbers_changes_nothing(estimator, spins, rng):
+    weights = rng.lognormal(sigma=0.7, size=300)
+    fits = [
+        clone(estimator).fit(spins, sample_weight=factor * weights)
+        for factor in (1.0, 1 / weights.sum(), 1e-6, 1000.5)
+    ]
+    n_effective = weights.sum() ** 2 / (weights**2).sum()
+    for fit in fits:
+        assert fit.n_samples_ == pytest.approx(n_effective, rel=1e-9)
+        np.testing.assert_allclose(fit.estimates_, fits[0].estimates_, atol=1e-7)
+        np.testing.assert_allclose(fit.model_.fields, fits[0].model_.fields, atol=1e-7)
+        assert fit.model_.n_edges == fits[0].model_.n_edges
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [ik.TwoStageIsing(ridge="auto", prune="auto", threshold="auto"), ik.ELassoIsing()],
+)
+def test_what_chooses_itself_does_not_take_whole_weights_for_samples(estimator, spins):
+    """All weights 50: neither a criterion nor a threshold believes in 15,000 rows."""
+    plain = clone(estimator).fit(spins)
+    heavy = clone(estimator).fit(spins, sample_weight=np.full(300, 50))
+    many = clone(estimator).fit(spins, counts=np.full(300, 50))
+    assert heavy.model_.n_edges == pytest.approx(plain.model_.n_edges, abs=1)
+    assert many.model_.n_edges > plain.model_.n_edges + 5
+
+
+def test_weights_that_sum_to_one_do_not_empty_the_ridge_network(spins, rng):
+    weights = rng.lognormal(size=300)
+    shares = ik.RidgeIsing().fit(spins, sample_weight=weights / weights.sum())
+    large = ik.RidgeIsing().fit(spins, sample_weight=1000.5 * weights)
+    np.testing.assert_allclose(shares.estimates_, large.estimates_, rtol=1e-10)
+    assert shares.model_.n_edges > 5
+
+
+def test_against_a_penalty_whole_weights_are_repeated_rows(spins, rng):
+    """As scikit-learn has it, also where a factor of half a row makes others of them."""
+    weights = rng.integers(0, 4, 300)
+    repeated = np.repeat(spins, weights, axis=0)
+    for estimator in (ik.RidgeIsing(ridge=5.0), ik.PseudolikelihoodIsing(l2=0.1), ik.LassoIsing()):
+        weighted = clone(estimator).fit(spins, sample_weight=weights)
+        rows = clone(estimator).fit(repeated)
+        np.testing.assert_allclose(weighted.estimates_, rows.estimates_, atol=1e-10)
+
+
+def test_a_row_counts_as_often_as_it_was_seen_times_what_it_matters(spins, rng):
+    counts, weights = rng.integers(0, 4, 300), rng.lognormal(size=300)
+    both = ik.RidgeIsing().fit(spins, sample_weight=weights, counts=counts)
+    rows = np.repeat(np.arange(300), counts)
+    repeated = ik.RidgeIsing().fit(spins[rows], sample_weight=weights[rows])
+    np.testing.assert_allclose(both.estimates_, repeated.estimates_, atol=1e-12)
+    assert both.n_samples_ == pytest.approx(repeated.n_samples_)
+    values = spins[:9]  # fewer than spins: the dual
+    few = [1, 0, 1, 1, 1, 0, 1, 0, 0]
+    both = ik.RidgeIsing().fit(values, sample_weight=weights[:9], counts=few)
+    rows = [0, 2, 3, 4, 6]
+    repeated = ik.RidgeIsing().fit(values[rows], sample_weight=weights[rows])
+    np.testing.assert_allclose(both.estimates_, repeated.estimates_, atol=1e-12)
+
+
+@pytest.mark.parametrize("sample_weight", [False, True])
+def test_counts_of_parts_are_those_of_the_whole(spins, rng, sample_weight):
+    counts, weights = rng.integers(0, 4, 300), rng.lognormal(size=300)
+    given = {"counts": counts} | ({"sample_weight": weights} if sample_weight else {})
+    whole = ik.RidgeIsing().fit(spins, **given)
+    parts = ik.RidgeIsing()
+    for some in (slice(0, 100), slice(100, 300)):
+        parts.partial_fit(spins[some], **{name: value[some] for name, value in given.items()})
+    np.testing.assert_allclose(parts.estimates_, whole.estimates_, atol=1e-12)
+    assert parts.n_samples_ == pytest.approx(whole.n_samples_)
+
+
+def test_rows_that_are_dropped_take_their_counts_with_them(spins, rng):
+    table = spins.astype(float)
+    table[5:20, 3] = np.nan
+    complete = ~np.isnan(table).any(axis=1)
+    counts, weights = rng.integers(0, 4, 300), rng.lognormal(size=300)
+    for data in (table, ik.as_spins(table, missing="pairwise")):
+        dropped = ik.RidgeIsing(missing="drop").fit(data, sample_weight=weights, counts=counts)
+        kept = ik.RidgeIsing().fit(
+            spins[complete], sample_weight=weights[complete], counts=counts[complete]
+        )
+        np.testing.assert_allclose(dropped.estimates_, kept.estimates_, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "counts", [[1, 2], [1, -1, 1], [1, np.nan, 1], [1, 0.5, 1], [0, 0, 0], [[1, 1, 1]], "n", 1e300]
+)
+def test_bad_counts_are_refused(counts):
+    table = [[0, 1], [1, 0], [1, 1]]
+    for use in (ik.RidgeIsing().fit, ik.RidgeIsing().partial_fit, ik.gram):
+        with pytest.raises(ex.CountsError, match="counts must hold one whole number >= 0"):
+            use(table, counts=counts)
+    with pytest.raises(ex.SampleWeightError, match="wherever counts are not"):
+        ik.gram(table, counts=[0, 1, 1], sample_weight=[1, 0, 0])
 
 
 @pytest.mark.parametrize("rule", ["average", "and", "or"])
@@ -426,7 +603,7 @@ def test_weights_that_add_up_to_one_are_as_good_as_any(spins):
         one = clone(estimator).fit(spins)
         other = clone(estimator).fit(spins, sample_weight=np.full(300, 1 / 300))
         np.testing.assert_allclose(one.estimates_, other.estimates_, atol=1e-12)
-        assert (one.n_samples_, other.n_samples_) == (300, pytest.approx(1))
+        assert (one.n_samples_, other.n_samples_) == (300, pytest.approx(300))
 
 
 def test_spins_are_told_apart_by_their_names(spins):

@@ -111,13 +111,17 @@ def test_grams_with_and_without_missing_values_add_up(rng):
 
 
 @pytest.mark.parametrize("missing", [False, True])
-def test_whole_weights_equal_repeated_rows_exactly(rng, missing):
+def test_counts_and_whole_weights_equal_repeated_rows_exactly(rng, missing):
     table = rng.choice([0.0, 1.0], (150, 6))
     if missing:
         table[rng.random(table.shape) < 0.2] = np.nan
     weights = rng.integers(0, 5, 150)
     packed = ik.pack(ik.as_spins(table, missing="pairwise"))
+    counted = ik.gram(packed, counts=weights)
     weighted = ik.gram(packed, sample_weight=weights)
+    np.testing.assert_array_equal(counted.sums, weighted.sums)
+    assert (counted.n_rows, counted.n_effective) == (weights.sum(), weights.sum())
+    assert weighted.n_effective == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
     repeated = ik.gram(packed[np.repeat(np.arange(150), weights)])
     np.testing.assert_array_equal(weighted.sums, repeated.sums)
     np.testing.assert_array_equal(weighted.spin_sums, repeated.spin_sums)
@@ -134,10 +138,20 @@ def test_real_weights_give_weighted_sums(rng):
     np.testing.assert_allclose(stat.sums, values.T @ (weights[:, None] * values), rtol=1e-13)
     assert stat.n_samples == pytest.approx(weights.sum())
     assert stat.n_rows == 150
+    assert stat.n_effective == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+    halves = ik.gram(values[:70], sample_weight=weights[:70]) + ik.gram(
+        values[70:], sample_weight=weights[70:]
+    )
+    assert halves.n_effective == pytest.approx(stat.n_effective)
+    plain = ik.gram(values[70:])
+    some = ik.gram(values[:70], sample_weight=weights[:70]) + plain
+    whole = ik.gram(values, sample_weight=np.append(weights[:70], np.ones(80)))
+    assert some.n_effective == pytest.approx(whole.n_effective)
+    assert (plain + plain).n_effective == 160
 
 
 @pytest.mark.parametrize(
-    "weights", [[1, 2], [1, -1, 1], [1, np.nan, 1], [0, 0, 0], [[1, 1, 1]], "count"]
+    "weights", [[1, 2], [1, -1, 1], [1, np.nan, 1], [0, 0, 0], [[1, 1, 1]], "count", 1e200]
 )
 def test_bad_weights_are_refused(weights):
     with pytest.raises(ex.SampleWeightError, match="sample_weight must hold"):

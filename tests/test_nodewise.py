@@ -132,7 +132,7 @@ def test_a_million_samples_give_what_another_program_learnt(shared_data, name, k
         if kind == "RPLE"
         else ik.InteractionScreeningIsing(l1=l1, log=kind == "logRISE")
     )
-    model = fit.fit(table[:, 1:], sample_weight=table[:, 0]).model_
+    model = fit.fit(table[:, 1:], counts=table[:, 0]).model_
     np.testing.assert_allclose(model.couplings.toarray() + np.diag(model.fields), learnt, atol=1e-6)
 
 

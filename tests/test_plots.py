@@ -113,10 +113,10 @@ def test_the_fit_check_agrees_with_enumeration_and_tells_a_wrong_model(rng):
     assert np.sqrt(np.mean((off.data_correlations - off.model_correlations) ** 2)) > 0.03
 
 
-def test_weights_of_the_fit_check_count_rows():
+def test_counts_of_the_fit_check_count_rows():
     data = np.array([[0, 0], [0, 1], [1, 1]])
     model = ik.IsingModel(np.zeros((2, 2)))
-    weighted = ik.fit_check(model, data, sample_weight=[3, 1, 2])
+    weighted = ik.fit_check(model, data, counts=[3, 1, 2])
     repeated = ik.fit_check(model, np.repeat(data, [3, 1, 2], axis=0))
     for name in ("data_means", "data_correlations", "data_shares"):
         np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name))

@@ -66,13 +66,13 @@ def test_symptoms_of_one_kind_cluster(shared_data):
     assert np.mean(within) > 0.7
 
 
-def test_histograms_are_read_through_weights(shared_data):
+def test_histograms_are_read_through_counts(shared_data):
     """A million samples as counted states: equal to couplings of the weighted moments, by numpy."""
     table = pd.read_csv(
         shared_data / "interaction_screening" / "a_samples.csv", header=None
     ).to_numpy()
     counts, values = table[:, 0], table[:, 1:]
-    fit = ik.LinearIsing().fit(values, sample_weight=counts)
+    fit = ik.LinearIsing().fit(values, counts=counts)
     inverse = np.linalg.inv(np.cov(values.T, fweights=counts))
     expected = -inverse / np.diagonal(inverse)[:, None] * (1 - np.eye(values.shape[1]))
     np.testing.assert_allclose(fit.estimates_, expected, atol=1e-10)

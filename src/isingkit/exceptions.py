@@ -372,6 +372,19 @@ class CountsError(IsingkitError):
         )
 
 
+class CountsAsWeightsWarning(IsingkitWarning):
+    """Sample weights look like a histogram."""
+
+    def __init__(self, *, n_rows: int, total: int) -> None:
+        self.n_rows = n_rows
+        self.total = total
+        super().__init__(
+            f"sample_weight holds whole numbers, {total} in all, for {n_rows} rows that all "
+            "differ: if they say how often each row was seen, pass them as counts; weights say how "
+            "much rows matter and add no samples."
+        )
+
+
 class GroupsError(IsingkitError):
     """Labels of groups of rows are missing, or not one for each row."""
 

@@ -25,13 +25,20 @@ from isingkit.estimators.normal import constant_fields
 from isingkit.estimators.row_design import RowDesign, row_design
 from isingkit.estimators.stability import Stability, stability_of
 from isingkit.estimators.tested_edges import surest_first, tested_edges
-from isingkit.exceptions import SettingError, require_choice, require_number
+from isingkit.exceptions import (
+    CountsAsWeightsWarning,
+    SettingError,
+    require_choice,
+    require_number,
+    warn,
+)
 from isingkit.missing import EVERY_POLICY, MissingPolicy
-from isingkit.packing import PackedSpins
+from isingkit.packing import PackedSpins, distinct_samples
 from isingkit.spins import RowWeights, warn_of_constants
 from isingkit.worlds.graphs import Seed, generator
 
 _ROWS = ("auto", "independent", "ordered")
+_MANY_TIMES = 3  # samples a row, of which a histogram has more
 
 
 class AutoIsing(IsingEstimator):
@@ -202,8 +209,13 @@ class AutoIsing(IsingEstimator):
         """
         return self._fit(X, sample_weight, counts, groups)
 
-    def _in_samples(self, weights: RowWeights | None) -> RowWeights | None:
-        return None if weights is None else weights.scaled()
+    def _in_samples(self, packed: PackedSpins, weights: RowWeights | None) -> RowWeights | None:
+        if weights is None:
+            return None
+        if _looks_like_histogram(packed, weights):
+            total = int(weights.totals.sum())
+            warn(CountsAsWeightsWarning(n_rows=packed.n_samples, total=total))
+        return weights.scaled()
 
     def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
         packed, weights = repeated_if_large(packed, weights)
@@ -424,3 +436,15 @@ class AutoIsing(IsingEstimator):
             names, tests, others, z_scores * to_first_order, to_first_order
         )
         self._weights = [tests.weights[edges], tests.weights[others]]
+
+
+def _looks_like_histogram(packed: PackedSpins, weights: RowWeights) -> bool:
+    """Whether weights seem to count how often each row was seen: rows all differ, and have large
+    whole weights.
+    """
+    is_counted = weights.counts.max() > 1
+    if is_counted or not weights.are_whole:
+        return False
+    if weights.totals.sum() < _MANY_TIMES * packed.n_samples:
+        return False
+    return len(distinct_samples(packed)[0]) == packed.n_samples

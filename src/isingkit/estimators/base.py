@@ -90,9 +90,9 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         require_network(n_samples, packed.n_spins)
         with blas_threads_for(packed.n_spins):
             warned = not isinstance(X, PackedSpins | Spins)
-            return self._learn(packed, self._in_samples(weights), warned)
+            return self._learn(packed, self._in_samples(packed, weights), warned)
 
-    def _in_samples(self, weights: RowWeights | None) -> RowWeights | None:
+    def _in_samples(self, packed: PackedSpins, weights: RowWeights | None) -> RowWeights | None:
         """Weights as penalties and sums take them."""
         return None if weights is None else weights.in_samples()
 
@@ -200,7 +200,7 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         packed, weights = clone(self)._read(X, sample_weight, counts, reset=True)
         n_samples = packed.n_samples if weights is None else weights.n_samples
         require_network(n_samples, packed.n_spins)
-        return packed, self._in_samples(weights)
+        return packed, self._in_samples(packed, weights)
 
     def _set_names(self, names: tuple[str, ...]) -> None:
         """scikit-learn's attribute, present only where the spins have names of their own."""

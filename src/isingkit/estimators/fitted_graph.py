@@ -67,9 +67,11 @@ def samples_of(packed: PackedSpins, design: RowDesign) -> Samples:
         counts = rows.weights * totals.sum()
         is_whole = weights is None or weights.are_whole
         return Samples(rows.spins, np.rint(counts) if is_whole else counts, rows.spins)
-    first, place = distinct_samples(packed)
-    spins = np.ascontiguousarray(np.asarray(packed[first], dtype=np.float64).T)
-    return Samples(spins, np.asarray(np.bincount(place, weights=totals), np.float64), spins)
+    kept = np.flatnonzero(totals)
+    first, place = distinct_samples(packed[kept])
+    spins = np.ascontiguousarray(np.asarray(packed[kept[first]], dtype=np.float64).T)
+    counts = np.asarray(np.bincount(place, weights=totals[kept]), np.float64)
+    return Samples(spins, counts, spins)
 
 
 def _designed(spins: Any, n_rows: int, design: RowDesign) -> Samples:

@@ -48,7 +48,7 @@ class InteractionScreeningIsing(NodewiseEstimator):
     model_
         The IsingModel after threshold and rule.
     n_samples_
-        Rows used, or their total weight.
+        Samples used: rows, their counts or whole weights, or (sum w)^2 / sum w^2 of other weights.
     mapping_
         For each spin the values of the table that became -1 and +1.
 

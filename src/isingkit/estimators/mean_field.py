@@ -69,7 +69,7 @@ class MeanFieldIsing(GramEstimator):
     model_
         The IsingModel after threshold and rule.
     n_samples_
-        Rows used, or their total weight.
+        Samples used: rows, their counts or whole weights, or (sum w)^2 / sum w^2 of other weights.
     mapping_
         For each spin the values of the table that became -1 and +1.
 
@@ -122,9 +122,10 @@ class MeanFieldIsing(GramEstimator):
         means, covariance = normal.means[keep], normal.matrix[np.ix_(keep, keep)] / normal.n_samples
         inverse = np.zeros_like(covariance)
         if self.method in ("naive", "tap", "bethe", "sessak-monasson") and keep.any():
-            if stat.n_rows <= keep.sum():
+            n_known = min(stat.n_rows, stat.n_effective) if self.deflate else stat.n_rows
+            if n_known <= keep.sum():
                 raise UnderdeterminedError(
-                    n_samples=stat.n_rows,
+                    n_samples=n_known,
                     n_spins=stat.n_spins,
                     what="the inverse of the covariances",
                 )

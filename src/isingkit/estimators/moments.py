@@ -77,10 +77,14 @@ def leave_one_out(
     """
     alpha = moments.n_effective / moments.n_spins
     z = ridge * moments.n_spins / moments.n_samples
-    in_use = 1 - z * diagonal.mean()
+    # what rows of equal weight never pass; of others more may seem to be in use
+    in_use = min(1 - z * diagonal.mean(), alpha / (1 + ridge))
     slope = -(diagonal - z * squares).mean()
     effective = z / (1 - in_use / alpha)
-    in_use_twice = (in_use + effective * slope) / (1 + effective * slope / alpha)
+    still_free = 1 + effective * slope / alpha
+    in_use_twice = 0.0
+    if still_free > 0:
+        in_use_twice = float(np.clip((in_use + effective * slope) / still_free, 0.0, in_use))
     residuals = np.maximum(1 / diagonal - z * squares / diagonal**2, 1e-12)
     return residuals / (1 - in_use / alpha) ** 2, in_use_twice
 
