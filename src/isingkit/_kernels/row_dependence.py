@@ -91,30 +91,34 @@ def close_pairs(start, stop, rows, largest):
 
 
 @njit(**KERNEL)
-def lagged_changes(start, stop, words, present, within, lag, counts):
-    """counts[0, i]: rows a of column i with another value in row a + lag; counts[1, i]: of how many
-    rows, for columns start to stop.
+def changes_along_rows(start, stop, words, n_rows, n_changes):
+    """n_changes[i]: rows of column i with another bit than the row before, for columns start to
+    stop.
 
-    words, present: (n_columns, n_words) uint64, values and which of them are not missing
-    within: (n_words,) uint64, bits of the rows a that are looked at
-    counts: (2, n_columns) int64, overwritten
+    words: (n_columns, n_words) uint64     n_changes: (n_columns,) int64, overwritten
     """
     n_words = words.shape[1]
-    skip = lag >> 6
-    shift = np.uint64(lag & 63)
-    back = np.uint64(63) - shift
+    n_last = np.uint64(n_rows - 1 - 64 * (n_words - 1))  # bits of the last word with a next row
+    last = (np.uint64(1) << n_last) - np.uint64(1)
     for i in range(start, stop):
         changes = np.uint64(0)
-        seen = np.uint64(0)
-        for w in range(n_words - skip):
-            low = words[i, w + skip] >> shift
-            there = present[i, w + skip] >> shift
-            if w + skip + 1 < n_words:
-                # in two steps, for a shift by 64 is none
-                low |= (words[i, w + skip + 1] << np.uint64(1)) << back
-                there |= (present[i, w + skip + 1] << np.uint64(1)) << back
-            both = within[w] & present[i, w] & there
-            changes += popcount((words[i, w] ^ low) & both)
-            seen += popcount(both)
-        counts[0, i] = np.int64(changes)
-        counts[1, i] = np.int64(seen)
+        for w in range(n_words - 1):
+            following = (words[i, w] >> np.uint64(1)) | (words[i, w + 1] << np.uint64(63))
+            changes += popcount(words[i, w] ^ following)
+        word = words[i, n_words - 1]
+        changes += popcount((word ^ (word >> np.uint64(1))) & last)
+        n_changes[i] = np.int64(changes)
+
+
+@njit(**KERNEL)
+def lagged_distances(start, stop, rows, looked_at, lag, distances):
+    """distances[a]: columns in which rows a and a + lag differ, for a from start to stop.
+
+    rows: (n_rows, n_row_words) uint64     looked_at: (n_row_words,) uint64, bits of columns
+    distances: (n_rows - lag,) int64, overwritten
+    """
+    for a in range(start, stop):
+        differ = np.uint64(0)
+        for w in range(len(looked_at)):
+            differ += popcount((rows[a, w] ^ rows[a + lag, w]) & looked_at[w])
+        distances[a] = np.int64(differ)

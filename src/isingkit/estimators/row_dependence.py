@@ -14,6 +14,7 @@ from isingkit.estimators.row_distances import (
     null_of_model,
     repeated,
     row_bits,
+    stretched,
 )
 from isingkit.estimators.row_order import RowOrder, row_order
 from isingkit.model import IsingModel
@@ -23,7 +24,8 @@ _FEW_ROWS = 20
 _FEW_PATTERNS = 20  # different rows, below which their counts may have a common divisor by chance
 _MATTERS = 1.1  # design effect
 _SUSPICIOUS = 0.05  # design effect less 1, beyond which the fitted network is simulated
-_CAPTURED = 0.6  # of a design effect, by groups
+_CAPTURED = 0.6  # of a design effect, less 1, by groups of rows alike at any distance
+_CAPTURED_IN_ORDER = 0.85  # the same, where the order of rows would capture all of it
 _MOST_LINKED = 20_000  # rows
 _SEED = 0
 
@@ -69,13 +71,16 @@ def row_dependence(packed: PackedSpins, model: IsingModel) -> RowDependence:
         return pasted
     counts = rows.distances()
     n_queries = -(-n_rows // rows.step)
-    excess = Excess(counts[2], null_of_halves(counts), n_queries)
-    order = row_order(packed, rows.columns, float(np.sqrt(excess.variance)))
+    excess = Excess(counts[2], stretched(null_of_halves(counts), counts[2]), n_queries)
+    order = row_order(packed, rows, excess.variance)
     matters = order.is_seen and order.design_effect > _MATTERS
     if excess.tail_effect() > _SUSPICIOUS:
-        n_pairs = counts[2].sum()
-        null = n_pairs * null_of_model(rows, packed, model, rng)
+        null = stretched(null_of_model(rows, packed, model, rng), counts[2])
         excess = Excess(counts[2], null, n_queries)
+        import os
+        if os.environ.get("DEBUG"): 
+            l=linked_rows(rows, excess)
+            print("   tail", excess.tail_effect(), "mix",excess.mixture_effect(), "linked", l and l.design_effect, "order", order.design_effect, order.correlations[:2])
         found = _repeats(rows, excess, order if matters else None)
         if found is not None:
             return found
@@ -116,14 +121,14 @@ def _repeats(rows: RowBits, excess: Excess, order: RowOrder | None) -> RowDepend
     linked = None
     if len(rows.rows) <= _MOST_LINKED:
         linked = linked_rows(rows, excess)
-    in_order = 1.0 if order is None else order.design_effect
-    largest = max(in_order, effect)
-    captures = linked is not None and linked.design_effect - 1 >= _CAPTURED * (largest - 1)
-    if linked is not None and captures:
+    least = _CAPTURED * (effect - 1)
+    if order is not None:
+        least = max(least, _CAPTURED_IN_ORDER * (order.design_effect - 1))
+    if linked is not None and linked.design_effect - 1 >= least:
         words = _repeat_words(len(rows.rows), rows, linked)
         effect = max(effect, linked.design_effect)
         return RowDependence("repeats", linked.groups, 1, effect, linked.n_alike, words)
-    if order is not None and in_order - 1 >= _CAPTURED * (effect - 1):
+    if order is not None and order.design_effect - 1 >= _CAPTURED * (effect - 1):
         return _ordered(order)
     n_alike = 0 if linked is None else linked.n_alike
     words = (
@@ -150,7 +155,7 @@ def _ordered(order: RowOrder) -> RowDependence:
     n_effective = order.n_rows / order.design_effect
     words = (
         f"neighbouring rows have a correlation of {value:.2f}, and it takes some "
-        f"{len(order.products)} rows to die out, as if there were only some {n_effective:.0f} "
+        f"{len(order.squares)} rows to die out, as if there were only some {n_effective:.0f} "
         'independent rows; pass rows="ordered" for a series in time, or groups= where neighbouring '
         "rows belong to one person, site or recording"
     )

@@ -26,6 +26,9 @@ _MOST_CHAINS = 2048
 _RATIO = 3.0  # close pairs, to those of independent rows, before they mean anything
 _SURE = 5.0  # standard errors of a number of pairs
 _SHAPE = 0.1  # error of the distances that independent rows would have, relative
+_SIXTH = 0.16  # of pairs are a standard deviation below the mean
+_LEAST = 1e-10  # probability, in logarithms
+_NEVER = -50.0  # its logarithm
 _FALSE = 0.1  # links between rows that belong together by chance, of all links
 _LARGEST_GROUP = 0.1  # of all rows
 _FEWEST_GROUPS = 20
@@ -138,6 +141,24 @@ def null_of_model(
         chains.sweep(_SWEEPS // 2)
         total += rows.like(chains.words(), n_chains).distances()[2]
     return total / total.sum()
+
+
+def stretched(null: FloatArray, counts: IntArray) -> FloatArray:
+    """Expected pairs, moved and widened to what most pairs of the table show.
+
+    A network that misses couplings makes independent rows less alike, and so less unlike, than they
+    are. Rows that belong together are too few to change the median or the sixth of pairs below.
+    """
+    edges = np.arange(len(null)) + 0.5
+    below = np.cumsum(null) / null.sum()
+    seen = np.cumsum(counts) / counts.sum()
+    median, lower = np.interp((0.5, _SIXTH), below, edges)
+    median_seen, lower_seen = np.interp((0.5, _SIXTH), seen, edges)
+    ratio = min((median - lower) / max(median_seen - lower_seen, 1e-9), 1.0)
+    places = median + (edges - median_seen) * ratio
+    moved = np.exp(np.interp(places, edges, np.log(np.maximum(below, _LEAST)), left=_NEVER))
+    moved[-1] = 1.0
+    return np.asarray(counts.sum() * np.diff(moved, prepend=0.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isingkit._kernels.row_dependence import lagged_changes
+from isingkit._kernels.row_dependence import changes_along_rows, lagged_distances
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import BoolArray, FloatArray, IntArray
-from isingkit.packing import PackedSpins, Words, bits
+from isingkit.estimators.row_distances import RowBits
+from isingkit.packing import PackedSpins, Words
 
 _LARGE = 5.0  # standard errors of a correlation that is no chance
 _SMALL = 2.0  # standard errors of one that may be
@@ -16,16 +17,16 @@ _GAP = 5  # lags without a correlation, after which none are expected
 _LOST = 0.05  # fraction of a variance that blocks of neighbouring rows may miss
 _FEWEST_BLOCKS = 20
 _FIRST_ROWS = 256  # tell most tables from sorted ones
-_COLUMNS = 16  # of a chunk
+_CHUNK = 1 << 13  # rows or columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowOrder:
-    """Correlations of rows with later ones, each spin for itself, averaged over spins."""
+    """Correlations of rows with later ones, averaged over rows and columns."""
 
     correlations: FloatArray  # (n_lags,): of rows 1, 2, ... rows apart
     error: float  # standard error of one of them, were rows independent
-    products: FloatArray  # (n_lags,): mean of the products of two spins' correlations
+    squares: FloatArray  # (n_lags,): mean of c_ab^2; from some lag on taken to be 0
     n_rows: int
 
     @property
@@ -36,101 +37,90 @@ class RowOrder:
     @property
     def design_effect(self) -> float:
         r"""1 + 2 \sum_k (1 - k/M) c_k^2, for products of two spins are alike as c_k^2."""
-        lags = np.arange(1, len(self.products) + 1)
-        return 1 + 2 * float((self.products * (1 - lags / self.n_rows)).sum())
+        lags = np.arange(1, len(self.squares) + 1)
+        return 1 + 2 * float((self.squares * (1 - lags / self.n_rows)).sum())
 
     @property
     def block_length(self) -> int:
         r"""Rows of a block: blocks of B rows miss 2 \sum_k k c_k^2 / B of the variance."""
-        lags = np.arange(1, len(self.products) + 1)
-        missed = 2 * float((lags * self.products).sum()) / self.design_effect
+        lags = np.arange(1, len(self.squares) + 1)
+        missed = 2 * float((lags * self.squares).sum()) / self.design_effect
         return int(np.clip(np.ceil(missed / _LOST), 1, max(1, self.n_rows // _FEWEST_BLOCKS)))
 
 
-def row_order(packed: PackedSpins, columns: IntArray, deviation: float) -> RowOrder:
-    """Correlations of some columns with themselves some rows later.
+def row_order(packed: PackedSpins, rows: RowBits, variance: float) -> RowOrder:
+    """Correlations of rows with those some rows later.
 
     Rows that were sorted by columns or by their sum are compared only where those are the same, and
-    columns they were sorted by are left out.
-    deviation: standard deviation of the distance of two rows, in units of its mean
+    in the columns that they were not sorted by. What lasts over a twentieth of the table is a trend
+    or another way of sorting, no repetition, and is taken off.
+    variance: of the distance of two independent rows, in units of its mean squared
     """
     n_rows = packed.n_samples
-    error = deviation / np.sqrt(n_rows)
+    error = float(np.sqrt(variance / n_rows))
     level, keys = _sorting(packed)
-    columns = np.setdiff1d(columns, keys)
-    series = _Series(packed, columns, level)
+    series = _series(rows, level, keys)
     correlations: list[float] = []
-    products: list[float] = []
+    squares: list[float] = []
     n_small = 0
-    for lag in range(1, max(2, n_rows // 4)):
-        mean, product = series.at(lag)
+    longest = max(_FIRST_LAGS, n_rows // _FEWEST_BLOCKS)
+    far = [series.at(longest + lag) for lag in range(1, 1 + _FIRST_LAGS)]
+    far_mean = max(float(np.mean([mean for mean, _ in far])), 0.0)
+    far_square = max(float(np.mean([square for _, square in far])), variance)
+    for lag in range(1, 1 + longest):
+        mean, square = series.at(lag)
+        mean -= far_mean
         correlations.append(mean)
-        products.append(product)
+        squares.append(max((square - far_square) / (1 - variance), 0.0))
         n_small = 0 if mean > _SMALL * error else n_small + 1
-        if lag >= _FIRST_LAGS and n_small >= _GAP or len(columns) == 0:
+        if lag >= _FIRST_LAGS and n_small >= _GAP:
             break
-    n_lags = max(1, len(products) - n_small)
-    return RowOrder(np.array(correlations), float(error), np.array(products[:n_lags]), n_rows)
+    n_lags = max(1, len(squares) - n_small)
+    return RowOrder(np.array(correlations), error, np.array(squares[:n_lags]), n_rows)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class _Series:
-    """Changes of columns from row to row, against those of rows in any order."""
+    """Rows in their order, and how far apart they would be in any other."""
 
-    def __init__(self, packed: PackedSpins, columns: IntArray, level: IntArray) -> None:
-        """level: (n_rows,), ascending: rows may be compared where it is the same."""
-        self.words = np.ascontiguousarray(packed.words[columns])
-        self.level = level
-        self.present = _presence(packed, columns)
-        self.rates, self.sizes = self._rates_of_change()
-
-    def _rates_of_change(self) -> tuple[FloatArray, IntArray]:
-        """(n_levels, n_columns): how likely two rows of a level differ; and rows of each level.
-
-        With n_1 and n_0 rows of either value that is 2 n_1 n_0 / (n (n - 1)): exact for rows in any
-        order, however few.
-        """
-        starts = np.flatnonzero(np.diff(self.level, prepend=-1))
-        n_rows = len(self.level)
-        ones = np.add.reduceat(_as_bits(self.words & self.present, n_rows), starts, axis=0)
-        seen = np.add.reduceat(_as_bits(self.present, n_rows), starts, axis=0)
-        rates = 2.0 * ones * (seen - ones) / np.maximum(seen * (seen - 1.0), 1.0)
-        return rates, np.diff(np.append(starts, n_rows))
+    rows: Words  # (n_rows, n_row_words)
+    looked_at: Words  # (n_row_words,): bits of the columns that count
+    level: IntArray  # (n_rows,), ascending: rows may be compared where it is the same
+    expected: FloatArray  # (n_levels,): distance of two rows of a level in any order
 
     def at(self, lag: int) -> tuple[float, float]:
-        """Mean correlation of columns with themselves, and mean product of two columns' ones."""
-        n_rows = len(self.level)
-        same = np.zeros((n_rows, 1), dtype=np.int8)
-        same[: n_rows - lag, 0] = self.level[lag:] == self.level[: n_rows - lag]
-        within = bits(same)[0]
-        counts = np.zeros((2, len(self.words)), dtype=np.int64)
-        arguments = (self.words, self.present, within, lag, counts)
-        parallel_map(lagged_changes, len(self.words), *arguments, chunk=max(_COLUMNS, 1 << 10))
-        # of rows of each level: as many pairs of this lag as there are
-        shares = np.maximum(self.sizes - lag, 0) / max(1, np.maximum(self.sizes - lag, 0).sum())
-        expected = (shares @ self.rates) * counts[1]
-        usable = expected > 0
+        """Mean correlation of rows of a level with those so many rows later, and mean square.
+
+        The correlation of two rows is estimated by 1 - D / E D.
+        """
+        n_pairs = len(self.rows) - lag
+        distances = np.empty(n_pairs, dtype=np.int64)
+        arguments = (self.rows, self.looked_at, lag, distances)
+        parallel_map(lagged_distances, n_pairs, *arguments, chunk=_CHUNK)
+        expected = self.expected[self.level[:n_pairs]]
+        usable = (self.level[lag:] == self.level[:n_pairs]) & (expected > 0)
         if not usable.any():
             return 0.0, 0.0
-        each = 1 - counts[0, usable] / expected[usable]
-        weights = expected[usable] / expected[usable].sum()
-        n_pairs = len(each) * (len(each) - 1)
-        product = (each.sum() ** 2 - (each**2).sum()) / max(n_pairs, 1)
-        return float(weights @ each), float(max(product, 0.0))
+        alike = 1 - distances[usable] / expected[usable]
+        return float(alike.mean()), float((alike**2).mean())
 
 
-def _presence(packed: PackedSpins, columns: IntArray) -> Words:
-    if packed.present is not None:
-        return np.ascontiguousarray(packed.present[columns])
-    everything = np.full((1, packed.words.shape[1]), 2**64 - 1, dtype=np.uint64)
-    if packed.n_samples % 64:
-        everything[0, -1] = (1 << packed.n_samples % 64) - 1
-    return np.repeat(everything, len(columns), axis=0)
-
-
-def _as_bits(words: Words, n_rows: int) -> IntArray:
-    """(n_rows, n_columns) of 0 and 1."""
-    little = words.astype("<u8", copy=False).view(np.uint8)
-    return np.unpackbits(little, axis=1, count=n_rows, bitorder="little").T.astype(np.int64)
+def _series(rows: RowBits, level: IntArray, keys: IntArray) -> _Series:
+    """With n_1 and n_0 rows of either value in a level, two of them differ with probability
+    2 n_1 n_0 / (n (n - 1)): exact for rows in any order, however few.
+    """
+    places = rows.places[~np.isin(rows.columns, keys)]
+    n_words = rows.rows.shape[1]
+    is_looked_at = np.zeros(64 * n_words, dtype=np.uint8)
+    is_looked_at[places] = 1
+    looked_at = np.packbits(is_looked_at, bitorder="little").view("<u8").astype(np.uint64)
+    starts = np.flatnonzero(np.diff(level, prepend=-1))
+    sizes = np.diff(np.append(starts, len(level)))[:, np.newaxis]
+    little = rows.rows.astype("<u8", copy=False).view(np.uint8)
+    values = np.unpackbits(little, axis=1, bitorder="little")[:, places]
+    ones = np.add.reduceat(values, starts, axis=0, dtype=np.int64)
+    rates = 2.0 * ones * (sizes - ones) / np.maximum(sizes * (sizes - 1.0), 1.0)
+    return _Series(rows.rows, looked_at, level, rates.sum(axis=1))
 
 
 # Sorted rows
@@ -140,24 +130,18 @@ def _sorting(packed: PackedSpins) -> tuple[IntArray, IntArray]:
     """(n_rows,), a number for rows that are the same in all that rows were sorted by, ascending;
     and the columns among that.
     """
-    n_rows = packed.n_samples
     borders = _sum_borders(packed)
-    all_columns = np.arange(packed.n_spins)
-    counts = np.zeros((2, packed.n_spins), dtype=np.int64)
-    everywhere = _presence(packed, all_columns[:1])[0]
-    if packed.present is not None:
-        everywhere = np.full_like(everywhere, 2**64 - 1)
-    present = _presence(packed, all_columns)
+    n_changes = np.empty(packed.n_spins, dtype=np.int64)
     words = np.ascontiguousarray(packed.words)
-    parallel_map(
-        lagged_changes, packed.n_spins, words, present, everywhere, 1, counts, chunk=1 << 10
-    )
-    few = counts[0] <= (borders.sum() + 1)
+    arguments = (words, packed.n_samples, n_changes)
+    parallel_map(changes_along_rows, packed.n_spins, *arguments, chunk=_CHUNK)
     is_key = np.zeros(packed.n_spins, dtype=bool)
-    if few.any():
+    # a missing value, whose bit is 0, may have a run of its own
+    n_runs = 2 if packed.present is None else 3
+    if (n_changes < n_runs * (borders.sum() + 1)).any():
         borders, is_key = _key_columns(np.asarray(packed), borders)
     level = np.concatenate([[0], np.cumsum(borders)])
-    return level[:n_rows], np.flatnonzero(is_key)
+    return level, np.flatnonzero(is_key)
 
 
 def _sum_borders(packed: PackedSpins) -> BoolArray:
