@@ -1,0 +1,163 @@
+"""RowDependence: are rows independent draws, and if not, which belong together?"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from isingkit.arrays import IntArray
+from isingkit.estimators.row_distances import (
+    Excess,
+    RowBits,
+    RowGroups,
+    linked_rows,
+    null_of_halves,
+    null_of_model,
+    repeated,
+    row_bits,
+    stretched,
+)
+from isingkit.estimators.row_order import RowOrder, row_order
+from isingkit.model import IsingModel
+from isingkit.packing import PackedSpins
+
+_FEW_ROWS = 20
+_FEW_PATTERNS = 20  # different rows, below which their counts may have a common divisor by chance
+_MATTERS = 1.1  # design effect
+_SUSPICIOUS = 0.05  # design effect less 1, beyond which the fitted network is simulated
+_CAPTURED = 0.6  # of a design effect, less 1, by groups of rows alike at any distance
+_CAPTURED_IN_ORDER = 0.85  # the same, where the order of rows would capture all of it
+_MOST_LINKED = 20_000  # rows
+_SEED = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowDependence:
+    """What rows have to do with each other that the network does not explain.
+
+    kind: "none"; "pasted", every row occurs the same number of times; "repeats", rows are alike at
+    any distance; "ordered", neighbouring rows are alike.
+    """
+
+    kind: str
+    groups: IntArray | None  # (n_rows,): rows that belong together, where that could be told
+    block_length: int  # neighbouring rows that make blocks nearly independent; of "ordered"
+    design_effect: float  # variance of a pair's score, in units of that of independent rows
+    n_alike: int  # rows with a near-repeat that is not expected
+    words: str
+
+
+def row_dependence(packed: PackedSpins, model: IsingModel) -> RowDependence:
+    """Whether rows look like independent draws of the network fitted to them.
+
+    The score of a pair of spins is a sum over rows, and those of two rows with correlation c have
+    correlation c^2: the variance is 1 + (1/M) sum_{a != b} c_ab^2 times that of independent rows.
+
+    Parameters
+    ----------
+    packed
+        The rows.
+    model
+        The network fitted to them as if they were independent.
+    """
+    rng = np.random.default_rng(_SEED)
+    n_rows = packed.n_samples
+    if n_rows < _FEW_ROWS:
+        return _independent("rows are few: whether they are alike was not looked at")
+    rows = row_bits(packed, model, rng)
+    if len(rows.columns) < 2:
+        return _independent("columns do not change: whether rows are alike was not looked at")
+    pasted = _pasted(packed, rows)
+    if pasted is not None:
+        return pasted
+    counts = rows.distances()
+    n_queries = -(-n_rows // rows.step)
+    excess = Excess(counts[2], stretched(null_of_halves(counts), counts[2]), n_queries)
+    order = row_order(packed, rows, excess.variance)
+    matters = order.is_seen and order.design_effect > _MATTERS
+    if excess.tail_effect() > _SUSPICIOUS:
+        null = stretched(null_of_model(rows, packed, model, rng), counts[2])
+        excess = Excess(counts[2], null, n_queries)
+        import os
+        if os.environ.get("DEBUG"): 
+            l=linked_rows(rows, excess)
+            print("   tail", excess.tail_effect(), "mix",excess.mixture_effect(), "linked", l and l.design_effect, "order", order.design_effect, order.correlations[:2])
+        found = _repeats(rows, excess, order if matters else None)
+        if found is not None:
+            return found
+    if matters:
+        return _ordered(order)
+    return _independent("rows look independent of each other")
+
+
+def _independent(words: str) -> RowDependence:
+    return RowDependence("none", None, 1, 1.0, 0, words)
+
+
+def _pasted(packed: PackedSpins, rows: RowBits) -> RowDependence | None:
+    """Whether every row occurs a multiple of the same number of times."""
+    which, counts = repeated(packed, rows)
+    copies = int(np.gcd.reduce(counts))
+    if copies < 2 or len(counts) < _FEW_PATTERNS:
+        return None
+    # rows of a group are equal, so that it does not matter which equal rows it holds
+    order = np.argsort(which, kind="stable")
+    groups = np.empty(len(which), dtype=np.int64)
+    groups[order] = np.arange(len(which)) // copies
+    n_rows = len(which)
+    words = (
+        f"every row occurs {copies} times or a multiple of that, as if a table of "
+        f"{n_rows // copies} rows had been pasted {copies} times: there is evidence of "
+        f"{n_rows // copies} rows only; drop the copies, or, where a row truly stands for several "
+        "samples, pass their numbers as counts="
+    )
+    return RowDependence("pasted", groups, 1, float(copies), n_rows, words)
+
+
+def _repeats(rows: RowBits, excess: Excess, order: RowOrder | None) -> RowDependence | None:
+    """Rows alike wherever they are, if that matters and is not better told by their order."""
+    if excess.tail_effect() <= _MATTERS - 1:
+        return None
+    effect = excess.mixture_effect()
+    linked = None
+    if len(rows.rows) <= _MOST_LINKED:
+        linked = linked_rows(rows, excess)
+    least = _CAPTURED * (effect - 1)
+    if order is not None:
+        least = max(least, _CAPTURED_IN_ORDER * (order.design_effect - 1))
+    if linked is not None and linked.design_effect - 1 >= least:
+        words = _repeat_words(len(rows.rows), rows, linked)
+        effect = max(effect, linked.design_effect)
+        return RowDependence("repeats", linked.groups, 1, effect, linked.n_alike, words)
+    if order is not None and order.design_effect - 1 >= _CAPTURED * (effect - 1):
+        return _ordered(order)
+    n_alike = 0 if linked is None else linked.n_alike
+    words = (
+        f"rows are more alike than the network explains, wherever they are in the table, as if "
+        f"there were only some {len(rows.rows) / effect:.0f} independent ones; say which belong "
+        "together (a person, a site, a recording) by groups=, or, if they are a series, put them "
+        'in order and pass rows="ordered"'
+    )
+    return RowDependence("repeats", None, 1, effect, n_alike, words)
+
+
+def _repeat_words(n_rows: int, rows: RowBits, linked: RowGroups) -> str:
+    n_columns = len(rows.columns)
+    return (
+        f"{linked.n_alike} of {n_rows} rows agree with another row in all but {linked.distance} of "
+        f"{n_columns} columns or less, which hardly any independent ones would, as if there were "
+        f"only some {n_rows / linked.design_effect:.0f} independent rows; say which belong "
+        "together (waves of a person, a site, a recording) by groups="
+    )
+
+
+def _ordered(order: RowOrder) -> RowDependence:
+    value = float(order.correlations[0])
+    n_effective = order.n_rows / order.design_effect
+    words = (
+        f"neighbouring rows have a correlation of {value:.2f}, and it takes some "
+        f"{len(order.squares)} rows to die out, as if there were only some {n_effective:.0f} "
+        'independent rows; pass rows="ordered" for a series in time, or groups= where neighbouring '
+        "rows belong to one person, site or recording"
+    )
+    effect = order.design_effect
+    return RowDependence("ordered", None, order.block_length, effect, order.n_rows, words)

@@ -1,0 +1,291 @@
+"""RowDistances: in how many columns rows differ, and how many would if rows were independent."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+from scipy.optimize import nnls
+from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
+from scipy.special import ndtr
+
+from isingkit._kernels.row_dependence import bits_by_row, close_pairs, distance_counts
+from isingkit._kernels.sampling import LANES
+from isingkit._kernels.threads import parallel_map
+from isingkit.arrays import BoolArray, FloatArray, IntArray
+from isingkit.model import IsingModel
+from isingkit.packing import PackedSpins, Words, bits, unpacked
+from isingkit.worlds.sampling import number_chains
+
+_COLUMNS = 512  # more than enough to tell whether two rows are alike
+_PAIRS = 20_000_000  # of rows, beyond which only some rows are compared with all others
+_FEWEST_QUERIES = 200
+_CHUNK = 64  # rows
+_SWEEPS = 50  # of the fitted network, after which a chain has forgotten the row it started from
+_SNAPSHOTS = 4
+_MOST_CHAINS = 2048
+_RATIO = 3.0  # close pairs, to those of independent rows, before they mean anything
+_SURE = 5.0  # standard errors of a number of pairs
+_SHAPE = 0.1  # error of the distances that independent rows would have, relative
+_SIXTH = 0.16  # of pairs are a standard deviation below the mean
+_LEAST = 1e-10  # probability, in logarithms
+_NEVER = -50.0  # its logarithm
+_FALSE = 0.1  # links between rows that belong together by chance, of all links
+_LARGEST_GROUP = 0.1  # of all rows
+_FEWEST_GROUPS = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowBits:
+    """Rows as bits, the columns in two halves with few couplings between them."""
+
+    rows: Words  # (n_rows, n_row_words)
+    columns: IntArray  # (n_columns,): those that rows are compared in
+    n_first: int  # words of the first half
+    places: IntArray  # (n_columns,): where the bit of each column is
+
+    @property
+    def step(self) -> int:
+        """Every so many rows one is compared with all others."""
+        n_rows = len(self.rows)
+        n_queries = max(_PAIRS // max(n_rows, 1), _FEWEST_QUERIES)
+        return max(1, n_rows // n_queries)
+
+    def like(self, words: Words, n_rows: int) -> "RowBits":
+        """Bits of other rows, in the same places."""
+        rows = np.zeros((n_rows, self.rows.shape[1]), dtype=np.uint64)
+        here = np.ascontiguousarray(words[self.columns])
+        parallel_map(bits_by_row, here.shape[1], here, self.places, rows, chunk=4)
+        return RowBits(rows, self.columns, self.n_first, self.places)
+
+    def distances(self) -> IntArray:
+        """(3, n_columns + 1): pairs of rows that differ in so many columns, of the first half, of
+        the second, of both.
+        """
+        n_places = len(self.columns) + 1
+        n_queries = -(-len(self.rows) // self.step)
+        arguments = (self.rows, self.step, self.n_first, n_places)
+        parts = parallel_map(distance_counts, n_queries, *arguments, chunk=_CHUNK)
+        return np.asarray(np.sum(parts, axis=0).reshape(3, n_places))
+
+    def close_pairs(self, largest: int) -> IntArray:
+        """(3, n): pairs of rows that differ in at most so many columns, and in how many."""
+        parts = parallel_map(close_pairs, len(self.rows), self.rows, largest, chunk=_CHUNK)
+        return np.hstack([part.reshape(3, -1) for part in parts])
+
+
+def row_bits(packed: PackedSpins, model: IsingModel, rng: np.random.Generator) -> RowBits:
+    """Rows of bits of up to 512 columns that change; missing values are drawn from the margins."""
+    filled = _filled(packed, rng)
+    n_rows = packed.n_samples
+    ones = unpacked_sums(filled, n_rows)
+    order = reverse_cuthill_mckee(scipy.sparse.csr_matrix(model.couplings), symmetric_mode=True)
+    order = order[(ones[order] > 0) & (ones[order] < n_rows)].astype(np.int64)
+    order = order[:: max(1, -(-len(order) // _COLUMNS))]
+    half = len(order) // 2
+    n_first = -(-half // 64)
+    places = np.arange(len(order))
+    places[half:] += 64 * n_first - half
+    n_words = n_first + -(-(len(order) - half) // 64)
+    empty = RowBits(np.zeros((0, n_words), dtype=np.uint64), order, n_first, places)
+    return empty.like(filled, n_rows)
+
+
+def unpacked_sums(words: Words, n_rows: int) -> IntArray:
+    """Rows in which each column is 1."""
+    little = words.astype("<u8", copy=False).view(np.uint8)
+    return np.asarray(np.unpackbits(little, axis=1).sum(axis=1, dtype=np.int64))
+
+
+def _filled(packed: PackedSpins, rng: np.random.Generator) -> Words:
+    if packed.present is None:
+        return np.ascontiguousarray(packed.words)
+    n_rows = packed.n_samples
+    ones = unpacked_sums(packed.words & packed.present, n_rows)
+    seen = unpacked_sums(packed.present, n_rows)
+    drawn = rng.random((n_rows, packed.n_spins)) < ones / np.maximum(seen, 1)
+    random_bits = bits(drawn.view(np.int8))
+    return np.asarray((packed.words & packed.present) | (random_bits & ~packed.present))
+
+
+# How many close pairs there would be
+
+
+def null_of_halves(counts: IntArray) -> FloatArray:
+    """Expected pairs at each distance, if distances in the two halves had nothing to do with each
+    other: what independent rows show but for couplings between the halves.
+    """
+    n_pairs = counts[2].sum()
+    both = np.convolve(counts[0], counts[1].astype(np.float64))
+    return np.asarray(both[: counts.shape[1]] / max(n_pairs, 1))
+
+
+def null_of_model(
+    rows: RowBits, packed: PackedSpins, model: IsingModel, rng: np.random.Generator
+) -> FloatArray:
+    """Expected pairs at each distance of as many independent rows of the fitted network.
+
+    Chains start at rows of the table, so that a network with several modes stays where the data
+    are, and run until they have forgotten which.
+    """
+    values = np.asarray(packed)
+    n_chains = min(-(-packed.n_samples // LANES) * LANES, _MOST_CHAINS)
+    chosen = rng.permutation(np.resize(rng.permutation(packed.n_samples), n_chains))
+    start = values[chosen]
+    start = np.where(start == 0, rng.choice(np.array([-1, 1], np.int8), start.shape), start)
+    chains = number_chains(model, n_chains, True, rng)
+    by_block = start.reshape(len(chains.states), LANES, packed.n_spins)
+    chains.states[:] = by_block.transpose(0, 2, 1)
+    chains.sweep(_SWEEPS)
+    total = np.zeros(len(rows.columns) + 1)
+    for _ in range(_SNAPSHOTS):
+        chains.sweep(_SWEEPS // 2)
+        total += rows.like(chains.words(), n_chains).distances()[2]
+    return total / total.sum()
+
+
+def stretched(null: FloatArray, counts: IntArray) -> FloatArray:
+    """Expected pairs, moved and widened to what most pairs of the table show.
+
+    A network that misses couplings makes independent rows less alike, and so less unlike, than they
+    are. Rows that belong together are too few to change the median or the sixth of pairs below.
+    """
+    edges = np.arange(len(null)) + 0.5
+    below = np.cumsum(null) / null.sum()
+    seen = np.cumsum(counts) / counts.sum()
+    median, lower = np.interp((0.5, _SIXTH), below, edges)
+    median_seen, lower_seen = np.interp((0.5, _SIXTH), seen, edges)
+    ratio = min((median - lower) / max(median_seen - lower_seen, 1e-9), 1.0)
+    places = median + (edges - median_seen) * ratio
+    moved = np.exp(np.interp(places, edges, np.log(np.maximum(below, _LEAST)), left=_NEVER))
+    moved[-1] = 1.0
+    return np.asarray(counts.sum() * np.diff(moved, prepend=0.0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Excess:
+    """Close pairs beyond those of independent rows."""
+
+    counts: IntArray  # (n_columns + 1,): pairs of rows at each distance
+    null: FloatArray  # (n_columns + 1,): of independent rows
+    n_rows: int  # that were compared with all others
+
+    @property
+    def mean(self) -> float:
+        """Distance of two independent rows."""
+        return float(self.null @ np.arange(len(self.null)) / self.null.sum())
+
+    @property
+    def variance(self) -> float:
+        """Of that distance, in units of its mean squared."""
+        distances = np.arange(len(self.null))
+        square = float(self.null @ distances**2 / self.null.sum())
+        return (square - self.mean**2) / self.mean**2
+
+    @property
+    def squares(self) -> FloatArray:
+        """(n_columns + 1,): estimates of the squared correlation of two rows at each distance."""
+        alike = np.maximum(1 - np.arange(len(self.null)) / self.mean, 0.0)
+        return np.maximum(alike**2 - self.variance, 0.0) / (1 - min(self.variance, 0.99))
+
+    def tail_effect(self) -> float:
+        """Design effect, less 1, of pairs beyond what independent rows can show, at the least."""
+        observed = np.cumsum(self.counts)
+        expected = np.cumsum(self.null)
+        largest = expected * _RATIO + _SURE * np.sqrt(expected) + _SURE
+        is_much = np.flatnonzero(observed > largest)
+        if len(is_much) == 0:
+            return 0.0
+        here = slice(0, is_much[-1] + 1)
+        beyond = np.maximum(self.counts[here] - self.null[here], 0.0)
+        return 2 * float(beyond @ self.squares[here]) / self.n_rows
+
+    def mixture_effect(self) -> float:
+        """Design effect, from pairs of rows with correlations between 0 and 1 whose distances, with
+        those of independent rows, add up to what is seen.
+        """
+        grid = np.linspace(0.1, 1.0, 19)
+        edges = np.arange(len(self.null) + 1) - 0.5
+        shapes = [self.null]
+        for c in grid:
+            spread = self.mean * np.sqrt(self.variance * (1 - c**2)) + 0.2
+            below = ndtr((edges - (1 - c) * self.mean) / spread)
+            below[0] = 0.0
+            shapes.append(np.diff(below))
+        errors = np.sqrt(self.counts + 1.0) + _SHAPE * self.null
+        design = np.array(shapes).T / errors[:, np.newaxis]
+        weights, _ = nnls(design, self.counts / errors)
+        return 1 + 2 * float(weights[1:] @ grid**2) / self.n_rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowGroups:
+    """Rows linked by being alike."""
+
+    groups: IntArray  # (n_rows,)
+    n_alike: int  # rows with a link
+    distance: int  # columns in which linked rows differ at the most
+    design_effect: float
+
+
+def linked_rows(rows: RowBits, excess: Excess) -> RowGroups | None:
+    """Groups of rows that are chained by closeness, at the largest distance at which they stay
+    small; None where there is none.
+    """
+    observed = np.cumsum(excess.counts)
+    expected = np.cumsum(excess.null)
+    good = np.flatnonzero((expected <= _FALSE * observed) & (observed > 0))
+    if len(good) == 0:
+        return None
+    pairs = rows.close_pairs(int(good[-1]))
+    for distance in good[::-1]:
+        linked = pairs[:, pairs[2] <= distance]
+        groups = _components(linked, len(rows.rows))
+        sizes = np.bincount(groups)
+        n_effective = len(groups) ** 2 / float((sizes.astype(np.float64) ** 2).sum())
+        if sizes.max() <= _LARGEST_GROUP * len(groups) and n_effective >= _FEWEST_GROUPS:
+            n_alike = len(np.unique(linked[:2]))
+            effect = _effect_within(rows, groups, excess)
+            return RowGroups(groups, n_alike, int(distance), effect)
+    return None
+
+
+def _components(linked: IntArray, n_rows: int) -> IntArray:
+    ones = np.ones(linked.shape[1], dtype=np.int8)
+    graph = scipy.sparse.coo_array((ones, (linked[0], linked[1])), shape=(n_rows, n_rows))
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+
+
+def _effect_within(rows: RowBits, groups: IntArray, excess: Excess) -> float:
+    """1 + mean over rows of the squared correlations with others of their group."""
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    total = 0.0
+    for members in np.split(order, starts[1:]):
+        if len(members) > 1:
+            some = RowBits(rows.rows[members], rows.columns, rows.n_first, rows.places)
+            alike = 1 - np.arange(len(excess.null)) / excess.mean
+            squares = (alike**2 - excess.variance) / (1 - min(excess.variance, 0.99))
+            total += 2 * float(some.distances()[2] @ squares)
+    return 1 + total / len(groups)
+
+
+def repeated(packed: PackedSpins, rows: RowBits) -> tuple[IntArray, IntArray]:
+    """A number for each row, the same for equal rows, and how many rows have it."""
+    keys = rows.rows
+    if packed.present is not None:
+        empty = np.ascontiguousarray(packed.words & packed.present)
+        keys = np.hstack([rows.like(empty, len(keys)).rows, rows.like(packed.present, len(keys)).rows])
+    digests = _digests(keys)
+    _, which, counts = np.unique(digests, return_inverse=True, return_counts=True)
+    return which.astype(np.int64), counts
+
+
+def _digests(rows: Words) -> Words:
+    """A number for each row; different rows have different ones but for a chance of 2^-60 or so."""
+    factors = np.random.default_rng(0).integers(2**63, size=rows.shape[1], dtype=np.uint64)
+    mixed = rows ^ (rows >> np.uint64(31))
+    mixed = mixed * (2 * factors + 1)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(32)
+    return np.asarray(mixed.sum(axis=1))

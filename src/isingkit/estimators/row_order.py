@@ -1,0 +1,177 @@
+"""RowOrder: are neighbouring rows alike, beyond what sorting them would do?"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from isingkit._kernels.row_dependence import changes_along_rows, lagged_distances
+from isingkit._kernels.threads import parallel_map
+from isingkit.arrays import BoolArray, FloatArray, IntArray
+from isingkit.estimators.row_distances import RowBits
+from isingkit.packing import PackedSpins, Words
+
+_LARGE = 5.0  # standard errors of a correlation that is no chance
+_SMALL = 2.0  # standard errors of one that may be
+_FIRST_LAGS = 4  # looked at in any case
+_GAP = 5  # lags without a correlation, after which none are expected
+_LOST = 0.05  # fraction of a variance that blocks of neighbouring rows may miss
+_FEWEST_BLOCKS = 20
+_FIRST_ROWS = 256  # tell most tables from sorted ones
+_CHUNK = 1 << 13  # rows or columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowOrder:
+    """Correlations of rows with later ones, averaged over rows and columns."""
+
+    correlations: FloatArray  # (n_lags,): of rows 1, 2, ... rows apart
+    error: float  # standard error of one of them, were rows independent
+    squares: FloatArray  # (n_lags,): mean of c_ab^2; from some lag on taken to be 0
+    n_rows: int
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether rows are more alike than chance would have it."""
+        return bool((self.correlations[:_FIRST_LAGS] > _LARGE * self.error).any())
+
+    @property
+    def design_effect(self) -> float:
+        r"""1 + 2 \sum_k (1 - k/M) c_k^2, for products of two spins are alike as c_k^2."""
+        lags = np.arange(1, len(self.squares) + 1)
+        return 1 + 2 * float((self.squares * (1 - lags / self.n_rows)).sum())
+
+    @property
+    def block_length(self) -> int:
+        r"""Rows of a block: blocks of B rows miss 2 \sum_k k c_k^2 / B of the variance."""
+        lags = np.arange(1, len(self.squares) + 1)
+        missed = 2 * float((lags * self.squares).sum()) / self.design_effect
+        return int(np.clip(np.ceil(missed / _LOST), 1, max(1, self.n_rows // _FEWEST_BLOCKS)))
+
+
+def row_order(packed: PackedSpins, rows: RowBits, variance: float) -> RowOrder:
+    """Correlations of rows with those some rows later.
+
+    Rows that were sorted by columns or by their sum are compared only where those are the same, and
+    in the columns that they were not sorted by. What lasts over a twentieth of the table is a trend
+    or another way of sorting, no repetition, and is taken off.
+    variance: of the distance of two independent rows, in units of its mean squared
+    """
+    n_rows = packed.n_samples
+    error = float(np.sqrt(variance / n_rows))
+    level, keys = _sorting(packed)
+    series = _series(rows, level, keys)
+    correlations: list[float] = []
+    squares: list[float] = []
+    n_small = 0
+    longest = max(_FIRST_LAGS, n_rows // _FEWEST_BLOCKS)
+    far = [series.at(longest + lag) for lag in range(1, 1 + _FIRST_LAGS)]
+    far_mean = max(float(np.mean([mean for mean, _ in far])), 0.0)
+    far_square = max(float(np.mean([square for _, square in far])), variance)
+    for lag in range(1, 1 + longest):
+        mean, square = series.at(lag)
+        mean -= far_mean
+        correlations.append(mean)
+        squares.append(max((square - far_square) / (1 - variance), 0.0))
+        n_small = 0 if mean > _SMALL * error else n_small + 1
+        if lag >= _FIRST_LAGS and n_small >= _GAP:
+            break
+    n_lags = max(1, len(squares) - n_small)
+    return RowOrder(np.array(correlations), error, np.array(squares[:n_lags]), n_rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Series:
+    """Rows in their order, and how far apart they would be in any other."""
+
+    rows: Words  # (n_rows, n_row_words)
+    looked_at: Words  # (n_row_words,): bits of the columns that count
+    level: IntArray  # (n_rows,), ascending: rows may be compared where it is the same
+    expected: FloatArray  # (n_levels,): distance of two rows of a level in any order
+
+    def at(self, lag: int) -> tuple[float, float]:
+        """Mean correlation of rows of a level with those so many rows later, and mean square.
+
+        The correlation of two rows is estimated by 1 - D / E D.
+        """
+        n_pairs = len(self.rows) - lag
+        distances = np.empty(n_pairs, dtype=np.int64)
+        arguments = (self.rows, self.looked_at, lag, distances)
+        parallel_map(lagged_distances, n_pairs, *arguments, chunk=_CHUNK)
+        expected = self.expected[self.level[:n_pairs]]
+        usable = (self.level[lag:] == self.level[:n_pairs]) & (expected > 0)
+        if not usable.any():
+            return 0.0, 0.0
+        alike = 1 - distances[usable] / expected[usable]
+        return float(alike.mean()), float((alike**2).mean())
+
+
+def _series(rows: RowBits, level: IntArray, keys: IntArray) -> _Series:
+    """With n_1 and n_0 rows of either value in a level, two of them differ with probability
+    2 n_1 n_0 / (n (n - 1)): exact for rows in any order, however few.
+    """
+    places = rows.places[~np.isin(rows.columns, keys)]
+    n_words = rows.rows.shape[1]
+    is_looked_at = np.zeros(64 * n_words, dtype=np.uint8)
+    is_looked_at[places] = 1
+    looked_at = np.packbits(is_looked_at, bitorder="little").view("<u8").astype(np.uint64)
+    starts = np.flatnonzero(np.diff(level, prepend=-1))
+    sizes = np.diff(np.append(starts, len(level)))[:, np.newaxis]
+    little = rows.rows.astype("<u8", copy=False).view(np.uint8)
+    values = np.unpackbits(little, axis=1, bitorder="little")[:, places]
+    ones = np.add.reduceat(values, starts, axis=0, dtype=np.int64)
+    rates = 2.0 * ones * (sizes - ones) / np.maximum(sizes * (sizes - 1.0), 1.0)
+    return _Series(rows.rows, looked_at, level, rates.sum(axis=1))
+
+
+# Sorted rows
+
+
+def _sorting(packed: PackedSpins) -> tuple[IntArray, IntArray]:
+    """(n_rows,), a number for rows that are the same in all that rows were sorted by, ascending;
+    and the columns among that.
+    """
+    borders = _sum_borders(packed)
+    n_changes = np.empty(packed.n_spins, dtype=np.int64)
+    words = np.ascontiguousarray(packed.words)
+    arguments = (words, packed.n_samples, n_changes)
+    parallel_map(changes_along_rows, packed.n_spins, *arguments, chunk=_CHUNK)
+    is_key = np.zeros(packed.n_spins, dtype=bool)
+    # a missing value, whose bit is 0, may have a run of its own
+    n_runs = 2 if packed.present is None else 3
+    if (n_changes < n_runs * (borders.sum() + 1)).any():
+        borders, is_key = _key_columns(np.asarray(packed), borders)
+    level = np.concatenate([[0], np.cumsum(borders)])
+    return level, np.flatnonzero(is_key)
+
+
+def _sum_borders(packed: PackedSpins) -> BoolArray:
+    """(n_rows - 1,): where the sum of a row differs from the next one's, if rows are sorted by it;
+    else nowhere.
+    """
+    nowhere = np.zeros(max(packed.n_samples - 1, 0), dtype=bool)
+    for part in (packed[:_FIRST_ROWS], packed):
+        steps = np.diff(np.asarray(part).sum(axis=1, dtype=np.int64))
+        if not ((steps >= 0).all() or (steps <= 0).all()):
+            return nowhere
+    return np.asarray(steps != 0)
+
+
+def _key_columns(values: FloatArray, borders: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """Borders between rows that differ in what they were sorted by, and which columns these are.
+
+    The first key has one run of each value; a later one has that wherever all earlier are the same.
+    A missing value is a value of its own here.
+    """
+    changes = values[1:] != values[:-1]
+    most = 1 + (values == 0).any(axis=0)  # borders of a level's runs
+    is_key = np.zeros(values.shape[1], dtype=bool)
+    while True:
+        inside = changes & ~borders[:, np.newaxis]
+        starts = np.concatenate([[0], np.flatnonzero(borders) + 1])
+        padded = np.vstack([np.zeros_like(inside[:1]), inside])  # row a: from row a - 1 to row a
+        n_changes = np.add.reduceat(padded.astype(np.int64), starts, axis=0)
+        new = (n_changes <= most).all(axis=0) & inside.any(axis=0) & ~is_key
+        if not new.any():
+            return borders, is_key
+        is_key |= new
+        borders = borders | inside[:, new].any(axis=1)
