@@ -396,6 +396,19 @@ class GroupsError(IsingkitError):
         )
 
 
+class FewGroupsError(IsingkitError):
+    """Rows belong to so few groups that nobody could tell how much groups vary."""
+
+    def __init__(self, *, n_groups: int, least: int) -> None:
+        self.n_groups = n_groups
+        self.least = least
+        super().__init__(
+            f"groups has {n_groups} different labels, but errors by groups need at least {least}. "
+            "Give smaller groups (a session of a person instead of the person), add the group as a "
+            "column, or leave groups out and read strong edges only."
+        )
+
+
 class UnderdeterminedError(IsingkitError):
     """An estimator without penalty has at least as many unknowns as samples."""
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -17,12 +17,14 @@ from isingkit.estimators.diagnostics import Evidence, diagnose
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of
 from isingkit.estimators.imputed_search import each_sample, find_imputed
+from isingkit.estimators.incomplete_rows import incomplete_rows
 from isingkit.estimators.intervals import intervals_of_found
 from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.network_estimates import NetworkEstimates, estimates_of
 from isingkit.estimators.network_search import Found, SearchSettings, find_network
 from isingkit.estimators.normal import constant_fields
-from isingkit.estimators.row_design import RowDesign, row_design
+from isingkit.estimators.row_dependence import RowDependence, row_dependence
+from isingkit.estimators.row_design import RowDesign, dependent, row_design
 from isingkit.estimators.stability import Stability, stability_of
 from isingkit.estimators.tested_edges import surest_first, tested_edges
 from isingkit.exceptions import (
@@ -33,6 +35,7 @@ from isingkit.exceptions import (
     warn,
 )
 from isingkit.missing import EVERY_POLICY, MissingPolicy
+from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, distinct_samples
 from isingkit.spins import RowWeights, warn_of_constants
 from isingkit.worlds.graphs import Seed, generator
@@ -223,6 +226,10 @@ class AutoIsing(IsingEstimator):
             packed, weights = each_sample(packed, weights)
         design = row_design(packed, weights)
         found, estimates = self._search(packed, design)
+        dependence = self._dependence(packed, weights, estimates)
+        if self.rows != "independent" and dependence.design_effect > 1:
+            design = dependent(packed, design, dependence)
+            found, estimates = self._search(packed, design)
         moments = found.moments
         if not warned:
             warn_of_constants(moments.names, ~moments.changes)
@@ -232,7 +239,8 @@ class AutoIsing(IsingEstimator):
         self.n_rounds_ = found.selection.n_rounds
         directed, intercepts = self._directed(moments, estimates.fitted)
         self._tabulate(found, estimates, directed)
-        self.diagnostics_ = diagnose(self._evidence(packed, weights, found, estimates))
+        rows = _Rows(packed, design, dependence)
+        self.diagnostics_ = diagnose(self._evidence(rows, found, estimates))
         matrix = moments.as_estimates(found.fitted.graph.matrix(directed))
         return self._finish(packed, moments.n_samples, matrix, intercepts, moments.means)
 
@@ -243,6 +251,19 @@ class AutoIsing(IsingEstimator):
             return find_imputed(packed, design, settings, generator(self.random_state))
         found = find_network(packed, design, settings)
         return found, estimates_of(found.fitted, design.n_groups)
+
+    def _dependence(
+        self, packed: PackedSpins, weights: RowWeights | None, estimates: NetworkEstimates
+    ) -> RowDependence:
+        """Whether rows look independent, where nothing else was said of them."""
+        if weights is not None and weights.groups is not None:
+            return RowDependence.unseen("rows belong together as groups= says")
+        if weights is not None and weights.counts.max(initial=0) > 1:
+            return RowDependence.unseen("rows were counted: each is taken for independent samples")
+        fitted = estimates.fitted
+        couplings = fitted.graph.matrix(fitted.graph.symmetric(fitted.couplings))
+        model = IsingModel(couplings, fitted.fields, packed.names)
+        return row_dependence(packed, model, is_series=self.rows == "ordered")
 
     def _search_settings(self) -> SearchSettings:
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
@@ -273,16 +294,19 @@ class AutoIsing(IsingEstimator):
 
     def _evidence(
         self,
-        packed: PackedSpins,
-        weights: RowWeights | None,
+        rows: "_Rows",
         found: Found,
         estimates: NetworkEstimates,
     ) -> Evidence:
         fitted = found.fitted
         by_bethe, square = tree_couplings(found.moments, fitted)
         return Evidence(
-            packed=packed,
-            weights=weights,
+            packed=rows.packed,
+            design=rows.design,
+            dependence=rows.dependence,
+            rows=self.rows,
+            missing=self.missing,
+            incomplete=incomplete_rows(rows.packed),
             moments=found.moments,
             fitted=fitted,
             scores=found.tester.scores,
@@ -436,6 +460,15 @@ class AutoIsing(IsingEstimator):
             names, tests, others, z_scores * to_first_order, to_first_order
         )
         self._weights = [tests.weights[edges], tests.weights[others]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Rows, what they count for, and what they have to do with each other."""
+
+    packed: PackedSpins
+    design: RowDesign
+    dependence: RowDependence
 
 
 def _looks_like_histogram(packed: PackedSpins, weights: RowWeights) -> bool:

@@ -10,9 +10,13 @@ from scipy.special import ndtr, ndtri
 from isingkit.arrays import FloatArray, Pairs
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of
+from isingkit.estimators.incomplete_rows import Finding
 from isingkit.estimators.moments import SecondMoments
+from isingkit.estimators.row_dependence import RowDependence
+from isingkit.estimators.row_design import RowDesign
 from isingkit.estimators.score_cache import ScoreCache
 from isingkit.exceptions import ReliabilityWarning, warn
+from isingkit.missing import MissingPolicy
 from isingkit.packing import PackedSpins
 from isingkit.spins import RowWeights
 
@@ -22,7 +26,9 @@ class Limits:
     """Beyond these a check is serious."""
 
     least_power: float = 0.95  # probability to find an edge like the median of those found
-    autocorrelation: float = 0.05  # of rows
+    design_effect: float = 1.1  # of rows
+    least_groups: int = 20  # of rows
+    incomplete: float = 0.01  # p-value of what incomplete rows tell
     alike: float = 0.95  # correlation of two columns
     least_open: float = 0.4  # of the variance of spins, once their neighbours are known
     off_tree: float = 0.1  # of couplings, between Bethe's inversion and the refit
@@ -34,9 +40,7 @@ class Limits:
 LIMITS = Limits()
 _TYPICAL = 0.3  # coupling, where none was found
 _LARGE = 5.0  # standard errors
-_FEW_ROWS = 20
 _FEW_SPINS = 10  # in which a common cause cannot be told from edges
-_SPINS = 256  # enough to tell whether rows are alike
 _CLIPPED = 6.0  # z-scores, so that one missed edge is no common cause
 _SMALL_MATRIX = 30  # rows, below which all eigenvalues are quicker than one
 
@@ -49,7 +53,8 @@ class Diagnosis:
     value: float
     limit: float  # beyond it, the check is serious
     serious: bool
-    words: str
+    words: str  # what was seen, and where that is serious, one thing to do
+    levels_hold: bool = True  # False: more edges may be false, and intervals too short
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,13 +76,25 @@ class Evidence:
 
 
 def diagnose(evidence: Evidence) -> tuple[Diagnosis, ...]:
-    """Every check, serious or not; serious ones warn."""
-    checks = (_samples, _memory, _alike, _strength, _loops, _screen, _order, _hidden)
-    found = tuple(check(evidence) for check in checks)
+    """Every check, serious ones first, which also warn."""
+    checks = (
+        _rows,
+        _groups,
+        _incomplete,
+        _hidden,
+        _samples,
+        _alike,
+        _strength,
+        _loops,
+        _screen,
+        _order,
+    )
+    found = [check(evidence) for check in checks]
+    found.sort(key=lambda one: (not one.serious, one.levels_hold))
     for one in found:
         if one.serious:
             warn(ReliabilityWarning(check=one.check, words=one.words))
-    return found
+    return tuple(found)
 
 
 def _samples(e: Evidence) -> Diagnosis:
@@ -89,59 +106,73 @@ def _samples(e: Evidence) -> Diagnosis:
     typical = float(np.median(np.abs(e.z_scores))) if len(e.z_scores) else _TYPICAL * precision
     power = float(ndtr(typical - e.critical_z))
     smallest = float((e.critical_z + ndtri(0.9)) / precision)
-    n_rows = e.fitted.samples.sample_weights.sum()
+    n_groups = e.design.n_groups
+    counted = f"{n_groups} groups of rows" if n_groups else f"{e.moments.n_samples:.0f} rows"
     serious = power < LIMITS.least_power
-    words = (
-        f"with {n_rows:.0f} rows a coupling must be about {smallest:.2f} to be found in nine of "
-        "ten cases"
-    )
+    words = f"with {counted} a coupling must be about {smallest:.2f} to be found in nine of ten cases"
     if serious:
-        words += "; weaker ones are probably there and were missed: more rows would find more edges"
+        more = "groups" if n_groups else "rows"
+        words += f"; weaker ones are probably there and were missed: collect more {more}"
     return Diagnosis("few samples", power, LIMITS.least_power, serious, words)
 
 
-def _memory(e: Evidence) -> Diagnosis:
-    """Are neighbouring rows alike?"""
-    limit = LIMITS.autocorrelation
-    if e.weights is not None or e.packed.n_samples < _FEW_ROWS:
+def _rows(e: Evidence) -> Diagnosis:
+    """Are rows independent draws, and if not, do errors allow for it?"""
+    effect, limit = max(e.design.design_effect, e.dependence.design_effect), LIMITS.design_effect
+    larger = f"{np.sqrt(effect):.1f} times those of as many independent rows"
+    if e.dependence.kind == "none":
+        words = e.dependence.words
+        if e.design.n_groups:
+            words = f"{words}: errors are {larger}"
+        return Diagnosis("rows alike", effect, limit, False, words)
+    if e.rows == "independent":
         words = (
-            "rows have weights or are few: whether neighbouring ones are alike was not looked at"
+            f"{e.dependence.words}; rows were taken as independent, as asked, and errors are too "
+            f"small by a factor of about {np.sqrt(effect):.1f}; {e.dependence.advice}"
         )
-        return Diagnosis("rows alike", 0.0, limit, False, words)
-    value, error = autocorrelation(e.packed, e.moments)
-    serious = value > max(limit, _LARGE * error)
-    words = f"neighbouring rows have a correlation of {value:.2f}"
+        return Diagnosis("rows alike", effect, limit, True, words, levels_hold=False)
+    words = f"{e.dependence.words}; errors allow for it, and are {larger}"
+    was_asked = e.rows == "ordered"
+    if not was_asked:
+        words += f"; {e.dependence.advice}"
+    return Diagnosis("rows alike", effect, limit, not was_asked, words)
+
+
+def _groups(e: Evidence) -> Diagnosis:
+    """Are groups of rows enough to tell how much they vary?"""
+    n_groups, limit = e.design.n_groups, LIMITS.least_groups
+    if n_groups == 0:
+        words = "rows count by themselves, not by groups"
+        return Diagnosis("few groups", np.inf, limit, False, words)
+    serious = n_groups < limit
+    words = f"rows belong to {n_groups} groups"
     if serious:
-        ratio = (1 + value) / (1 - value)
         words += (
-            f", as if there were only some {e.packed.n_samples / ratio:.0f} independent rows: "
-            f"errors are too small by a factor of about {np.sqrt(ratio):.1f}, and weak edges may "
-            "be chance; use rows further apart"
+            ", which are few to tell how much groups vary: errors are uncertain, and only strong "
+            "edges can be found; more groups would help, more rows of the same ones would not"
         )
-    return Diagnosis("rows alike", value, limit, serious, words)
+    return Diagnosis("few groups", n_groups, limit, serious, words)
 
 
-def autocorrelation(packed: PackedSpins, moments: SecondMoments) -> tuple[float, float]:
-    """Correlation of up to 256 spins with themselves one row later, and its standard error.
-
-    The error is that of independent rows; it counts that spins are correlated.
-    """
-    some = np.arange(0, packed.n_spins, -(-packed.n_spins // _SPINS))
-    values = np.asarray(packed[:, some], dtype=np.float32)
-    present = values != 0
-    means = values.sum(axis=0) / np.maximum(present.sum(axis=0), 1)
-    centred = np.where(present, values - means, 0.0)
-    both = present[1:] & present[:-1]
-    squares = (centred[1:] ** 2 + centred[:-1] ** 2) * both
-    total = float(squares.sum(dtype=np.float64)) / 2
-    covariance = moments.block(some) / moments.n_samples
-    if total <= 0 or np.trace(covariance) <= 0:
-        return 0.0, np.inf
-    products = centred[1:] * centred[:-1] * both
-    value = float(products.sum(dtype=np.float64)) / total
-    n_rows = max(len(values) * both.mean(), 1.0)
-    error = np.linalg.norm(covariance) / np.trace(covariance) / np.sqrt(n_rows)
-    return float(np.clip(value, -0.99, 0.99)), float(error)
+def _incomplete(e: Evidence) -> Diagnosis:
+    """Do rows with missing values tell another story than the others?"""
+    telling = [one for one in e.incomplete if one.kind != "empty"]
+    if not telling:
+        words = "incomplete rows tell the same as complete ones"
+        if e.packed.present is None:
+            words = "no value is missing"
+        return Diagnosis("incomplete rows", 1.0, LIMITS.incomplete, False, words)
+    first = telling[0]
+    others = f" (and {len(telling) - 1} more such things)" if len(telling) > 1 else ""
+    levels_hold = first.kind == "depends" and e.missing == MissingPolicy.IMPUTE
+    return Diagnosis(
+        "incomplete rows",
+        first.p_value,
+        LIMITS.incomplete,
+        not levels_hold,
+        first.words + others,
+        levels_hold=levels_hold,
+    )
 
 
 def _alike(e: Evidence) -> Diagnosis:
@@ -170,7 +201,7 @@ def _strength(e: Evidence) -> Diagnosis:
     if serious:
         words += (
             ": couplings are strong, so linear estimates are far off and some edges hide behind "
-            "others; trust the refit only"
+            "others; keep refit='pseudolikelihood'"
         )
     return Diagnosis("strong coupling", left, LIMITS.least_open, serious, words)
 
@@ -187,8 +218,8 @@ def _loops(e: Evidence) -> Diagnosis:
     words = f"a formula that is exact without loops changes couplings by {fraction:.0%}"
     if serious:
         words += (
-            ": loops or unmodelled dependence matter, so refit='bethe' and linear estimates are "
-            "not to be trusted here"
+            ": loops or unmodelled dependence matter, so that refit='bethe' and linear estimates "
+            "cannot be trusted here; keep refit='pseudolikelihood'"
         )
     return Diagnosis("loops", fraction, limit, serious, words)
 
@@ -203,7 +234,10 @@ def _screen(e: Evidence) -> Diagnosis:
         f"{n_missed} of {n_edges} edges were not among those that the linear steps had left, and "
         "were found by later tests"
     )
-    return Diagnosis("linear screen", fraction, LIMITS.late, fraction > LIMITS.late, words)
+    serious = fraction > LIMITS.late
+    if serious:
+        words += "; do not take linear estimates instead"
+    return Diagnosis("linear screen", fraction, LIMITS.late, serious, words)
 
 
 def _order(e: Evidence) -> Diagnosis:
@@ -218,7 +252,7 @@ def _order(e: Evidence) -> Diagnosis:
     if serious:
         words += (
             ": the spins move together, as in a magnet that has ordered, so that samples tell "
-            "couplings apart only poorly"
+            "couplings apart only poorly; read strong edges only"
         )
     return Diagnosis("order", fraction, LIMITS.one_mode, serious, words)
 
@@ -241,9 +275,11 @@ def _hidden(e: Evidence) -> Diagnosis:
         words += (
             ": many pairs are a little more alike than the edges explain, which one thing that "
             "acts on all spins and is no column would do (a common cause, a trend, a group of "
-            "respondents); edges may stand for it"
+            "respondents); edges may stand for it: add it as a column"
         )
-    return Diagnosis("hidden cause", value, LIMITS.leftover, serious, words)
+    return Diagnosis(
+        "hidden cause", value, LIMITS.leftover, serious, words, levels_hold=not serious
+    )
 
 
 def _largest_eigenvalue(matrix: NDArray[np.floating]) -> float:

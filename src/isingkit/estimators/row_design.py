@@ -1,14 +1,17 @@
 """RowDesign: what rows count for, and which of them belong together."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from isingkit.arrays import FloatArray, IntArray
+from isingkit.estimators.row_dependence import RowDependence
+from isingkit.exceptions import FewGroupsError
 from isingkit.packing import PackedSpins
 from isingkit.spins import RowWeights
 
 _PROBED = 64  # columns whose pairs tell the design effect
+_FEWEST_GROUPS = 8  # below, nobody could tell how much groups vary
 _NOTHING = 1e-300
 
 
@@ -29,7 +32,7 @@ class RowDesign:
     @property
     def is_counted(self) -> bool:
         """Whether rows are independent samples, or stand for several."""
-        if self.groups is not None or self.outcomes is not None:
+        if self.groups is not None or self.outcomes is not None or self.design_effect != 1:
             return False
         return self.weights is None or self.weights.are_counts
 
@@ -46,7 +49,10 @@ def row_design(packed: PackedSpins, weights: RowWeights | None) -> RowDesign:
     plain = None if is_plain else weights
     if weights.groups is None:
         return RowDesign(plain)
-    return grouped(packed, RowDesign(plain), weights.groups)
+    design = grouped(packed, RowDesign(plain), weights.groups)
+    if design.n_groups < _FEWEST_GROUPS:
+        raise FewGroupsError(n_groups=design.n_groups, least=_FEWEST_GROUPS)
+    return design
 
 
 def grouped(packed: PackedSpins, design: RowDesign, groups: IntArray) -> RowDesign:
@@ -54,6 +60,18 @@ def grouped(packed: PackedSpins, design: RowDesign, groups: IntArray) -> RowDesi
     codes = np.unique(groups, return_inverse=True)[1].astype(np.int64)
     effect = max(grouped_effect(packed, design.weights, codes), 1.0)
     return RowDesign(design.weights, codes, effect)
+
+
+def dependent(packed: PackedSpins, design: RowDesign, found: RowDependence) -> RowDesign:
+    """The same rows, with what was found of them: groups, blocks of a series, or fewer samples."""
+    groups = found.groups
+    if found.kind == "ordered" and found.block_length > 1:
+        groups = np.arange(packed.n_samples) // found.block_length
+    if groups is None:
+        return replace(design, design_effect=found.design_effect)
+    told = grouped(packed, design, groups)
+    missed = max(found.design_effect / told.design_effect, 1.0)
+    return replace(told, block_factor=missed, design_effect=told.design_effect * missed)
 
 
 def grouped_effect(packed: PackedSpins, weights: RowWeights | None, groups: IntArray) -> float:
