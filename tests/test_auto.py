@@ -793,7 +793,7 @@ def test_groups_are_one_label_for_each_row(spins):
     for nothing in (None, "", np.nan):
         with pytest.raises(ex.GroupsError, match="2 rows have none"):
             ik.AutoIsing().fit(spins, groups=[nothing, nothing, *labels[2:]])
-    with pytest.raises(ex.SettingError, match="rows='shuffled'"):
+    with pytest.raises(ex.SettingError, match="rows must be 'auto', 'independent' or 'ordered'"):
         ik.AutoIsing(rows="shuffled").fit(spins)
 
 

@@ -665,6 +665,17 @@ def mistaken(tmp_path):
     yield file("p.csv", "a,b\n0,1\n"), [], "at least 2"
     yield file("q.csv", good), ["--groups", str(tmp_path / "f.csv")], "a table of groups needs"
     yield file("r.csv", good), ["--weights", "nobody"], "there is no column 'nobody'"
+    yield file("s.csv", good), ["--counts", "nobody"], "there is no column 'nobody'"
+    yield (
+        file("t.csv", good),
+        ["--row-groups", "a", "--method", "ridge"],
+        "--row-groups goes with --method auto, not with ridge",
+    )
+    yield (
+        file("u.csv", good),
+        ["--rows", "ordered", "--method", "ridge"],
+        "method 'ridge' has no setting 'rows'",
+    )
 
 
 def test_every_mistake_on_the_way_gets_one_helpful_line(capsys, tmp_path, monkeypatch):
@@ -811,6 +822,23 @@ def test_bench_scale_plants_and_finds_networks(capsys):
     assert facts["rows"][0]["wrong_edges"] <= 2
     assert min(facts["rates"][name] for name in ("screen", "dual", "product")) > 0
     assert "wrong edges" in run(capsys, "bench", "scale", "--spins", "6000", "--samples", "1024")[1]
+
+
+def test_rows_of_a_file_may_belong_together_or_be_a_series(capsys, survey, monkeypatch):
+    seen = {}
+
+    def fit(self, X, y=None, sample_weight=None, *, counts=None, groups=None):
+        seen.update(groups=groups, counts=counts, rows=self.rows)
+        return original(self, X, sample_weight=sample_weight, counts=counts)
+
+    original = ik.AutoIsing.fit
+    monkeypatch.setattr(ik.AutoIsing, "fit", fit)
+    folder = str(survey.parent / "found")
+    options = ["--row-groups", "person", "--counts", "seen", "--rows", "ordered", "-o", folder]
+    assert run(capsys, "fit", str(survey), *options)[0] == 0
+    assert len(np.unique(seen["groups"])) == 300
+    assert seen["counts"].tolist() == [1] * 300
+    assert seen["rows"] == "ordered"
 
 
 def test_counts_are_samples_when_knobs_are_chosen(capsys, tmp_path, rng):

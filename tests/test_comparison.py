@@ -191,13 +191,16 @@ def test_the_command_takes_columns_weights_and_leaves_columns_out(tmp_path, caps
         tmp_path / "data.tsv.gz",
         "--drop",
         "age",
-        "--weights",
+        "--counts",
         "times",
         "--methods",
         "ridge",
     )
     assert code == 0
     assert out.startswith(f"{table['times'].sum()} samples of 3 spins")
+    arguments = ("--drop", "age", "--weights", "times", "--methods", "ridge")
+    code, out, _ = run(capsys, "compare", tmp_path / "data.tsv.gz", *arguments)
+    assert out.startswith("60 samples of 3 spins")
     code, out, _ = run(
         capsys, "compare", tmp_path / "data.tsv.gz", "--columns", "a,b", "--methods", "ridge"
     )

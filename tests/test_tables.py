@@ -436,8 +436,9 @@ def test_tables_are_read_from_every_kind_of_file(tmp_path, rng, monkeypatch, par
             reading = read_spins(tmp_path / name, weights=names[1])
             np.testing.assert_array_equal(reading.weights, values[:, 1])
             assert reading.packed.names == (names[0], names[2])
-    with pytest.raises(ex.TableFileError, match="packed spins have no column of numbers"):
-        read_spins(tmp_path / "bits.spins", weights="b")
+    for role in ("weights", "counts", "groups"):
+        with pytest.raises(ex.TableFileError, match="packed spins have no columns but spins"):
+            read_spins(tmp_path / "bits.spins", **{role: "b"})
     with pytest.raises(
         ex.TableFileError, match="column 'a' should hold numbers, but holds texts such as 'no'"
     ):
@@ -606,6 +607,66 @@ def test_weights_must_be_numbers(tmp_path):
         float(12345678901234567890),
         10,
     ]
+
+
+def rows_of_persons(rng):
+    """A table with weights, counts and names of persons, as texts and as numbers."""
+    frame = pd.DataFrame(rng.integers(0, 2, (400, 4)).astype(float), columns=list("abcd"))
+    frame["weight"] = rng.lognormal(size=400)
+    frame["seen"] = rng.integers(0, 5, 400)
+    frame["person"] = rng.integers(0, 40, 400)
+    frame["name"] = [f'"{k}", person' if k % 7 == 0 else f"person {k}" for k in frame["person"]]
+    frame.loc[rng.random(400) < 0.1, "a"] = np.nan
+    return frame
+
+
+def same_groups(one, other):
+    """Whether two labellings put the same rows together."""
+    pairs = len(set(zip(one, other, strict=True)))
+    return pairs == len(set(one)) == len(set(other))
+
+
+@pytest.mark.parametrize("chunk", [64, 1 << 22])
+@pytest.mark.parametrize("missing", ["drop", "pairwise"])
+def test_counts_weights_and_groups_are_read_from_every_kind_of_file(
+    tmp_path, rng, monkeypatch, chunk, missing
+):
+    monkeypatch.setattr("isingkit.tables.text._CHUNK", chunk)
+    monkeypatch.setattr("isingkit.tables.parts._PART", chunk)
+    frame = rows_of_persons(rng)
+    kept = frame[frame["a"].notna()] if missing == "drop" else frame
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    frame.to_csv(tmp_path / "data.tsv.gz", index=False, sep="\t")
+    frame.to_parquet(tmp_path / "data.parquet")
+    np.save(tmp_path / "data.npy", frame.drop(columns="name").to_numpy())
+    places = {name: f"x{k}" for k, name in enumerate(frame.columns)}
+    for file in ("data.csv", "data.tsv.gz", "data.parquet", "data.npy"):
+        for label in ("person", "name"):
+            if (file, label) == ("data.npy", "name"):
+                continue
+            named = (lambda name: places[name]) if file == "data.npy" else (lambda name: name)
+            columns = [named(name) for name in "abcd"]
+            roles = {"weights": named("weight"), "counts": named("seen"), "groups": named(label)}
+            found = read_spins(tmp_path / file, columns=columns, missing=missing, **roles)
+            assert found.packed.names == tuple(columns)
+            np.testing.assert_array_equal(found.weights, kept["weight"])
+            np.testing.assert_array_equal(found.counts, kept["seen"])
+            assert same_groups(found.groups, kept[label])
+
+
+def test_columns_beside_spins_that_are_none_are_refused(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("a,b,n,who\n1,0,2,x\n0,1,1.5,\n1,1,1,y\n")
+    with pytest.raises(ex.CountsError, match="but it holds 1.5"):
+        read_spins(path, counts="n", drop=["who"])
+    with pytest.raises(ex.GroupsError, match="1 row has none"):
+        read_spins(path, groups="who", drop=["n"])
+    with pytest.raises(ex.TableFileError, match="'n' can be only one of weights, counts"):
+        read_spins(path, counts="n", weights="n")
+    with pytest.raises(ex.TableFileError, match="column 'who' should hold numbers"):
+        read_spins(path, counts="who")
+    with pytest.raises(ex.TableFileError, match="there is no column 'nobody'"):
+        read_spins(path, groups="nobody")
 
 
 def test_what_is_not_used_is_not_looked_at(tmp_path):
