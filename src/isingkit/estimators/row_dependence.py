@@ -7,6 +7,7 @@ import numpy as np
 from isingkit.arrays import IntArray
 from isingkit.estimators.row_distances import (
     Excess,
+    fraction_present,
     RowBits,
     RowGroups,
     linked_rows,
@@ -71,16 +72,13 @@ def row_dependence(packed: PackedSpins, model: IsingModel) -> RowDependence:
         return pasted
     counts = rows.distances()
     n_queries = -(-n_rows // rows.step)
-    excess = Excess(counts[2], stretched(null_of_halves(counts), counts[2]), n_queries)
+    present = fraction_present(packed)
+    excess = Excess(counts[2], stretched(null_of_halves(counts), counts[2]), n_queries, present)
     order = row_order(packed, rows, excess.variance)
     matters = order.is_seen and order.design_effect > _MATTERS
     if excess.tail_effect() > _SUSPICIOUS:
         null = stretched(null_of_model(rows, packed, model, rng), counts[2])
-        excess = Excess(counts[2], null, n_queries)
-        import os
-        if os.environ.get("DEBUG"): 
-            l=linked_rows(rows, excess)
-            print("   tail", excess.tail_effect(), "mix",excess.mixture_effect(), "linked", l and l.design_effect, "order", order.design_effect, order.correlations[:2])
+        excess = Excess(counts[2], null, n_queries, present)
         found = _repeats(rows, excess, order if matters else None)
         if found is not None:
             return found

@@ -17,8 +17,8 @@ from isingkit.packing import PackedSpins, Words, bits, unpacked
 from isingkit.worlds.sampling import number_chains
 
 _COLUMNS = 512  # more than enough to tell whether two rows are alike
-_PAIRS = 20_000_000  # of rows, beyond which only some rows are compared with all others
-_FEWEST_QUERIES = 200
+_PAIRS = 5_000_000  # of rows, beyond which only some rows are compared with all others
+_FEWEST_QUERIES = 50
 _CHUNK = 64  # rows
 _SWEEPS = 50  # of the fitted network, after which a chain has forgotten the row it started from
 _SNAPSHOTS = 4
@@ -28,7 +28,6 @@ _SURE = 5.0  # standard errors of a number of pairs
 _SHAPE = 0.1  # error of the distances that independent rows would have, relative
 _SIXTH = 0.16  # of pairs are a standard deviation below the mean
 _LEAST = 1e-10  # probability, in logarithms
-_NEVER = -50.0  # its logarithm
 _FALSE = 0.1  # links between rows that belong together by chance, of all links
 _LARGEST_GROUP = 0.1  # of all rows
 _FEWEST_GROUPS = 20
@@ -47,8 +46,9 @@ class RowBits:
     def step(self) -> int:
         """Every so many rows one is compared with all others."""
         n_rows = len(self.rows)
-        n_queries = max(_PAIRS // max(n_rows, 1), _FEWEST_QUERIES)
-        return max(1, n_rows // n_queries)
+        if n_rows**2 <= 2 * _PAIRS:
+            return 1
+        return min(-(-(n_rows**2) // _PAIRS), n_rows // _FEWEST_QUERIES)
 
     def like(self, words: Words, n_rows: int) -> "RowBits":
         """Bits of other rows, in the same places."""
@@ -77,7 +77,7 @@ def row_bits(packed: PackedSpins, model: IsingModel, rng: np.random.Generator) -
     """Rows of bits of up to 512 columns that change; missing values are drawn from the margins."""
     filled = _filled(packed, rng)
     n_rows = packed.n_samples
-    ones = unpacked_sums(filled, n_rows)
+    ones = bit_sums(filled)
     order = reverse_cuthill_mckee(scipy.sparse.csr_matrix(model.couplings), symmetric_mode=True)
     order = order[(ones[order] > 0) & (ones[order] < n_rows)].astype(np.int64)
     order = order[:: max(1, -(-len(order) // _COLUMNS))]
@@ -90,7 +90,15 @@ def row_bits(packed: PackedSpins, model: IsingModel, rng: np.random.Generator) -
     return empty.like(filled, n_rows)
 
 
-def unpacked_sums(words: Words, n_rows: int) -> IntArray:
+def fraction_present(packed: PackedSpins) -> float:
+    """Of all values, those that are not missing."""
+    if packed.present is None:
+        return 1.0
+    n_values = packed.n_samples * packed.n_spins
+    return max(float(bit_sums(packed.present).sum()) / n_values, 0.1)
+
+
+def bit_sums(words: Words) -> IntArray:
     """Rows in which each column is 1."""
     little = words.astype("<u8", copy=False).view(np.uint8)
     return np.asarray(np.unpackbits(little, axis=1).sum(axis=1, dtype=np.int64))
@@ -100,8 +108,8 @@ def _filled(packed: PackedSpins, rng: np.random.Generator) -> Words:
     if packed.present is None:
         return np.ascontiguousarray(packed.words)
     n_rows = packed.n_samples
-    ones = unpacked_sums(packed.words & packed.present, n_rows)
-    seen = unpacked_sums(packed.present, n_rows)
+    ones = bit_sums(packed.words & packed.present)
+    seen = bit_sums(packed.present)
     drawn = rng.random((n_rows, packed.n_spins)) < ones / np.maximum(seen, 1)
     random_bits = bits(drawn.view(np.int8))
     return np.asarray((packed.words & packed.present) | (random_bits & ~packed.present))
@@ -156,7 +164,7 @@ def stretched(null: FloatArray, counts: IntArray) -> FloatArray:
     median_seen, lower_seen = np.interp((0.5, _SIXTH), seen, edges)
     ratio = min((median - lower) / max(median_seen - lower_seen, 1e-9), 1.0)
     places = median + (edges - median_seen) * ratio
-    moved = np.exp(np.interp(places, edges, np.log(np.maximum(below, _LEAST)), left=_NEVER))
+    moved = np.exp(np.interp(places, edges, np.log(np.maximum(below, _LEAST))))
     moved[-1] = 1.0
     return np.asarray(counts.sum() * np.diff(moved, prepend=0.0))
 
@@ -168,6 +176,7 @@ class Excess:
     counts: IntArray  # (n_columns + 1,): pairs of rows at each distance
     null: FloatArray  # (n_columns + 1,): of independent rows
     n_rows: int  # that were compared with all others
+    present: float = 1.0  # fraction of values that are not missing
 
     @property
     def mean(self) -> float:
@@ -197,7 +206,15 @@ class Excess:
             return 0.0
         here = slice(0, is_much[-1] + 1)
         beyond = np.maximum(self.counts[here] - self.null[here], 0.0)
-        return 2 * float(beyond @ self.squares[here]) / self.n_rows
+        return self.effect_of(float(beyond @ self.squares[here]), self.n_rows)
+
+    def effect_of(self, squares: float, n_rows: int) -> float:
+        """Design effect, less 1, of pairs of rows whose squared correlations add up to so much.
+
+        With a fraction f of values present those of two rows are f^4 times too small, and scores
+        have f^2 times as many pairs of present values in common as rows.
+        """
+        return 2 * squares / n_rows / self.present**2
 
     def mixture_effect(self) -> float:
         """Design effect, from pairs of rows with correlations between 0 and 1 whose distances, with
@@ -214,7 +231,7 @@ class Excess:
         errors = np.sqrt(self.counts + 1.0) + _SHAPE * self.null
         design = np.array(shapes).T / errors[:, np.newaxis]
         weights, _ = nnls(design, self.counts / errors)
-        return 1 + 2 * float(weights[1:] @ grid**2) / self.n_rows
+        return 1 + self.effect_of(float(weights[1:] @ grid**2), self.n_rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -265,8 +282,8 @@ def _effect_within(rows: RowBits, groups: IntArray, excess: Excess) -> float:
             some = RowBits(rows.rows[members], rows.columns, rows.n_first, rows.places)
             alike = 1 - np.arange(len(excess.null)) / excess.mean
             squares = (alike**2 - excess.variance) / (1 - min(excess.variance, 0.99))
-            total += 2 * float(some.distances()[2] @ squares)
-    return 1 + total / len(groups)
+            total += float(some.distances()[2] @ squares)
+    return 1 + excess.effect_of(total, len(groups))
 
 
 def repeated(packed: PackedSpins, rows: RowBits) -> tuple[IntArray, IntArray]:
