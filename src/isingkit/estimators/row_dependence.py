@@ -9,6 +9,7 @@ from isingkit.estimators.row_distances import (
     Excess,
     RowBits,
     RowGroups,
+    fraction_present,
     linked_rows,
     null_of_halves,
     null_of_model,
@@ -25,7 +26,7 @@ _FEW_PATTERNS = 20  # different rows, below which their counts may have a common
 _MATTERS = 1.1  # design effect
 _SUSPICIOUS = 0.05  # design effect less 1, beyond which the fitted network is simulated
 _CAPTURED = 0.6  # of a design effect, less 1, by groups of rows alike at any distance
-_CAPTURED_IN_ORDER = 0.85  # the same, where the order of rows would capture all of it
+_CUT = 0.5  # of the correlation of neighbouring rows, between those in different groups
 _MOST_LINKED = 20_000  # rows
 _SEED = 0
 
@@ -71,16 +72,13 @@ def row_dependence(packed: PackedSpins, model: IsingModel) -> RowDependence:
         return pasted
     counts = rows.distances()
     n_queries = -(-n_rows // rows.step)
-    excess = Excess(counts[2], stretched(null_of_halves(counts), counts[2]), n_queries)
+    present = fraction_present(packed)
+    excess = Excess(counts[2], stretched(null_of_halves(counts), counts[2]), n_queries, present)
     order = row_order(packed, rows, excess.variance)
     matters = order.is_seen and order.design_effect > _MATTERS
     if excess.tail_effect() > _SUSPICIOUS:
         null = stretched(null_of_model(rows, packed, model, rng), counts[2])
-        excess = Excess(counts[2], null, n_queries)
-        import os
-        if os.environ.get("DEBUG"): 
-            l=linked_rows(rows, excess)
-            print("   tail", excess.tail_effect(), "mix",excess.mixture_effect(), "linked", l and l.design_effect, "order", order.design_effect, order.correlations[:2])
+        excess = Excess(counts[2], null, n_queries, present)
         found = _repeats(rows, excess, order if matters else None)
         if found is not None:
             return found
@@ -118,34 +116,42 @@ def _repeats(rows: RowBits, excess: Excess, order: RowOrder | None) -> RowDepend
     if excess.tail_effect() <= _MATTERS - 1:
         return None
     effect = excess.mixture_effect()
-    linked = None
-    if len(rows.rows) <= _MOST_LINKED:
-        linked = linked_rows(rows, excess)
-    least = _CAPTURED * (effect - 1)
-    if order is not None:
-        least = max(least, _CAPTURED_IN_ORDER * (order.design_effect - 1))
-    if linked is not None and linked.design_effect - 1 >= least:
-        words = _repeat_words(len(rows.rows), rows, linked)
-        effect = max(effect, linked.design_effect)
+    in_order = 1.0 if order is None else order.design_effect
+    linked = linked_rows(rows, excess) if len(rows.rows) <= _MOST_LINKED else None
+    if linked is not None and _tell(linked, rows, excess, max(effect, in_order), order):
+        words = _repeat_words(rows, linked, effect)
         return RowDependence("repeats", linked.groups, 1, effect, linked.n_alike, words)
-    if order is not None and order.design_effect - 1 >= _CAPTURED * (effect - 1):
+    if order is not None and in_order - 1 >= _CAPTURED * (effect - 1):
         return _ordered(order)
-    n_alike = 0 if linked is None else linked.n_alike
     words = (
-        f"rows are more alike than the network explains, wherever they are in the table, as if "
+        "rows are more alike than the network explains, wherever they are in the table, as if "
         f"there were only some {len(rows.rows) / effect:.0f} independent ones; say which belong "
         "together (a person, a site, a recording) by groups=, or, if they are a series, put them "
         'in order and pass rows="ordered"'
     )
+    n_alike = 0 if linked is None else linked.n_alike
     return RowDependence("repeats", None, 1, effect, n_alike, words)
 
 
-def _repeat_words(n_rows: int, rows: RowBits, linked: RowGroups) -> str:
-    n_columns = len(rows.columns)
+def _tell(
+    linked: RowGroups, rows: RowBits, excess: Excess, effect: float, order: RowOrder | None
+) -> bool:
+    """Whether groups hold most of the design effect, and no series is cut into pieces by them."""
+    if linked.design_effect - 1 < _CAPTURED * (effect - 1):
+        return False
+    if order is None:
+        return True
+    across = rows.neighbours_apart(linked.groups)
+    alike = 1 - float(across.mean()) / excess.mean if len(across) else 0.0
+    return alike < _CUT * float(order.correlations[0])
+
+
+def _repeat_words(rows: RowBits, linked: RowGroups, effect: float) -> str:
+    n_rows, n_columns = len(rows.rows), len(rows.columns)
     return (
         f"{linked.n_alike} of {n_rows} rows agree with another row in all but {linked.distance} of "
         f"{n_columns} columns or less, which hardly any independent ones would, as if there were "
-        f"only some {n_rows / linked.design_effect:.0f} independent rows; say which belong "
+        f"only some {n_rows / effect:.0f} independent rows; say which belong "
         "together (waves of a person, a site, a recording) by groups="
     )
 

@@ -4,32 +4,37 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 from scipy.optimize import nnls
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.special import ndtr
 
-from isingkit._kernels.row_dependence import bits_by_row, close_pairs, distance_counts
+from isingkit._kernels.row_dependence import (
+    bits_by_row,
+    close_pairs,
+    distance_counts,
+    lagged_distances,
+)
 from isingkit._kernels.sampling import LANES
 from isingkit._kernels.threads import parallel_map
-from isingkit.arrays import BoolArray, FloatArray, IntArray
+from isingkit.arrays import FloatArray, IntArray
 from isingkit.model import IsingModel
-from isingkit.packing import PackedSpins, Words, bits, unpacked
+from isingkit.packing import PackedSpins, Words, bits
 from isingkit.worlds.sampling import number_chains
 
 _COLUMNS = 512  # more than enough to tell whether two rows are alike
-_PAIRS = 20_000_000  # of rows, beyond which only some rows are compared with all others
-_FEWEST_QUERIES = 200
+_PAIRS = 5_000_000  # of rows, beyond which only some rows are compared with all others
+_FEWEST_QUERIES = 50
 _CHUNK = 64  # rows
 _SWEEPS = 50  # of the fitted network, after which a chain has forgotten the row it started from
 _SNAPSHOTS = 4
 _MOST_CHAINS = 2048
-_RATIO = 3.0  # close pairs, to those of independent rows, before they mean anything
+_RATIO = 2.0  # close pairs, to those of independent rows, before they mean anything
 _SURE = 5.0  # standard errors of a number of pairs
 _SHAPE = 0.1  # error of the distances that independent rows would have, relative
 _SIXTH = 0.16  # of pairs are a standard deviation below the mean
 _LEAST = 1e-10  # probability, in logarithms
-_NEVER = -50.0  # its logarithm
-_FALSE = 0.1  # links between rows that belong together by chance, of all links
+_FALSE = 0.05  # links between rows that belong together by chance, of all links
 _LARGEST_GROUP = 0.1  # of all rows
 _FEWEST_GROUPS = 20
 
@@ -47,8 +52,9 @@ class RowBits:
     def step(self) -> int:
         """Every so many rows one is compared with all others."""
         n_rows = len(self.rows)
-        n_queries = max(_PAIRS // max(n_rows, 1), _FEWEST_QUERIES)
-        return max(1, n_rows // n_queries)
+        if n_rows**2 <= 2 * _PAIRS:
+            return 1
+        return min(-(-(n_rows**2) // _PAIRS), n_rows // _FEWEST_QUERIES)
 
     def like(self, words: Words, n_rows: int) -> "RowBits":
         """Bits of other rows, in the same places."""
@@ -67,6 +73,13 @@ class RowBits:
         parts = parallel_map(distance_counts, n_queries, *arguments, chunk=_CHUNK)
         return np.asarray(np.sum(parts, axis=0).reshape(3, n_places))
 
+    def neighbours_apart(self, groups: IntArray) -> IntArray:
+        """Distances of neighbouring rows that are in different groups."""
+        distances = np.empty(len(groups) - 1, dtype=np.int64)
+        everywhere = np.full(self.rows.shape[1], 2**64 - 1, dtype=np.uint64)
+        lagged_distances(0, len(distances), self.rows, everywhere, 1, distances)
+        return np.asarray(distances[groups[1:] != groups[:-1]])
+
     def close_pairs(self, largest: int) -> IntArray:
         """(3, n): pairs of rows that differ in at most so many columns, and in how many."""
         parts = parallel_map(close_pairs, len(self.rows), self.rows, largest, chunk=_CHUNK)
@@ -75,36 +88,50 @@ class RowBits:
 
 def row_bits(packed: PackedSpins, model: IsingModel, rng: np.random.Generator) -> RowBits:
     """Rows of bits of up to 512 columns that change; missing values are drawn from the margins."""
-    filled = _filled(packed, rng)
     n_rows = packed.n_samples
-    ones = unpacked_sums(filled, n_rows)
+    ones = bit_sums(packed.words)
+    n_seen = np.full(packed.n_spins, n_rows)
+    if packed.present is not None:
+        n_seen = bit_sums(packed.present)
+    # neighbours in the network come next to each other, so that few couplings cross the middle
     order = reverse_cuthill_mckee(scipy.sparse.csr_matrix(model.couplings), symmetric_mode=True)
-    order = order[(ones[order] > 0) & (ones[order] < n_rows)].astype(np.int64)
+    order = order[(ones[order] > 0) & (ones[order] < n_seen[order])].astype(np.int64)
     order = order[:: max(1, -(-len(order) // _COLUMNS))]
+    words = np.asarray(packed.words)
+    if packed.present is not None:
+        words = _filled(words, packed.present, n_rows, order, rng)
     half = len(order) // 2
     n_first = -(-half // 64)
     places = np.arange(len(order))
     places[half:] += 64 * n_first - half
     n_words = n_first + -(-(len(order) - half) // 64)
     empty = RowBits(np.zeros((0, n_words), dtype=np.uint64), order, n_first, places)
-    return empty.like(filled, n_rows)
+    return empty.like(words, n_rows)
 
 
-def unpacked_sums(words: Words, n_rows: int) -> IntArray:
-    """Rows in which each column is 1."""
+def _filled(
+    words: Words, present: Words, n_rows: int, columns: IntArray, rng: np.random.Generator
+) -> Words:
+    filled = words.copy()
+    for j in columns:
+        is_up = bit_sums(words[[j]]) / bit_sums(present[[j]])
+        drawn = rng.random((n_rows, 1), dtype=np.float32) < is_up
+        filled[j] |= bits(drawn.view(np.int8))[0] & ~present[j]
+    return filled
+
+
+def fraction_present(packed: PackedSpins) -> float:
+    """Of all values, those that are not missing."""
+    if packed.present is None:
+        return 1.0
+    n_values = packed.n_samples * packed.n_spins
+    return max(float(bit_sums(packed.present).sum()) / n_values, 0.1)
+
+
+def bit_sums(words: Words) -> IntArray:
+    """Bits of each row of words that are set."""
     little = words.astype("<u8", copy=False).view(np.uint8)
     return np.asarray(np.unpackbits(little, axis=1).sum(axis=1, dtype=np.int64))
-
-
-def _filled(packed: PackedSpins, rng: np.random.Generator) -> Words:
-    if packed.present is None:
-        return np.ascontiguousarray(packed.words)
-    n_rows = packed.n_samples
-    ones = unpacked_sums(packed.words & packed.present, n_rows)
-    seen = unpacked_sums(packed.present, n_rows)
-    drawn = rng.random((n_rows, packed.n_spins)) < ones / np.maximum(seen, 1)
-    random_bits = bits(drawn.view(np.int8))
-    return np.asarray((packed.words & packed.present) | (random_bits & ~packed.present))
 
 
 # How many close pairs there would be
@@ -127,10 +154,8 @@ def null_of_model(
     Chains start at rows of the table, so that a network with several modes stays where the data
     are, and run until they have forgotten which.
     """
-    values = np.asarray(packed)
     n_chains = min(-(-packed.n_samples // LANES) * LANES, _MOST_CHAINS)
-    chosen = rng.permutation(np.resize(rng.permutation(packed.n_samples), n_chains))
-    start = values[chosen]
+    start = _some_rows(packed, n_chains)[rng.permutation(n_chains)]
     start = np.where(start == 0, rng.choice(np.array([-1, 1], np.int8), start.shape), start)
     chains = number_chains(model, n_chains, True, rng)
     by_block = start.reshape(len(chains.states), LANES, packed.n_spins)
@@ -156,9 +181,17 @@ def stretched(null: FloatArray, counts: IntArray) -> FloatArray:
     median_seen, lower_seen = np.interp((0.5, _SIXTH), seen, edges)
     ratio = min((median - lower) / max(median_seen - lower_seen, 1e-9), 1.0)
     places = median + (edges - median_seen) * ratio
-    moved = np.exp(np.interp(places, edges, np.log(np.maximum(below, _LEAST)), left=_NEVER))
+    moved = np.exp(np.interp(places, edges, np.log(np.maximum(below, _LEAST))))
     moved[-1] = 1.0
     return np.asarray(counts.sum() * np.diff(moved, prepend=0.0))
+
+
+def _some_rows(packed: PackedSpins, n_rows: int) -> NDArray[np.int8]:
+    """All rows, some twice to make up the number, or pieces from all over a long table."""
+    if packed.n_samples <= n_rows:
+        return np.asarray(packed)[np.resize(np.arange(packed.n_samples), n_rows)]
+    starts = np.linspace(0, packed.n_samples - LANES, n_rows // LANES).astype(np.int64)
+    return np.vstack([np.asarray(packed[first : first + LANES]) for first in starts.tolist()])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,6 +201,7 @@ class Excess:
     counts: IntArray  # (n_columns + 1,): pairs of rows at each distance
     null: FloatArray  # (n_columns + 1,): of independent rows
     n_rows: int  # that were compared with all others
+    present: float = 1.0  # fraction of values that are not missing
 
     @property
     def mean(self) -> float:
@@ -184,8 +218,8 @@ class Excess:
     @property
     def squares(self) -> FloatArray:
         """(n_columns + 1,): estimates of the squared correlation of two rows at each distance."""
-        alike = np.maximum(1 - np.arange(len(self.null)) / self.mean, 0.0)
-        return np.maximum(alike**2 - self.variance, 0.0) / (1 - min(self.variance, 0.99))
+        alike = 1 - np.arange(len(self.null)) / self.mean
+        return np.asarray((alike**2 - self.variance) / (1 - min(self.variance, 0.99)))
 
     def tail_effect(self) -> float:
         """Design effect, less 1, of pairs beyond what independent rows can show, at the least."""
@@ -197,7 +231,15 @@ class Excess:
             return 0.0
         here = slice(0, is_much[-1] + 1)
         beyond = np.maximum(self.counts[here] - self.null[here], 0.0)
-        return 2 * float(beyond @ self.squares[here]) / self.n_rows
+        return self.effect_of(float(beyond @ self.squares[here]), self.n_rows)
+
+    def effect_of(self, squares: float, n_rows: int) -> float:
+        """Design effect, less 1, of pairs of rows whose squared correlations add up to so much.
+
+        With a fraction f of values present those of two rows are f^4 times too small, and scores
+        have f^2 times as many pairs of present values in common as rows.
+        """
+        return 2 * squares / n_rows / self.present**2
 
     def mixture_effect(self) -> float:
         """Design effect, from pairs of rows with correlations between 0 and 1 whose distances, with
@@ -214,7 +256,7 @@ class Excess:
         errors = np.sqrt(self.counts + 1.0) + _SHAPE * self.null
         design = np.array(shapes).T / errors[:, np.newaxis]
         weights, _ = nnls(design, self.counts / errors)
-        return 1 + 2 * float(weights[1:] @ grid**2) / self.n_rows
+        return 1 + self.effect_of(float(weights[1:] @ grid**2), self.n_rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -260,21 +302,21 @@ def _effect_within(rows: RowBits, groups: IntArray, excess: Excess) -> float:
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
     total = 0.0
+    squares = excess.squares
     for members in np.split(order, starts[1:]):
         if len(members) > 1:
             some = RowBits(rows.rows[members], rows.columns, rows.n_first, rows.places)
-            alike = 1 - np.arange(len(excess.null)) / excess.mean
-            squares = (alike**2 - excess.variance) / (1 - min(excess.variance, 0.99))
-            total += 2 * float(some.distances()[2] @ squares)
-    return 1 + total / len(groups)
+            total += float(some.distances()[2] @ squares)
+    return 1 + excess.effect_of(total, len(groups))
 
 
 def repeated(packed: PackedSpins, rows: RowBits) -> tuple[IntArray, IntArray]:
     """A number for each row, the same for equal rows, and how many rows have it."""
     keys = rows.rows
     if packed.present is not None:
-        empty = np.ascontiguousarray(packed.words & packed.present)
-        keys = np.hstack([rows.like(empty, len(keys)).rows, rows.like(packed.present, len(keys)).rows])
+        values = rows.like(packed.words, len(keys))
+        presence = rows.like(packed.present, len(keys))
+        keys = np.hstack([values.rows, presence.rows])
     digests = _digests(keys)
     _, which, counts = np.unique(digests, return_inverse=True, return_counts=True)
     return which.astype(np.int64), counts

@@ -13,30 +13,34 @@ from isingkit.packing import PackedSpins, Words
 _LARGE = 5.0  # standard errors of a correlation that is no chance
 _SMALL = 2.0  # standard errors of one that may be
 _FIRST_LAGS = 4  # looked at in any case
+_DENSE = 16  # lags, up to which each is looked at
 _GAP = 5  # lags without a correlation, after which none are expected
 _LOST = 0.05  # fraction of a variance that blocks of neighbouring rows may miss
 _FEWEST_BLOCKS = 20
 _FIRST_ROWS = 256  # tell most tables from sorted ones
 _CHUNK = 1 << 13  # rows or columns
+_CELLS = 1 << 22  # of a table of numbers
+_FEWEST_COLUMNS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowOrder:
     """Correlations of rows with later ones, averaged over rows and columns."""
 
-    correlations: FloatArray  # (n_lags,): of rows 1, 2, ... rows apart
+    correlations: FloatArray  # of rows 1, 2, ... rows apart, the first few
     error: float  # standard error of one of them, were rows independent
-    squares: FloatArray  # (n_lags,): mean of c_ab^2; from some lag on taken to be 0
+    # (n_lags,): correlations of products of two spins; from some lag on taken to be 0
+    squares: FloatArray
     n_rows: int
 
     @property
     def is_seen(self) -> bool:
         """Whether rows are more alike than chance would have it."""
-        return bool((self.correlations[:_FIRST_LAGS] > _LARGE * self.error).any())
+        return bool((self.correlations > _LARGE * self.error).any())
 
     @property
     def design_effect(self) -> float:
-        r"""1 + 2 \sum_k (1 - k/M) c_k^2, for products of two spins are alike as c_k^2."""
+        r"""1 + 2 \sum_k (1 - k/M) c_k^2, where products of two spins have correlations c_k^2."""
         lags = np.arange(1, len(self.squares) + 1)
         return 1 + 2 * float((self.squares * (1 - lags / self.n_rows)).sum())
 
@@ -60,23 +64,65 @@ def row_order(packed: PackedSpins, rows: RowBits, variance: float) -> RowOrder:
     error = float(np.sqrt(variance / n_rows))
     level, keys = _sorting(packed)
     series = _series(rows, level, keys)
-    correlations: list[float] = []
-    squares: list[float] = []
-    n_small = 0
     longest = max(_FIRST_LAGS, n_rows // _FEWEST_BLOCKS)
-    far = [series.at(longest + lag) for lag in range(1, 1 + _FIRST_LAGS)]
-    far_mean = max(float(np.mean([mean for mean, _ in far])), 0.0)
-    far_square = max(float(np.mean([square for _, square in far])), variance)
-    for lag in range(1, 1 + longest):
-        mean, square = series.at(lag)
-        mean -= far_mean
-        correlations.append(mean)
-        squares.append(max((square - far_square) / (1 - variance), 0.0))
-        n_small = 0 if mean > _SMALL * error else n_small + 1
+    far_lags = range(1 + longest, 1 + longest + _FIRST_LAGS)
+    far = max(float(np.mean([series.alike(lag) for lag in far_lags])), 0.0)
+    correlations: list[float] = []
+    n_small = 0
+    lags = _lags(longest)
+    for lag in lags:
+        correlations.append(series.alike(lag) - far)
+        n_small = 0 if correlations[-1] > _SMALL * error else n_small + 1
         if lag >= _FIRST_LAGS and n_small >= _GAP:
             break
-    n_lags = max(1, len(squares) - n_small)
-    return RowOrder(np.array(correlations), error, np.array(squares[:n_lags]), n_rows)
+    lags = lags[: max(1, len(correlations) - n_small)]
+    squares = np.zeros(1)
+    if max(correlations[:_FIRST_LAGS]) > _LARGE * error:
+        columns = rows.columns[~np.isin(rows.columns, keys)]
+        some = _score_correlations(packed, columns, level, lags, far_lags)
+        squares = np.interp(np.arange(1, lags[-1] + 1), lags, some)
+    return RowOrder(np.array(correlations[:_FIRST_LAGS]), error, squares, n_rows)
+
+
+def _lags(longest: int) -> list[int]:
+    """Every lag at first, then fewer and fewer."""
+    lags = [1]
+    while lags[-1] < longest:
+        lags.append(min(lags[-1] + 1 + lags[-1] // _DENSE, longest))
+    return lags
+
+
+def _score_correlations(
+    packed: PackedSpins, columns: IntArray, level: IntArray, lags: list[int], far_lags: range
+) -> FloatArray:
+    r"""(n_lags,): correlation of products x_i x_j with those some rows later, mean of all pairs.
+
+    The sum over i != j of x_{ai} x_{aj} x_{bi} x_{bj} is (x_a . x_b)^2 - \sum_i x_{ai}^2 x_{bi}^2.
+    """
+    n_columns = min(len(columns), max(_FEWEST_COLUMNS, _CELLS // packed.n_samples))
+    some = columns[:: -(-len(columns) // n_columns)]
+    values = np.asarray(packed[:, some], dtype=np.float32)
+    present = values != 0
+    starts = np.flatnonzero(np.diff(level, prepend=-1))
+    sizes = np.diff(np.append(starts, len(level)))
+    totals = np.add.reduceat(values, starts, axis=0)
+    seen = np.add.reduceat(present, starts, axis=0, dtype=np.int64)
+    means = np.repeat(totals / np.maximum(seen, 1), sizes, axis=0)
+    centred = np.where(present, values - means, 0.0)
+    spread = np.sqrt((centred**2).sum(axis=0) / np.maximum(present.sum(axis=0), 1))
+    centred /= np.maximum(spread, 1e-9)
+
+    def at(lag: int) -> float:
+        same = level[lag:] == level[: len(level) - lag]
+        products = (centred[lag:] * centred[: len(level) - lag])[same]
+        sums = products.sum(axis=1, dtype=np.float64) ** 2 - (products**2).sum(axis=1)
+        return float(sums.mean()) if len(sums) else 0.0
+
+    far = float(np.mean([at(lag) for lag in far_lags]))
+    at_once = at(0) - far
+    if at_once <= 0:
+        return np.zeros(len(lags))
+    return np.array([max((at(lag) - far) / at_once, 0.0) for lag in lags])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,11 +134,8 @@ class _Series:
     level: IntArray  # (n_rows,), ascending: rows may be compared where it is the same
     expected: FloatArray  # (n_levels,): distance of two rows of a level in any order
 
-    def at(self, lag: int) -> tuple[float, float]:
-        """Mean correlation of rows of a level with those so many rows later, and mean square.
-
-        The correlation of two rows is estimated by 1 - D / E D.
-        """
+    def alike(self, lag: int) -> float:
+        """Mean correlation of rows of a level with those so many rows later: 1 - D / E D."""
         n_pairs = len(self.rows) - lag
         distances = np.empty(n_pairs, dtype=np.int64)
         arguments = (self.rows, self.looked_at, lag, distances)
@@ -100,9 +143,8 @@ class _Series:
         expected = self.expected[self.level[:n_pairs]]
         usable = (self.level[lag:] == self.level[:n_pairs]) & (expected > 0)
         if not usable.any():
-            return 0.0, 0.0
-        alike = 1 - distances[usable] / expected[usable]
-        return float(alike.mean()), float((alike**2).mean())
+            return 0.0
+        return float(1 - (distances[usable] / expected[usable]).mean())
 
 
 def _series(rows: RowBits, level: IntArray, keys: IntArray) -> _Series:
