@@ -23,7 +23,11 @@ from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.network_estimates import NetworkEstimates, estimates_of
 from isingkit.estimators.network_search import Found, SearchSettings, find_network
 from isingkit.estimators.normal import constant_fields
-from isingkit.estimators.row_dependence import RowDependence, row_dependence
+from isingkit.estimators.row_dependence import (
+    RowDependence,
+    independent_rows,
+    row_dependence,
+)
 from isingkit.estimators.row_design import RowDesign, dependent, row_design
 from isingkit.estimators.stability import Stability, stability_of
 from isingkit.estimators.tested_edges import surest_first, tested_edges
@@ -257,9 +261,9 @@ class AutoIsing(IsingEstimator):
     ) -> RowDependence:
         """Whether rows look independent, where nothing else was said of them."""
         if weights is not None and weights.groups is not None:
-            return RowDependence.unseen("rows belong together as groups= says")
+            return independent_rows("rows belong together as groups= says")
         if weights is not None and weights.counts.max(initial=0) > 1:
-            return RowDependence.unseen("rows were counted: each is taken for independent samples")
+            return independent_rows("rows were counted: each is taken for independent samples")
         fitted = estimates.fitted
         couplings = fitted.graph.matrix(fitted.graph.symmetric(fitted.couplings))
         model = IsingModel(couplings, fitted.fields, packed.names)

@@ -18,7 +18,6 @@ from isingkit.estimators.score_cache import ScoreCache
 from isingkit.exceptions import ReliabilityWarning, warn
 from isingkit.missing import MissingPolicy
 from isingkit.packing import PackedSpins
-from isingkit.spins import RowWeights
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,11 @@ class Evidence:
     """What the checks look at: a network found, and on the way to it."""
 
     packed: PackedSpins
-    weights: RowWeights | None
+    design: RowDesign
+    dependence: RowDependence
+    rows: str  # "auto", "independent" or "ordered": what was asked
+    missing: str  # the policy
+    incomplete: tuple[Finding, ...]
     moments: SecondMoments
     fitted: FittedGraph
     scores: ScoreCache
@@ -109,7 +112,9 @@ def _samples(e: Evidence) -> Diagnosis:
     n_groups = e.design.n_groups
     counted = f"{n_groups} groups of rows" if n_groups else f"{e.moments.n_samples:.0f} rows"
     serious = power < LIMITS.least_power
-    words = f"with {counted} a coupling must be about {smallest:.2f} to be found in nine of ten cases"
+    words = (
+        f"with {counted} a coupling must be about {smallest:.2f} to be found in nine of ten cases"
+    )
     if serious:
         more = "groups" if n_groups else "rows"
         words += f"; weaker ones are probably there and were missed: collect more {more}"

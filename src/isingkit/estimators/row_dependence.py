@@ -29,6 +29,7 @@ _CAPTURED = 0.6  # of a design effect, less 1, by groups of rows alike at any di
 _CUT = 0.5  # of the correlation of neighbouring rows, between those in different groups
 _MOST_LINKED = 20_000  # rows
 _SEED = 0
+_BELONG = "say which rows belong together (waves of a person, a site, a recording) by groups="
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,10 +45,13 @@ class RowDependence:
     block_length: int  # neighbouring rows that make blocks nearly independent; of "ordered"
     design_effect: float  # variance of a pair's score, in units of that of independent rows
     n_alike: int  # rows with a near-repeat that is not expected
-    words: str
+    words: str  # what was seen
+    advice: str = ""  # what to do about it
 
 
-def row_dependence(packed: PackedSpins, model: IsingModel) -> RowDependence:
+def row_dependence(
+    packed: PackedSpins, model: IsingModel, *, is_series: bool = False
+) -> RowDependence:
     """Whether rows look like independent draws of the network fitted to them.
 
     The score of a pair of spins is a sum over rows, and those of two rows with correlation c have
@@ -59,14 +63,17 @@ def row_dependence(packed: PackedSpins, model: IsingModel) -> RowDependence:
         The rows.
     model
         The network fitted to them as if they were independent.
+    is_series
+        Whether rows are known to be in the order of time: then what neighbouring ones have in
+        common counts, however little it is.
     """
     rng = np.random.default_rng(_SEED)
     n_rows = packed.n_samples
     if n_rows < _FEW_ROWS:
-        return _independent("rows are few: whether they are alike was not looked at")
+        return independent_rows("rows are few: whether they are alike was not looked at")
     rows = row_bits(packed, model, rng)
     if len(rows.columns) < 2:
-        return _independent("columns do not change: whether rows are alike was not looked at")
+        return independent_rows("columns do not change: whether rows are alike was not looked at")
     pasted = _pasted(packed, rows)
     if pasted is not None:
         return pasted
@@ -75,19 +82,26 @@ def row_dependence(packed: PackedSpins, model: IsingModel) -> RowDependence:
     present = fraction_present(packed)
     excess = Excess(counts[2], stretched(null_of_halves(counts), counts[2]), n_queries, present)
     order = row_order(packed, rows, excess.variance)
-    matters = order.is_seen and order.design_effect > _MATTERS
+    matters = is_series or (order.is_seen and order.design_effect > _MATTERS)
     if excess.tail_effect() > _SUSPICIOUS:
         null = stretched(null_of_model(rows, packed, model, rng), counts[2])
         excess = Excess(counts[2], null, n_queries, present)
         found = _repeats(rows, excess, order if matters else None)
-        if found is not None:
+        is_more = found is not None and not (is_series and _holds(order, found.design_effect))
+        if found is not None and is_more:
             return found
     if matters:
         return _ordered(order)
-    return _independent("rows look independent of each other")
+    return independent_rows("rows look independent of each other")
 
 
-def _independent(words: str) -> RowDependence:
+def _holds(order: RowOrder, effect: float) -> bool:
+    """Whether the order of rows holds most of a design effect."""
+    return order.design_effect - 1 >= _CAPTURED * (effect - 1)
+
+
+def independent_rows(words: str) -> RowDependence:
+    """Nothing found, or not looked at: `words` say why."""
     return RowDependence("none", None, 1, 1.0, 0, words)
 
 
@@ -105,10 +119,13 @@ def _pasted(packed: PackedSpins, rows: RowBits) -> RowDependence | None:
     words = (
         f"every row occurs {copies} times or a multiple of that, as if a table of "
         f"{n_rows // copies} rows had been pasted {copies} times: there is evidence of "
-        f"{n_rows // copies} rows only; drop the copies, or, where a row truly stands for several "
-        "samples, pass their numbers as counts="
+        f"{n_rows // copies} rows only"
     )
-    return RowDependence("pasted", groups, 1, float(copies), n_rows, words)
+    advice = (
+        "drop the copies, or, where a row truly stands for several samples, pass their numbers as "
+        "counts="
+    )
+    return RowDependence("pasted", groups, 1, float(copies), n_rows, words, advice)
 
 
 def _repeats(rows: RowBits, excess: Excess, order: RowOrder | None) -> RowDependence | None:
@@ -120,17 +137,17 @@ def _repeats(rows: RowBits, excess: Excess, order: RowOrder | None) -> RowDepend
     linked = linked_rows(rows, excess) if len(rows.rows) <= _MOST_LINKED else None
     if linked is not None and _tell(linked, rows, excess, max(effect, in_order), order):
         words = _repeat_words(rows, linked, effect)
-        return RowDependence("repeats", linked.groups, 1, effect, linked.n_alike, words)
-    if order is not None and in_order - 1 >= _CAPTURED * (effect - 1):
+        groups, n_alike = linked.groups, linked.n_alike
+        return RowDependence("repeats", groups, 1, effect, n_alike, words, _BELONG)
+    if order is not None and _holds(order, effect):
         return _ordered(order)
     words = (
         "rows are more alike than the network explains, wherever they are in the table, as if "
-        f"there were only some {len(rows.rows) / effect:.0f} independent ones; say which belong "
-        "together (a person, a site, a recording) by groups=, or, if they are a series, put them "
-        'in order and pass rows="ordered"'
+        f"there were only some {len(rows.rows) / effect:.0f} independent ones"
     )
+    advice = f'{_BELONG}, or, if they are a series, put them in order and pass rows="ordered"'
     n_alike = 0 if linked is None else linked.n_alike
-    return RowDependence("repeats", None, 1, effect, n_alike, words)
+    return RowDependence("repeats", None, 1, effect, n_alike, words, advice)
 
 
 def _tell(
@@ -151,8 +168,7 @@ def _repeat_words(rows: RowBits, linked: RowGroups, effect: float) -> str:
     return (
         f"{linked.n_alike} of {n_rows} rows agree with another row in all but {linked.distance} of "
         f"{n_columns} columns or less, which hardly any independent ones would, as if there were "
-        f"only some {n_rows / effect:.0f} independent rows; say which belong "
-        "together (waves of a person, a site, a recording) by groups="
+        f"only some {n_rows / effect:.0f} independent rows"
     )
 
 
@@ -162,8 +178,11 @@ def _ordered(order: RowOrder) -> RowDependence:
     words = (
         f"neighbouring rows have a correlation of {value:.2f}, and it takes some "
         f"{len(order.squares)} rows to die out, as if there were only some {n_effective:.0f} "
-        'independent rows; pass rows="ordered" for a series in time, or groups= where neighbouring '
-        "rows belong to one person, site or recording"
+        "independent rows"
+    )
+    advice = (
+        'pass rows="ordered" for a series in time, or groups= where neighbouring rows belong to '
+        "one person, site or recording"
     )
     effect = order.design_effect
-    return RowDependence("ordered", None, order.block_length, effect, order.n_rows, words)
+    return RowDependence("ordered", None, order.block_length, effect, order.n_rows, words, advice)

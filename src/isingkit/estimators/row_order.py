@@ -15,7 +15,9 @@ _SMALL = 2.0  # standard errors of one that may be
 _FIRST_LAGS = 4  # looked at in any case
 _DENSE = 16  # lags, up to which each is looked at
 _GAP = 5  # lags without a correlation, after which none are expected
-_LOST = 0.05  # fraction of a variance that blocks of neighbouring rows may miss
+# fraction of a variance that blocks of neighbouring rows may miss, and is added to it: of longer
+# blocks there would be too few to tell how much they vary
+_LOST = 0.15
 _FEWEST_BLOCKS = 20
 _FIRST_ROWS = 256  # tell most tables from sorted ones
 _CHUNK = 1 << 13  # rows or columns
