@@ -71,18 +71,25 @@ def _findings(packed: PackedSpins) -> tuple[Finding, ...]:
     step = -(-packed.n_samples * packed.n_spins // _MOST_VALUES)
     values = np.asarray(packed[::step] if step > 1 else packed, dtype=np.float32).T
     holds_any = values.any(axis=0)
-    findings = _empty_rows(packed, int((~holds_any).sum()))
     table = _table_of(np.ascontiguousarray(values[:, holds_any]))
     explained = np.zeros(table.n_rows, dtype=bool)
-    if packed.n_spins <= _MOST_COLUMNS and len(table.pairs):
+    findings = _empty_rows(packed)
+    if len(table.pairs):
         shifted, explained = _shifted(table, packed.names, explained)
         reversed_, explained = _reversed(table, packed.names, explained)
+        findings += shifted + reversed_
+    depending = _depending(table, packed, explained)
+    if len(table.pairs):
+        # rows chosen by their values may seem unrelated without being so
+        chosen = {one.columns[0] for one in depending}
         unrelated = _unrelated(table, packed.names, explained)
-        findings += shifted + reversed_ + unrelated
-    return (*findings, *_depending(table, packed, explained))
+        findings += [one for one in unrelated if one.columns[0] not in chosen]
+    return (*findings, *depending)
 
 
-def _empty_rows(packed: PackedSpins, n_empty: int) -> list[Finding]:
+def _empty_rows(packed: PackedSpins) -> list[Finding]:
+    holds_any = np.bitwise_or.reduce(packed.present, axis=0)  # type: ignore[arg-type]
+    n_empty = packed.n_samples - int(np.unpackbits(holds_any.view(np.uint8)).sum())
     if not n_empty:
         return []
     words = f"{n_empty} of {packed.n_samples} rows hold no value at all and are not counted"
@@ -123,12 +130,12 @@ class _Table:
         """Values of n cells, (n, n_rows), taken as those of n columns; 0 where missing."""
         up = self.share_up[columns][:, None]
         odds = np.sqrt((1 - up) / up)
-        return np.asarray(np.where(values > 0, odds, -1 / odds) * np.abs(values))
+        return _by_value(values, odds, -1 / odds)
 
     def log_margins(self, values: Numbers, columns: Any) -> Numbers:
         """log p of n cells taken as n columns, (n, n_rows); 0 where missing."""
         up = self.share_up[columns][:, None]
-        return np.asarray(np.where(values > 0, np.log(up), np.log1p(-up)) * np.abs(values))
+        return _by_value(values, np.log(up), np.log1p(-up))
 
     def log_factors(self, left: Numbers, right: Numbers) -> Numbers:
         """(n_pairs, n_rows): log(1 + r z z) of standardised values of both sides."""
@@ -143,6 +150,11 @@ class _Table:
         step = max(64, _TERMS // (len(self.pairs) + 1))
         for start in range(0, self.n_rows, step):
             yield slice(start, start + step)
+
+
+def _by_value(values: Numbers, up: Numbers, down: Numbers) -> Numbers:
+    """`up` where a value is 1, `down` where it is -1, 0 where it is 0."""
+    return np.asarray(values * ((up - down) / 2) + np.abs(values) * ((up + down) / 2))
 
 
 def _table_of(values: Numbers) -> _Table:
