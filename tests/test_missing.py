@@ -8,7 +8,8 @@ import pytest
 
 import isingkit as ik
 import isingkit.exceptions as ex
-from isingkit.estimators import incomplete_rows as module
+from isingkit.estimators import incomplete_rows as findings_of_rows
+from isingkit.estimators import row_stories, shifted_rows
 from isingkit.estimators.fitted_graph import Samples, fit_graph
 from isingkit.estimators.graph import graph_of
 from isingkit.estimators.imputation import drawn_coefficients, impute, start
@@ -327,7 +328,7 @@ def test_tables_too_small_to_tell_anything_have_no_findings(shape, rng):
 
 def test_of_large_tables_rows_in_regular_distances_are_looked_at(monkeypatch):
     values = shifted_right(rows_of_a_world(6, n_rows=3000), slice(0, 3000, 10), 0, 39)
-    monkeypatch.setattr(module, "_MOST_VALUES", 40 * 1000)
+    monkeypatch.setattr(findings_of_rows, "_MOST_VALUES", 40 * 1000)
     (found,) = of_kind(incomplete_rows(packed_of(values)), "shifted")
     assert found.columns[0] == "V1"
     assert found.n_rows == 100
@@ -335,13 +336,15 @@ def test_of_large_tables_rows_in_regular_distances_are_looked_at(monkeypatch):
 
 @pytest.mark.parametrize("is_mirrored", [False, True])
 def test_shifts_looked_at_all_at_once_have_the_likelihoods_of_each(is_mirrored, monkeypatch):
-    monkeypatch.setattr(module, "_TERMS", 6400)  # in several portions
-    table = module._table_of(with_gaps(rows_of_a_world(0, 300, 12), 0.2, 0).T.astype(np.float32))
+    monkeypatch.setattr(row_stories, "_TERMS", 6400)  # in several portions
+    table = row_stories.row_table(
+        with_gaps(rows_of_a_world(0, 300, 12), 0.2, 0).T.astype(np.float32)
+    )
     table = table.mirrored() if is_mirrored else table
-    for family in module._suspects(table, False):
-        as_is, _ = module._log_likelihoods(table, np.arange(12))
+    for family in shifted_rows._suspects(table, False):
+        as_is, _ = shifted_rows._log_likelihoods(table, np.arange(12))
         for place in range(1, 11):
-            moved, _ = module._log_likelihoods(table, family.shift(place).sources(12))
+            moved, _ = shifted_rows._log_likelihoods(table, family.shift(place).sources(12))
             is_here = family.places == place
             expected = (moved - as_is)[family.rows[is_here]]
             np.testing.assert_allclose(family.ratios[is_here], expected, atol=1e-4)
