@@ -31,7 +31,10 @@ _SNAPSHOTS = 4
 _MOST_CHAINS = 2048
 _RATIO = 2.0  # close pairs, to those of independent rows, before they mean anything
 _SURE = 5.0  # standard errors of a number of pairs
-_SHAPE = 0.1  # error of the distances that independent rows would have, relative
+_SHAPE = 0.03  # error of the distances that independent rows would have, relative
+_UNSURE = 1.0  # design effect that such an error may pretend
+_GRID = np.linspace(0.1, 1.0, 37)  # correlations of rows
+_LEAST_SPREAD = 0.2  # columns
 _SIXTH = 0.16  # of pairs are a standard deviation below the mean
 _LEAST = 1e-10  # probability, in logarithms
 _FALSE = 0.05  # links between rows that belong together by chance, of all links
@@ -242,21 +245,35 @@ class Excess:
         return 2 * squares / n_rows / self.present**2
 
     def mixture_effect(self) -> float:
-        """Design effect, from pairs of rows with correlations between 0 and 1 whose distances, with
+        """Design effect, less 1, of pairs of rows with correlations up to 1 whose distances, with
         those of independent rows, add up to what is seen.
+
+        Left out are correlations so weak that an error of the distances of independent rows could
+        be taken for them.
         """
-        grid = np.linspace(0.1, 1.0, 19)
         edges = np.arange(len(self.null) + 1) - 0.5
-        shapes = [self.null]
-        for c in grid:
-            spread = self.mean * np.sqrt(self.variance * (1 - c**2)) + 0.2
+        shapes = []
+        correlations = []
+        for c in _GRID:
+            spread = self.mean * np.sqrt(self.variance * (1 - c**2)) + _LEAST_SPREAD
             below = ndtr((edges - (1 - c) * self.mean) / spread)
             below[0] = 0.0
-            shapes.append(np.diff(below))
+            shape = np.diff(below)
+            nearby = float(shape @ self.null) / shape.max()
+            if self.effect_of(_SHAPE * nearby * c**2, self.n_rows) <= _UNSURE:
+                shapes.append(shape)
+                correlations.append(c)
+        if not shapes:
+            return 0.0
         errors = np.sqrt(self.counts + 1.0) + _SHAPE * self.null
         design = np.array(shapes).T / errors[:, np.newaxis]
-        weights, _ = nnls(design, self.counts / errors)
-        return 1 + self.effect_of(float(weights[1:] @ grid**2), self.n_rows)
+        weights, _ = nnls(design, (self.counts - self.null) / errors)
+        return self.effect_of(float(weights @ np.array(correlations) ** 2), self.n_rows)
+
+    @property
+    def design_effect(self) -> float:
+        """The larger of both: tails see strong correlations, mixtures weaker ones too."""
+        return 1 + max(self.tail_effect(), self.mixture_effect())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
