@@ -308,11 +308,6 @@ def close_pairs(values, largest):
     return np.array([pair for pair in found if pair[2] <= largest])
 
 
-def changes_along_rows(values):
-    """Rows of each column with another value than the row before."""
-    return (values[1:] != values[:-1]).sum(axis=0)
-
-
 def lagged_distances(values, lag):
     """Columns in which rows differ from those some rows later."""
     return (values[lag:] != values[:-lag]).sum(axis=1)

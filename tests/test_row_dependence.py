@@ -10,6 +10,7 @@ import reference
 from isingkit import exceptions as ex
 from isingkit._kernels import row_dependence as kernels
 from isingkit.estimators.row_dependence import row_dependence
+from isingkit.estimators.row_distances import row_bits
 
 N_SPINS = 40
 N_ROWS = 1000
@@ -274,11 +275,9 @@ def test_the_answer_is_the_same_every_time():
 
 def row_words(values):
     """Bits of rows from the first column on, in whole words."""
-    n_rows, n_columns = values.shape
-    rows = np.zeros((n_rows, -(-n_columns // 64)), dtype=np.uint64)
-    words = ik.pack(values).words
-    kernels.bits_by_row(0, words.shape[1], words, np.arange(n_columns), rows)
-    return rows
+    bits = (values > 0).tolist()
+    words = [[reference.word(row[k : k + 64]) for k in range(0, len(row), 64)] for row in bits]
+    return np.array(words, dtype=np.uint64)
 
 
 @pytest.fixture
@@ -292,9 +291,13 @@ def table(rng):
 
 
 def test_bits_by_row_are_the_bits_of_the_table(table):
-    bits = (table > 0).tolist()
-    expected = [[reference.word(row[:64]), reference.word(row[64:])] for row in bits]
-    np.testing.assert_array_equal(row_words(table), np.array(expected, dtype=np.uint64))
+    """Of either half of the columns from a word's edge on."""
+    packed = ik.pack(table)
+    found = row_bits(packed, ik.IsingModel(np.zeros((70, 70))), np.random.default_rng(0))
+    assert sorted(found.columns) == list(range(70))
+    first = row_words(table[:, found.columns[:35]])
+    second = row_words(table[:, found.columns[35:]])
+    np.testing.assert_array_equal(found.rows, np.hstack([first, second]))
 
 
 @pytest.mark.parametrize("step", [1, 7])
@@ -310,18 +313,8 @@ def test_close_pairs_are_those_of_the_definition(table):
     np.testing.assert_array_equal(found.T, reference.close_pairs(table, 30))
 
 
-@pytest.mark.filterwarnings("ignore:constant column")
-@pytest.mark.parametrize("n_rows", [2, 64, 65, 100])
-def test_changes_along_rows_are_those_of_the_definition(table, n_rows):
-    words = ik.pack(table[:n_rows]).words
-    found = np.empty(70, dtype=np.int64)
-    kernels.changes_along_rows(0, 70, words, n_rows, found)
-    np.testing.assert_array_equal(found, reference.changes_along_rows(table[:n_rows]))
-
-
 @pytest.mark.parametrize("lag", [1, 5, 64, 99])
 def test_lagged_distances_are_those_of_the_definition(table, lag):
     found = np.empty(100 - lag, dtype=np.int64)
-    first = np.array([2**64 - 1, 0], dtype=np.uint64)
-    kernels.lagged_distances(0, len(found), row_words(table), first, lag, found)
-    np.testing.assert_array_equal(found, reference.lagged_distances(table[:, :64], lag))
+    kernels.lagged_distances(0, len(found), row_words(table), lag, found)
+    np.testing.assert_array_equal(found, reference.lagged_distances(table, lag))

@@ -1,4 +1,4 @@
-"""RowDistances: in how many columns rows differ, and how many would if rows were independent."""
+"""Excess: rows that differ in fewer columns than independent ones would."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,7 @@ from scipy.optimize import nnls
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.special import ndtr
 
-from isingkit._kernels.row_dependence import (
-    bits_by_row,
-    close_pairs,
-    distance_counts,
-    lagged_distances,
-)
+from isingkit._kernels.row_dependence import close_pairs, distance_counts, lagged_distances
 from isingkit._kernels.sampling import LANES
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import FloatArray, IntArray
@@ -26,6 +21,7 @@ _COLUMNS = 512  # more than enough to tell whether two rows are alike
 _PAIRS = 5_000_000  # of rows, beyond which only some rows are compared with all others
 _FEWEST_QUERIES = 50
 _CHUNK = 64  # rows
+_WORDS = 128  # of 64 rows each, turned into bits by row in one go
 _SWEEPS = 50  # of the fitted network, after which a chain has forgotten the row it started from
 _SNAPSHOTS = 4
 _MOST_CHAINS = 2048
@@ -37,7 +33,7 @@ _GRID = np.linspace(0.1, 1.0, 37)  # correlations of rows
 _LEAST_SPREAD = 0.2  # columns
 _SIXTH = 0.16  # of pairs are a standard deviation below the mean
 _LEAST = 1e-10  # probability, in logarithms
-_FALSE = 0.05  # links between rows that belong together by chance, of all links
+_FALSE = 0.05  # links by chance, of all links between rows
 _LARGEST_GROUP = 0.1  # of all rows
 _FEWEST_GROUPS = 20
 
@@ -62,8 +58,13 @@ class RowBits:
     def like(self, words: Words, n_rows: int) -> "RowBits":
         """Bits of other rows, in the same places."""
         rows = np.zeros((n_rows, self.rows.shape[1]), dtype=np.uint64)
-        here = np.ascontiguousarray(words[self.columns])
-        parallel_map(bits_by_row, here.shape[1], here, self.places, rows, chunk=4)
+        values = np.zeros((64 * _WORDS, 64 * self.rows.shape[1]), dtype=np.uint8)
+        for first in range(0, words.shape[1], _WORDS):
+            here = words[self.columns, first : first + _WORDS]
+            part = rows[64 * first : 64 * (first + _WORDS)]
+            values[: len(part), self.places] = as_bits(here, len(part)).T
+            packed = np.packbits(values[: len(part)], axis=1, bitorder="little")
+            part[:] = packed.view("<u8")
         return RowBits(rows, self.columns, self.n_first, self.places)
 
     def distances(self) -> IntArray:
@@ -79,8 +80,7 @@ class RowBits:
     def neighbours_apart(self, groups: IntArray) -> IntArray:
         """Distances of neighbouring rows that are in different groups."""
         distances = np.empty(len(groups) - 1, dtype=np.int64)
-        everywhere = np.full(self.rows.shape[1], 2**64 - 1, dtype=np.uint64)
-        lagged_distances(0, len(distances), self.rows, everywhere, 1, distances)
+        lagged_distances(0, len(distances), self.rows, 1, distances)
         return np.asarray(distances[groups[1:] != groups[:-1]])
 
     def close_pairs(self, largest: int) -> IntArray:
@@ -133,8 +133,13 @@ def fraction_present(packed: PackedSpins) -> float:
 
 def bit_sums(words: Words) -> IntArray:
     """Bits of each row of words that are set."""
-    little = words.astype("<u8", copy=False).view(np.uint8)
-    return np.asarray(np.unpackbits(little, axis=1).sum(axis=1, dtype=np.int64))
+    return np.asarray(as_bits(words, 64 * words.shape[1]).sum(axis=1, dtype=np.int64))
+
+
+def as_bits(words: Words, n_bits: int) -> NDArray[np.uint8]:
+    """(n, n_bits) of 0 and 1, the lowest bit of a word first."""
+    little = np.ascontiguousarray(words, dtype="<u8").view(np.uint8)
+    return np.unpackbits(little, axis=1, count=n_bits, bitorder="little")
 
 
 # How many close pairs there would be
