@@ -21,6 +21,7 @@ _COLUMNS = 512  # more than enough to tell whether two rows are alike
 _PAIRS = 5_000_000  # of rows, beyond which only some rows are compared with all others
 _FEWEST_QUERIES = 50
 _CHUNK = 64  # rows
+_PARTS = 16  # that rows compared with all others are shared out in
 _WORDS = 128  # of 64 rows each, turned into bits by row in one go
 _SWEEPS = 50  # of the fitted network, after which a chain has forgotten the row it started from
 _SNAPSHOTS = 4
@@ -74,7 +75,8 @@ class RowBits:
         n_places = len(self.columns) + 1
         n_queries = -(-len(self.rows) // self.step)
         arguments = (self.rows, self.step, self.n_first, n_places)
-        parts = parallel_map(distance_counts, n_queries, *arguments, chunk=_CHUNK)
+        chunk = -(-n_queries // _PARTS)
+        parts = parallel_map(distance_counts, n_queries, *arguments, chunk=chunk)
         return np.asarray(np.sum(parts, axis=0).reshape(3, n_places))
 
     def neighbours_apart(self, groups: IntArray) -> IntArray:
