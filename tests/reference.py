@@ -279,3 +279,35 @@ def backward_elimination(values, i, near, cost):
             break
         near.remove(weakest)
     return near
+
+
+def word(bits):
+    """The number that has these bits, the first the lowest."""
+    return sum(int(bit) << place for place, bit in enumerate(bits))
+
+
+def distance_counts(values, step, n_first):
+    """Pairs of every step-th row with all others by the columns in which they differ: of the first
+    n_first columns, of the rest, of all.
+    """
+    n_rows, n_columns = values.shape
+    counts = np.zeros((3, n_columns + 1), dtype=int)
+    for a, b in itertools.combinations(range(n_rows), 2):
+        if a % step == 0 or b % step == 0:
+            differ = values[a] != values[b]
+            counts[0, differ[:n_first].sum()] += 1
+            counts[1, differ[n_first:].sum()] += 1
+            counts[2, differ.sum()] += 1
+    return counts
+
+
+def close_pairs(values, largest):
+    """Pairs of rows that differ in few columns, and in how many."""
+    pairs = itertools.combinations(range(len(values)), 2)
+    found = [(a, b, int((values[a] != values[b]).sum())) for a, b in pairs]
+    return np.array([pair for pair in found if pair[2] <= largest])
+
+
+def lagged_distances(values, lag):
+    """Columns in which rows differ from those some rows later."""
+    return (values[lag:] != values[:-lag]).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Distances of rows, and changes from row to row, counted on bits."""
+"""Distances of rows, counted on bits."""
 
 import numpy as np
 from numba import njit
@@ -6,25 +6,6 @@ from numba import njit
 from isingkit._kernels.flags import KERNEL, PART
 from isingkit._kernels.gram import popcount
 from isingkit._kernels.workspace import fill, whole_numbers
-
-
-@njit(**KERNEL)
-def bits_by_row(start, stop, words, places, rows):
-    """Bit places[k] of rows[a] is bit a of words[k], for words start to stop of every column.
-
-    words: (n_columns, n_words) uint64     places: (n_columns,) int64
-    rows: (n_rows, n_row_words) uint64, zero before
-    """
-    n_rows = len(rows)
-    for w in range(start, stop):
-        n_bits = min(64, n_rows - 64 * w)
-        for k in range(len(words)):
-            word = words[k, w]
-            place = places[k] >> 6
-            shift = np.uint64(places[k] & 63)
-            for bit in range(n_bits):
-                one = (word >> np.uint64(bit)) & np.uint64(1)
-                rows[64 * w + bit, place] |= one << shift
 
 
 @njit(**KERNEL)
@@ -91,34 +72,14 @@ def close_pairs(start, stop, rows, largest):
 
 
 @njit(**KERNEL)
-def changes_along_rows(start, stop, words, n_rows, n_changes):
-    """n_changes[i]: rows of column i with another bit than the row before, for columns start to
-    stop.
-
-    words: (n_columns, n_words) uint64     n_changes: (n_columns,) int64, overwritten
-    """
-    n_words = words.shape[1]
-    n_last = np.uint64(n_rows - 1 - 64 * (n_words - 1))  # bits of the last word with a next row
-    last = (np.uint64(1) << n_last) - np.uint64(1)
-    for i in range(start, stop):
-        changes = np.uint64(0)
-        for w in range(n_words - 1):
-            following = (words[i, w] >> np.uint64(1)) | (words[i, w + 1] << np.uint64(63))
-            changes += popcount(words[i, w] ^ following)
-        word = words[i, n_words - 1]
-        changes += popcount((word ^ (word >> np.uint64(1))) & last)
-        n_changes[i] = np.int64(changes)
-
-
-@njit(**KERNEL)
-def lagged_distances(start, stop, rows, looked_at, lag, distances):
+def lagged_distances(start, stop, rows, lag, distances):
     """distances[a]: columns in which rows a and a + lag differ, for a from start to stop.
 
-    rows: (n_rows, n_row_words) uint64     looked_at: (n_row_words,) uint64, bits of columns
-    distances: (n_rows - lag,) int64, overwritten
+    rows: (n_rows, n_row_words) uint64     distances: (n_rows - lag,) int64, overwritten
     """
+    n_row_words = rows.shape[1]
     for a in range(start, stop):
         differ = np.uint64(0)
-        for w in range(len(looked_at)):
-            differ += popcount((rows[a, w] ^ rows[a + lag, w]) & looked_at[w])
+        for w in range(n_row_words):
+            differ += popcount(rows[a, w] ^ rows[a + lag, w])
         distances[a] = np.int64(differ)

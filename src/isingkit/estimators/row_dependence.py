@@ -132,10 +132,11 @@ def _repeats(rows: RowBits, excess: Excess, order: RowOrder | None) -> RowDepend
     """Rows alike wherever they are, if that matters and is not better told by their order."""
     if excess.tail_effect() <= _MATTERS - 1:
         return None
-    effect = excess.mixture_effect()
+    effect = excess.design_effect
     in_order = 1.0 if order is None else order.design_effect
     linked = linked_rows(rows, excess) if len(rows.rows) <= _MOST_LINKED else None
     if linked is not None and _tell(linked, rows, excess, max(effect, in_order), order):
+        effect = max(effect, linked.design_effect)
         words = _repeat_words(rows, linked, effect)
         groups, n_alike = linked.groups, linked.n_alike
         return RowDependence("repeats", groups, 1, effect, n_alike, words, _BELONG)

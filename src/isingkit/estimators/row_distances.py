@@ -1,4 +1,4 @@
-"""RowDistances: in how many columns rows differ, and how many would if rows were independent."""
+"""Excess: rows that differ in fewer columns than independent ones would."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,7 @@ from scipy.optimize import nnls
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.special import ndtr
 
-from isingkit._kernels.row_dependence import (
-    bits_by_row,
-    close_pairs,
-    distance_counts,
-    lagged_distances,
-)
+from isingkit._kernels.row_dependence import close_pairs, distance_counts, lagged_distances
 from isingkit._kernels.sampling import LANES
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import FloatArray, IntArray
@@ -26,15 +21,20 @@ _COLUMNS = 512  # more than enough to tell whether two rows are alike
 _PAIRS = 5_000_000  # of rows, beyond which only some rows are compared with all others
 _FEWEST_QUERIES = 50
 _CHUNK = 64  # rows
+_PARTS = 16  # that rows compared with all others are shared out in
+_WORDS = 128  # of 64 rows each, turned into bits by row in one go
 _SWEEPS = 50  # of the fitted network, after which a chain has forgotten the row it started from
 _SNAPSHOTS = 4
 _MOST_CHAINS = 2048
 _RATIO = 2.0  # close pairs, to those of independent rows, before they mean anything
 _SURE = 5.0  # standard errors of a number of pairs
-_SHAPE = 0.1  # error of the distances that independent rows would have, relative
+_SHAPE = 0.03  # error of the distances that independent rows would have, relative
+_UNSURE = 1.0  # design effect that such an error may pretend
+_GRID = np.linspace(0.1, 1.0, 37)  # correlations of rows
+_LEAST_SPREAD = 0.2  # columns
 _SIXTH = 0.16  # of pairs are a standard deviation below the mean
 _LEAST = 1e-10  # probability, in logarithms
-_FALSE = 0.05  # links between rows that belong together by chance, of all links
+_FALSE = 0.05  # links by chance, of all links between rows
 _LARGEST_GROUP = 0.1  # of all rows
 _FEWEST_GROUPS = 20
 
@@ -59,8 +59,13 @@ class RowBits:
     def like(self, words: Words, n_rows: int) -> "RowBits":
         """Bits of other rows, in the same places."""
         rows = np.zeros((n_rows, self.rows.shape[1]), dtype=np.uint64)
-        here = np.ascontiguousarray(words[self.columns])
-        parallel_map(bits_by_row, here.shape[1], here, self.places, rows, chunk=4)
+        values = np.zeros((64 * _WORDS, 64 * self.rows.shape[1]), dtype=np.uint8)
+        for first in range(0, words.shape[1], _WORDS):
+            here = words[self.columns, first : first + _WORDS]
+            part = rows[64 * first : 64 * (first + _WORDS)]
+            values[: len(part), self.places] = as_bits(here, len(part)).T
+            packed = np.packbits(values[: len(part)], axis=1, bitorder="little")
+            part[:] = packed.view("<u8")
         return RowBits(rows, self.columns, self.n_first, self.places)
 
     def distances(self) -> IntArray:
@@ -70,14 +75,14 @@ class RowBits:
         n_places = len(self.columns) + 1
         n_queries = -(-len(self.rows) // self.step)
         arguments = (self.rows, self.step, self.n_first, n_places)
-        parts = parallel_map(distance_counts, n_queries, *arguments, chunk=_CHUNK)
+        chunk = -(-n_queries // _PARTS)
+        parts = parallel_map(distance_counts, n_queries, *arguments, chunk=chunk)
         return np.asarray(np.sum(parts, axis=0).reshape(3, n_places))
 
     def neighbours_apart(self, groups: IntArray) -> IntArray:
         """Distances of neighbouring rows that are in different groups."""
         distances = np.empty(len(groups) - 1, dtype=np.int64)
-        everywhere = np.full(self.rows.shape[1], 2**64 - 1, dtype=np.uint64)
-        lagged_distances(0, len(distances), self.rows, everywhere, 1, distances)
+        lagged_distances(0, len(distances), self.rows, 1, distances)
         return np.asarray(distances[groups[1:] != groups[:-1]])
 
     def close_pairs(self, largest: int) -> IntArray:
@@ -130,8 +135,13 @@ def fraction_present(packed: PackedSpins) -> float:
 
 def bit_sums(words: Words) -> IntArray:
     """Bits of each row of words that are set."""
-    little = words.astype("<u8", copy=False).view(np.uint8)
-    return np.asarray(np.unpackbits(little, axis=1).sum(axis=1, dtype=np.int64))
+    return np.asarray(as_bits(words, 64 * words.shape[1]).sum(axis=1, dtype=np.int64))
+
+
+def as_bits(words: Words, n_bits: int) -> NDArray[np.uint8]:
+    """(n, n_bits) of 0 and 1, the lowest bit of a word first."""
+    little = np.ascontiguousarray(words, dtype="<u8").view(np.uint8)
+    return np.unpackbits(little, axis=1, count=n_bits, bitorder="little")
 
 
 # How many close pairs there would be
@@ -242,21 +252,35 @@ class Excess:
         return 2 * squares / n_rows / self.present**2
 
     def mixture_effect(self) -> float:
-        """Design effect, from pairs of rows with correlations between 0 and 1 whose distances, with
+        """Design effect, less 1, of pairs of rows with correlations up to 1 whose distances, with
         those of independent rows, add up to what is seen.
+
+        Left out are correlations so weak that an error of the distances of independent rows could
+        be taken for them.
         """
-        grid = np.linspace(0.1, 1.0, 19)
         edges = np.arange(len(self.null) + 1) - 0.5
-        shapes = [self.null]
-        for c in grid:
-            spread = self.mean * np.sqrt(self.variance * (1 - c**2)) + 0.2
+        shapes = []
+        correlations = []
+        for c in _GRID:
+            spread = self.mean * np.sqrt(self.variance * (1 - c**2)) + _LEAST_SPREAD
             below = ndtr((edges - (1 - c) * self.mean) / spread)
             below[0] = 0.0
-            shapes.append(np.diff(below))
+            shape = np.diff(below)
+            nearby = float(shape @ self.null) / shape.max()
+            if self.effect_of(_SHAPE * nearby * c**2, self.n_rows) <= _UNSURE:
+                shapes.append(shape)
+                correlations.append(c)
+        if not shapes:
+            return 0.0
         errors = np.sqrt(self.counts + 1.0) + _SHAPE * self.null
         design = np.array(shapes).T / errors[:, np.newaxis]
-        weights, _ = nnls(design, self.counts / errors)
-        return 1 + self.effect_of(float(weights[1:] @ grid**2), self.n_rows)
+        weights, _ = nnls(design, (self.counts - self.null) / errors)
+        return self.effect_of(float(weights @ np.array(correlations) ** 2), self.n_rows)
+
+    @property
+    def design_effect(self) -> float:
+        """The larger of both: tails see strong correlations, mixtures weaker ones too."""
+        return 1 + max(self.tail_effect(), self.mixture_effect())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isingkit._kernels.row_dependence import changes_along_rows, lagged_distances
+from isingkit._kernels.row_dependence import lagged_distances
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import BoolArray, FloatArray, IntArray
-from isingkit.estimators.row_distances import RowBits
+from isingkit.estimators.row_distances import RowBits, as_bits, bit_sums
 from isingkit.packing import PackedSpins, Words
 
 _LARGE = 5.0  # standard errors of a correlation that is no chance
@@ -132,7 +132,6 @@ class _Series:
     """Rows in their order, and how far apart they would be in any other."""
 
     rows: Words  # (n_rows, n_row_words)
-    looked_at: Words  # (n_row_words,): bits of the columns that count
     level: IntArray  # (n_rows,), ascending: rows may be compared where it is the same
     expected: FloatArray  # (n_levels,): distance of two rows of a level in any order
 
@@ -140,8 +139,7 @@ class _Series:
         """Mean correlation of rows of a level with those so many rows later: 1 - D / E D."""
         n_pairs = len(self.rows) - lag
         distances = np.empty(n_pairs, dtype=np.int64)
-        arguments = (self.rows, self.looked_at, lag, distances)
-        parallel_map(lagged_distances, n_pairs, *arguments, chunk=_CHUNK)
+        parallel_map(lagged_distances, n_pairs, self.rows, lag, distances, chunk=_CHUNK)
         expected = self.expected[self.level[:n_pairs]]
         usable = (self.level[lag:] == self.level[:n_pairs]) & (expected > 0)
         if not usable.any():
@@ -160,11 +158,10 @@ def _series(rows: RowBits, level: IntArray, keys: IntArray) -> _Series:
     looked_at = np.packbits(is_looked_at, bitorder="little").view("<u8").astype(np.uint64)
     starts = np.flatnonzero(np.diff(level, prepend=-1))
     sizes = np.diff(np.append(starts, len(level)))[:, np.newaxis]
-    little = rows.rows.astype("<u8", copy=False).view(np.uint8)
-    values = np.unpackbits(little, axis=1, bitorder="little")[:, places]
+    values = as_bits(rows.rows, 64 * n_words)[:, places]
     ones = np.add.reduceat(values, starts, axis=0, dtype=np.int64)
     rates = 2.0 * ones * (sizes - ones) / np.maximum(sizes * (sizes - 1.0), 1.0)
-    return _Series(rows.rows, looked_at, level, rates.sum(axis=1))
+    return _Series(rows.rows & looked_at, level, rates.sum(axis=1))
 
 
 # Sorted rows
@@ -175,14 +172,14 @@ def _sorting(packed: PackedSpins) -> tuple[IntArray, IntArray]:
     and the columns among that.
     """
     borders = _sum_borders(packed)
-    n_changes = np.empty(packed.n_spins, dtype=np.int64)
-    words = np.ascontiguousarray(packed.words)
-    arguments = (words, packed.n_samples, n_changes)
-    parallel_map(changes_along_rows, packed.n_spins, *arguments, chunk=_CHUNK)
+    words = np.asarray(packed.words)
+    following = words >> np.uint64(1)
+    following[:, :-1] |= words[:, 1:] << np.uint64(63)
+    n_changes = bit_sums(words ^ following)  # and one from a last row of 1 to the bits after it
     is_key = np.zeros(packed.n_spins, dtype=bool)
     # a missing value, whose bit is 0, may have a run of its own
     n_runs = 2 if packed.present is None else 3
-    if (n_changes < n_runs * (borders.sum() + 1)).any():
+    if (n_changes <= n_runs * (borders.sum() + 1)).any():
         borders, is_key = _key_columns(np.asarray(packed), borders)
     level = np.concatenate([[0], np.cumsum(borders)])
     return level, np.flatnonzero(is_key)
@@ -194,7 +191,10 @@ def _sum_borders(packed: PackedSpins) -> BoolArray:
     """
     nowhere = np.zeros(max(packed.n_samples - 1, 0), dtype=bool)
     for part in (packed[:_FIRST_ROWS], packed):
-        steps = np.diff(np.asarray(part).sum(axis=1, dtype=np.int64))
+        sums = 2 * as_bits(part.words, len(part)).sum(axis=0, dtype=np.int64)
+        if part.present is not None:
+            sums -= as_bits(part.present, len(part)).sum(axis=0, dtype=np.int64)
+        steps = np.diff(sums)
         if not ((steps >= 0).all() or (steps <= 0).all()):
             return nowhere
     return np.asarray(steps != 0)
