@@ -198,7 +198,7 @@ def test_margins_are_what_tests_leave_or_less_where_a_rival_might_count():
     samples = ik.sample(truth, n_samples=60, random_state=0)
     normal = normal_equations(ik.gram(samples), True)
     survivors = eliminate(normal, candidates(screen(normal), normal)).survivors
-    rows = samples_of(samples, None)
+    rows = samples_of(samples)
     tester = EdgeTester(dense_scores(normal, rows, True, 3.0), normal.changes)
     selection = select_edges(fit_graph(rows, survivors), tester, survivors, 0.1, "fdr")
     tests, fitted = selection.tests, selection.fitted
@@ -470,7 +470,7 @@ def test_few_samples_do_not_make_couplings_too_large():
         truth = ik.random_regular(n_spins=40, degree=4, coupling=0.5, random_state=seed)
         packed = ik.pack(ik.sample(truth, n_samples=150, random_state=seed))
         pairs = np.argwhere(np.triu(truth.couplings.toarray()))
-        found, _ = fit_graph(samples_of(packed, None), pairs).firth_refit().couplings_and_errors()
+        found, _ = fit_graph(samples_of(packed), pairs).firth_refit().couplings_and_errors()
         couplings.append(found * np.sign(truth.couplings.toarray()[tuple(pairs.T)]))
     assert np.mean(couplings) == pytest.approx(0.5, abs=0.012)
 

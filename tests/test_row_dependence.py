@@ -89,7 +89,7 @@ def test_waves_of_the_same_persons_are_seen_and_grouped_in_any_order(order, seed
     assert holding(found.groups, persons[rows]) > 0.5
     assert np.bincount(found.groups).max() <= 100
     assert found.n_alike > 800
-    assert "groups=" in found.words
+    assert "groups=" in found.advice
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
@@ -105,7 +105,7 @@ def test_a_table_pasted_twice_is_seen_and_copies_are_grouped(shuffled):
     for group in range(0, 500, 50):
         first, second = values[rows][found.groups == group]
         assert (first == second).all()
-    assert "counts=" in found.words
+    assert "copies" in found.advice
 
 
 def test_a_table_half_of_which_was_pasted_again_has_repeats():
@@ -126,7 +126,7 @@ def test_a_slow_series_is_ordered_and_also_seen_when_shuffled(seed):
     assert found.groups is None
     assert found.design_effect == pytest.approx(6.7, rel=0.2)
     assert 30 <= found.block_length <= 50  # there are at least 20 blocks
-    assert 'rows="ordered"' in found.words
+    assert 'rows="ordered"' in found.advice
     shuffled = look(np.random.default_rng(seed).permutation(values))
     assert shuffled.kind == "repeats"
     assert shuffled.design_effect > 4

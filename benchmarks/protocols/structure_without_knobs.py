@@ -246,7 +246,7 @@ def intervals_of_refit(
 ) -> NDArray[np.bool_]:
     """Whether the intervals of a refit on the true graph hold the couplings."""
     pairs = np.argwhere(np.triu(couplings))
-    refitted = fit_graph(samples_of(samples, None), pairs, n_jobs=1).firth_refit()
+    refitted = fit_graph(samples_of(samples), pairs, n_jobs=1).firth_refit()
     values, errors = refitted.couplings_and_errors()
     return np.asarray(np.abs(values - couplings[tuple(pairs.T)]) < 1.96 * errors)
 

@@ -16,7 +16,7 @@ from isingkit.estimators.closed_forms import bethe_form, linear_form, tree_coupl
 from isingkit.estimators.diagnostics import Evidence, diagnose
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of
-from isingkit.estimators.imputed_search import each_sample, find_imputed
+from isingkit.estimators.imputed_search import find_imputed
 from isingkit.estimators.incomplete_rows import incomplete_rows
 from isingkit.estimators.intervals import intervals_of_found
 from isingkit.estimators.moments import SecondMoments
@@ -28,7 +28,7 @@ from isingkit.estimators.row_dependence import (
     independent_rows,
     row_dependence,
 )
-from isingkit.estimators.row_design import RowDesign, dependent, row_design
+from isingkit.estimators.row_design import RowDesign, dependent, each_sample, row_design
 from isingkit.estimators.stability import Stability, stability_of
 from isingkit.estimators.tested_edges import surest_first, tested_edges
 from isingkit.exceptions import (
@@ -45,6 +45,7 @@ from isingkit.spins import RowWeights, warn_of_constants
 from isingkit.worlds.graphs import Seed, generator
 
 _ROWS = ("auto", "independent", "ordered")
+_MOST_SAMPLES = 1 << 22  # that are written out one by one to look whether they are alike
 _MANY_TIMES = 3  # samples a row, of which a histogram has more
 
 
@@ -232,7 +233,8 @@ class AutoIsing(IsingEstimator):
         found, estimates = self._search(packed, design)
         dependence = self._dependence(packed, weights, estimates)
         if self.rows != "independent" and dependence.design_effect > 1:
-            design = dependent(packed, design, dependence)
+            packed, weights = each_sample(packed, weights)
+            design = dependent(packed, row_design(packed, weights), dependence)
             found, estimates = self._search(packed, design)
         moments = found.moments
         if not warned:
@@ -262,12 +264,13 @@ class AutoIsing(IsingEstimator):
         """Whether rows look independent, where nothing else was said of them."""
         if weights is not None and weights.groups is not None:
             return independent_rows("rows belong together as groups= says")
-        if weights is not None and weights.counts.max(initial=0) > 1:
-            return independent_rows("rows were counted: each is taken for independent samples")
+        if weights is not None and weights.counts.sum() > _MOST_SAMPLES:
+            return independent_rows("samples are many: whether they are alike was not looked at")
+        samples, _ = each_sample(packed, weights)
         fitted = estimates.fitted
         couplings = fitted.graph.matrix(fitted.graph.symmetric(fitted.couplings))
         model = IsingModel(couplings, fitted.fields, packed.names)
-        return row_dependence(packed, model, is_series=self.rows == "ordered")
+        return row_dependence(samples, model, is_series=self.rows == "ordered")
 
     def _search_settings(self) -> SearchSettings:
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)

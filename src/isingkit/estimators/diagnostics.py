@@ -10,10 +10,10 @@ from scipy.special import ndtr, ndtri
 from isingkit.arrays import FloatArray, Pairs
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of
-from isingkit.estimators.incomplete_rows import Finding
 from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.row_dependence import RowDependence
 from isingkit.estimators.row_design import RowDesign
+from isingkit.estimators.row_stories import Finding
 from isingkit.estimators.score_cache import ScoreCache
 from isingkit.exceptions import ReliabilityWarning, warn
 from isingkit.missing import MissingPolicy

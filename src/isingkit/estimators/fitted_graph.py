@@ -10,7 +10,7 @@ from isingkit._kernels.threads import one_blas_thread, parallel_map
 from isingkit.arrays import FloatArray, IntArray, Pairs
 from isingkit.estimators.graph import Graph, graph_of, ranges
 from isingkit.estimators.nodewise import distinct_rows
-from isingkit.estimators.row_design import RowDesign
+from isingkit.estimators.row_design import INDEPENDENT, RowDesign
 from isingkit.packing import PackedSpins, distinct_samples
 
 # on squares of couplings, where samples count 1: keeps separated ones finite
@@ -55,7 +55,7 @@ class Samples:
         return len(self.sample_weights)
 
 
-def samples_of(packed: PackedSpins, design: RowDesign) -> Samples:
+def samples_of(packed: PackedSpins, design: RowDesign = INDEPENDENT) -> Samples:
     """Spins as numbers."""
     weights = design.weights
     totals = np.ones(packed.n_samples) if weights is None else weights.totals

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from tqdm import tqdm
 
-from isingkit.arrays import FloatArray, IntArray, Pairs
+from isingkit.arrays import FloatArray, Pairs
 from isingkit.estimators.fitted_graph import FittedGraph, fit_graph, samples_of
 from isingkit.estimators.imputation import drawn_coefficients, impute, start
 from isingkit.estimators.network_estimates import NetworkEstimates
@@ -155,16 +155,3 @@ def _combined(table: _Table, found: Found, completions: list[FloatArray]) -> Net
     means = np.empty(len(graph.indices))
     means[graph.sides] = np.mean(directed, axis=0)
     return NetworkEstimates(replace(fitted, couplings=means), np.sqrt(within + between), freedom)
-
-
-def each_sample(
-    packed: PackedSpins, weights: RowWeights | None
-) -> tuple[PackedSpins, RowWeights | None]:
-    """Rows as often as they were counted: what equal samples lack is drawn for each."""
-    if weights is None or weights.counts.max(initial=0) <= 1:
-        return packed, weights
-    counts = weights.counts.astype(np.int64)
-    rows: IntArray = np.repeat(np.arange(packed.n_samples), counts)
-    each = weights.of_each_sample()
-    groups = None if weights.groups is None else weights.groups[rows]
-    return packed[rows], RowWeights(each, each**2, groups)

@@ -23,6 +23,7 @@ from isingkit.packing import PackedSpins
 
 _FEW_ROWS = 20
 _FEW_PATTERNS = 20  # different rows, below which their counts may have a common divisor by chance
+_MANY_EQUAL = 0.9  # different rows, in units of all, below which many are equal
 _MATTERS = 1.1  # design effect
 _SUSPICIOUS = 0.05  # design effect less 1, beyond which the fitted network is simulated
 _CAPTURED = 0.6  # of a design effect, less 1, by groups of rows alike at any distance
@@ -74,7 +75,8 @@ def row_dependence(
     rows = row_bits(packed, model, rng)
     if len(rows.columns) < 2:
         return independent_rows("columns do not change: whether rows are alike was not looked at")
-    pasted = _pasted(packed, rows)
+    which, n_equal = repeated(packed, rows)
+    pasted = _pasted(which, n_equal)
     if pasted is not None:
         return pasted
     counts = rows.distances()
@@ -83,6 +85,7 @@ def row_dependence(
     excess = Excess(counts[2], stretched(null_of_halves(counts), counts[2]), n_queries, present)
     order = row_order(packed, rows, excess.variance)
     matters = is_series or (order.is_seen and order.design_effect > _MATTERS)
+    matters = matters and not _is_histogram(which, n_equal)  # whose order means nothing
     if excess.tail_effect() > _SUSPICIOUS:
         null = stretched(null_of_model(rows, packed, model, rng), counts[2])
         excess = Excess(counts[2], null, n_queries, present)
@@ -105,9 +108,17 @@ def independent_rows(words: str) -> RowDependence:
     return RowDependence("none", None, 1, 1.0, 0, words)
 
 
-def _pasted(packed: PackedSpins, rows: RowBits) -> RowDependence | None:
+def _is_histogram(which: IntArray, counts: IntArray) -> bool:
+    """Whether all equal rows stand together, and there are many such: a histogram, written out.
+
+    which: (n_rows,), the same for equal rows     counts: how many rows are equal, by that
+    """
+    n_runs = 1 + np.count_nonzero(np.diff(which))
+    return n_runs == len(counts) and len(counts) < _MANY_EQUAL * len(which)
+
+
+def _pasted(which: IntArray, counts: IntArray) -> RowDependence | None:
     """Whether every row occurs a multiple of the same number of times."""
-    which, counts = repeated(packed, rows)
     copies = int(np.gcd.reduce(counts))
     if copies < 2 or len(counts) < _FEW_PATTERNS:
         return None
@@ -121,10 +132,7 @@ def _pasted(packed: PackedSpins, rows: RowBits) -> RowDependence | None:
         f"{n_rows // copies} rows had been pasted {copies} times: there is evidence of "
         f"{n_rows // copies} rows only"
     )
-    advice = (
-        "drop the copies, or, where a row truly stands for several samples, pass their numbers as "
-        "counts="
-    )
+    advice = 'drop the copies, or, where rows are truly so often the same, pass rows="independent"'
     return RowDependence("pasted", groups, 1, float(copies), n_rows, words, advice)
 
 

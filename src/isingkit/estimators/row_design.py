@@ -41,10 +41,13 @@ class RowDesign:
         return 0 if self.groups is None else int(self.groups.max()) + 1
 
 
+INDEPENDENT = RowDesign()  # rows that count 1 each
+
+
 def row_design(packed: PackedSpins, weights: RowWeights | None) -> RowDesign:
     """What was said of rows: weights, and groups."""
     if weights is None:
-        return RowDesign()
+        return INDEPENDENT
     is_plain = bool((weights.totals == 1).all() and (weights.squares == 1).all())
     plain = None if is_plain else weights
     if weights.groups is None:
@@ -53,6 +56,19 @@ def row_design(packed: PackedSpins, weights: RowWeights | None) -> RowDesign:
     if design.n_groups < _FEWEST_GROUPS:
         raise FewGroupsError(n_groups=design.n_groups, least=_FEWEST_GROUPS)
     return design
+
+
+def each_sample(
+    packed: PackedSpins, weights: RowWeights | None
+) -> tuple[PackedSpins, RowWeights | None]:
+    """Rows as often as they were counted, those of no weight left out; all else as it is."""
+    if weights is None or (weights.counts == 1).all():
+        return packed, weights
+    counts = weights.counts.astype(np.int64)
+    rows: IntArray = np.repeat(np.arange(packed.n_samples), counts)
+    each = weights.of_each_sample()
+    groups = None if weights.groups is None else weights.groups[rows]
+    return packed[rows], RowWeights(each, each**2, groups)
 
 
 def grouped(packed: PackedSpins, design: RowDesign, groups: IntArray) -> RowDesign:
