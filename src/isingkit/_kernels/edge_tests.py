@@ -135,7 +135,8 @@ def _score(r, q, terms, weights):
 def _design_effect(r, q, terms, samples, variance, room):
     """By what factor the score's variance exceeds that of as many equal, independent samples.
 
-    And the degrees of freedom of that number, 0 for no end of them.
+    And the degrees of freedom of that number, 0 for no end of them. What a pair's own groups say
+    is weighed against all pairs', by degrees of freedom.
     room: (n_samples,), overwritten
     """
     weights, squares, groups, bounds = samples[1], samples[3], samples[4], samples[5]
@@ -144,7 +145,9 @@ def _design_effect(r, q, terms, samples, variance, room):
             score = r[k] * q[k] + r[k] * terms[2][k] + q[k] * terms[3][k]
             room[k] = weights[k] * score
         found, freedom = grouped_variance(room, weights, groups)
-        return max(bounds[1] * found / variance, bounds[0]), freedom
+        effect = freedom * bounds[1] * found / variance + bounds[2]  # of all pairs it is 1
+        freedom += bounds[2]
+        return max(effect / freedom, bounds[0]), freedom
     if len(squares) > 0:
         return _score(r, q, terms, squares)[1] / variance, 0.0
     return 1.0, 0.0

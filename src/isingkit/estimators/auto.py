@@ -13,9 +13,10 @@ from isingkit.arrays import FloatArray
 from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.bits import repeated_if_large
 from isingkit.estimators.closed_forms import bethe_form, linear_form, tree_couplings
-from isingkit.estimators.diagnostics import Evidence, diagnose
+from isingkit.estimators.diagnostics import LIMITS, Evidence, diagnose
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of
+from isingkit.estimators.grouped_rows import dependent, grouped, require_groups
 from isingkit.estimators.imputed_search import find_imputed
 from isingkit.estimators.incomplete_rows import incomplete_rows
 from isingkit.estimators.intervals import intervals_of_found
@@ -25,10 +26,11 @@ from isingkit.estimators.network_search import Found, SearchSettings, find_netwo
 from isingkit.estimators.normal import constant_fields
 from isingkit.estimators.row_dependence import (
     RowDependence,
+    harmless,
     independent_rows,
     row_dependence,
 )
-from isingkit.estimators.row_design import RowDesign, dependent, each_sample, row_design
+from isingkit.estimators.row_design import RowDesign, each_sample, row_design
 from isingkit.estimators.stability import Stability, stability_of
 from isingkit.estimators.tested_edges import surest_first, tested_edges
 from isingkit.exceptions import (
@@ -229,13 +231,12 @@ class AutoIsing(IsingEstimator):
         packed, weights = repeated_if_large(packed, weights)
         if self.missing == MissingPolicy.IMPUTE:
             packed, weights = each_sample(packed, weights)
-        design = row_design(packed, weights)
-        found, estimates = self._search(packed, design)
-        dependence = self._dependence(packed, weights, estimates)
-        if self.rows != "independent" and dependence.design_effect > 1:
-            packed, weights = each_sample(packed, weights)
-            design = dependent(packed, row_design(packed, weights), dependence)
-            found, estimates = self._search(packed, design)
+        if weights is not None and weights.groups is not None:
+            require_groups(weights.groups)
+        found, estimates = self._search(packed, row_design(weights))
+        rows = self._looked_at(packed, weights, estimates)
+        if rows.design.design_effect != 1 or rows.design.groups is not None:
+            found, estimates = self._search(rows.packed, rows.design)
         moments = found.moments
         if not warned:
             warn_of_constants(moments.names, ~moments.changes)
@@ -245,7 +246,6 @@ class AutoIsing(IsingEstimator):
         self.n_rounds_ = found.selection.n_rounds
         directed, intercepts = self._directed(moments, estimates.fitted)
         self._tabulate(found, estimates, directed)
-        rows = _Rows(packed, design, dependence)
         self.diagnostics_ = diagnose(self._evidence(rows, found, estimates))
         matrix = moments.as_estimates(found.fitted.graph.matrix(directed))
         return self._finish(packed, moments.n_samples, matrix, intercepts, moments.means)
@@ -258,19 +258,28 @@ class AutoIsing(IsingEstimator):
         found = find_network(packed, design, settings)
         return found, estimates_of(found.fitted, design.n_groups)
 
-    def _dependence(
+    def _looked_at(
         self, packed: PackedSpins, weights: RowWeights | None, estimates: NetworkEstimates
-    ) -> RowDependence:
-        """Whether rows look independent, where nothing else was said of them."""
-        if weights is not None and weights.groups is not None:
-            return independent_rows("rows belong together as groups= says")
-        if weights is not None and weights.counts.sum() > _MOST_SAMPLES:
-            return independent_rows("samples are many: whether they are alike was not looked at")
-        samples, _ = each_sample(packed, weights)
+    ) -> "_Rows":
+        """Rows, and what they have to do with each other: as declared, or as it looks."""
         fitted = estimates.fitted
+        design = row_design(weights)
+        if weights is not None and weights.groups is not None:
+            told = grouped(packed, design, weights.groups, fitted)
+            return _Rows(packed, told, independent_rows("rows belong together as groups= says"))
+        if weights is not None and weights.counts.sum() > _MOST_SAMPLES:
+            unseen = independent_rows("samples are many: whether they are alike was not looked at")
+            return _Rows(packed, design, unseen)
+        samples, of_each = each_sample(packed, weights)
         couplings = fitted.graph.matrix(fitted.graph.symmetric(fitted.couplings))
         model = IsingModel(couplings, fitted.fields, packed.names)
-        return row_dependence(samples, model, is_series=self.rows == "ordered")
+        found = row_dependence(samples, model, is_series=self.rows == "ordered")
+        if self.rows == "independent" or found.kind == "none":
+            return _Rows(packed, design, found)
+        told = dependent(samples, row_design(of_each), found, fitted)
+        if self.rows == "auto" and told.design_effect < LIMITS.design_effect:
+            return _Rows(packed, design, harmless(found, told.design_effect))
+        return _Rows(samples, told, found)
 
     def _search_settings(self) -> SearchSettings:
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
@@ -365,7 +374,7 @@ class AutoIsing(IsingEstimator):
         settings = replace(self._search_settings(), n_jobs=1, checkpoint=None, progress=False)
 
         def find(some: PackedSpins, some_weights: RowWeights | None) -> FittedGraph:
-            return find_network(some, row_design(some, some_weights), settings).fitted
+            return find_network(some, row_design(some_weights), settings).fitted
 
         return stability_of(
             packed, weights, find, n_resamples, generator(random_state), self.n_jobs, progress

@@ -123,14 +123,16 @@ def _samples(e: Evidence) -> Diagnosis:
 
 def _rows(e: Evidence) -> Diagnosis:
     """Are rows independent draws, and if not, do errors allow for it?"""
-    effect, limit = max(e.design.design_effect, e.dependence.design_effect), LIMITS.design_effect
+    limit = LIMITS.design_effect
+    is_allowed_for = e.rows != "independent" or e.dependence.kind == "none"
+    effect = e.design.design_effect if is_allowed_for else e.dependence.design_effect
     larger = f"{np.sqrt(effect):.1f} times those of as many independent rows"
     if e.dependence.kind == "none":
         words = e.dependence.words
         if e.design.n_groups:
             words = f"{words}: errors are {larger}"
         return Diagnosis("rows alike", effect, limit, False, words)
-    if e.rows == "independent":
+    if not is_allowed_for:
         words = (
             f"{e.dependence.words}; rows were taken as independent, as asked, and errors are too "
             f"small by a factor of about {np.sqrt(effect):.1f}; {e.dependence.advice}"

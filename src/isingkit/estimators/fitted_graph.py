@@ -30,8 +30,9 @@ class Samples:
     squares: FloatArray = field(default_factory=lambda: np.empty(0))
     # (n_rows,): which rows belong together; empty where none do
     groups: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
-    # what grouped variances are at least, in units of those of independent samples; and a factor
-    bounds: tuple[float, float] = (1.0, 1.0)
+    # what grouped variances are at least, in units of those of independent samples; a factor; and
+    # degrees of freedom of what is known of all pairs
+    bounds: tuple[float, float, float] = (1.0, 1.0, 0.0)
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -80,7 +81,7 @@ def _designed(spins: Any, n_rows: int, design: RowDesign) -> Samples:
     weights = np.ones(n_rows) if design.weights is None else design.weights.totals
     squares = np.empty(0) if design.weights is None else design.weights.squares / effect**2
     groups = np.empty(0, np.int64) if design.groups is None else design.groups
-    bounds = (design.least_effect / effect, design.block_factor)
+    bounds = (design.least_effect / effect, design.block_factor, design.prior_freedom)
     outcomes = spins if design.outcomes is None else design.outcomes
     return Samples(spins, weights / effect, outcomes, squares, groups, bounds)
 

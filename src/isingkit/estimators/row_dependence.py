@@ -108,6 +108,12 @@ def independent_rows(words: str) -> RowDependence:
     return RowDependence("none", None, 1, 1.0, 0, words)
 
 
+def harmless(found: RowDependence, design_effect: float) -> RowDependence:
+    """What was found, where it hardly matters once the network is known."""
+    words = f"{found.words}; once the network is known, that hardly matters: by {design_effect:.2f}"
+    return RowDependence("none", None, 1, 1.0, found.n_alike, words)
+
+
 def _is_histogram(which: IntArray, counts: IntArray) -> bool:
     """Whether all equal rows stand together, and there are many such: a histogram, written out.
 
