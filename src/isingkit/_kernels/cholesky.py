@@ -7,17 +7,12 @@ seconds to compile its calls of those.
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.flags import VECTOR_PART
+
 _LEAST_LEFT = 1e-16  # of a diagonal entry; less is rounding
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    error_model="numpy",
-    fastmath={"contract", "reassoc"},
-)
+@njit(**VECTOR_PART)
 def products(vector, rows, n_rows, out):
     """out[a] = sum_k rows[a, k] vector[k], for the first n_rows; four at a time, so that the vector
     is read once for all of them.
@@ -42,14 +37,7 @@ def products(vector, rows, n_rows, out):
         out[a] = total
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    error_model="numpy",
-    fastmath={"contract", "reassoc"},
-)
+@njit(**VECTOR_PART)
 def factorize(matrix, factor, size):
     """factor: L with L L' = matrix in its lower triangle, of the first `size` rows and columns.
 
@@ -70,14 +58,7 @@ def factorize(matrix, factor, size):
         row[a] = np.sqrt(max(left, _LEAST_LEFT * matrix[a, a]))
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    error_model="numpy",
-    fastmath={"contract", "reassoc"},
-)
+@njit(**VECTOR_PART)
 def solve(factor, x, size):
     """Solve L L' x = b in place: x is b on entry."""
     for a in range(size):
@@ -93,14 +74,7 @@ def solve(factor, x, size):
             x[k] -= row[k] * x[a]
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    error_model="numpy",
-    fastmath={"contract", "reassoc"},
-)
+@njit(**VECTOR_PART)
 def variances_of(factor, room, variances, size):
     """variances: (size,), overwritten with the diagonal of the inverse of L L'; room: (size,).
 

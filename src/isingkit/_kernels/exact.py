@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.flags import PART
+
 
 @njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def spanning_order(indptr, indices, order, parent):
@@ -62,7 +64,7 @@ def sum_upwards(order, parent, couplings, fields, cavity):
     return log_z
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _log_two_cosh(x):
     return abs(x) + np.log1p(np.exp(-2 * abs(x)))
 

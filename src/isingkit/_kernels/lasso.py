@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.flags import PART
+
 
 @njit(cache=True, nogil=True, fastmath=False, inline="always")
 def shrunk(value, by):
@@ -26,7 +28,7 @@ def violation(gradient, x, penalty):
     return max(abs(gradient) - penalty, 0.0)
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def descend(hessian, x, gradient, penalties, n, tolerance, most_sweeps):
     """Minimise g'd + d'Hd / 2 + sum of penalties * |x + d| over d, by sweeps over coordinates; x
     and gradient in place.

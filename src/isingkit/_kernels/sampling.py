@@ -10,6 +10,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from isingkit._kernels.flags import PART
 from isingkit._kernels.vectors import Vectors
 
 WORDS = 8  # words of one block of chains: one spin of 512 chains is one cache line
@@ -18,7 +19,7 @@ LARGEST_DEGREE = 63
 UNCHECKED = 4  # digits compared between two looks at whether all chains are decided
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _random_spin(stream, stride, n_spins):
     """A random spin, by the first of a block's generators (xoshiro256++); the high half of a
     product, for n_spins < 2**32.
@@ -551,7 +552,7 @@ def metropolis_sweeps(start, stop, graph, fields, random_order, streams, states,
         _copy(own_stream, streams[block])
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _in_single_precision(graph, fields):
     """-2 * couplings, and for each spin how far they can be trusted: not at all where all of them
     together are strong.
@@ -568,7 +569,7 @@ def _in_single_precision(graph, fields):
     return single, slack
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _copy(source, target):
     for k in range(len(target)):
         target[k] = source[k]

@@ -5,6 +5,7 @@ Caller: estimators/tiles.py.
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.flags import PART
 from isingkit._kernels.gram import popcount
 from isingkit._kernels.lookup_popcount import COLUMNS, SLAB, STEPS, STRIP, TRIPLE, count_4
 from isingkit._kernels.weighted_sums import room_for
@@ -94,7 +95,7 @@ def correlated_by_popcount(start, stop, words, n_samples, spin_sums, scales, lev
     return found[:n_found]
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _passing(
     counts, first_row, first_column, width, n_samples, spin_sums, scales, level, found, n_found
 ):

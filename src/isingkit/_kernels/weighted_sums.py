@@ -14,6 +14,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from isingkit._kernels.flags import PART, VECTOR_PART
 from isingkit._kernels.lookup_popcount import COLUMNS, LANES, PARTS
 from isingkit._kernels.vectors import Vectors
 
@@ -184,7 +185,7 @@ def large_products(start, stop, sums, errors, after, row_factors, column_factors
     return found[:n_found]
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _passing(
     sums, first_row, first_column, errors, after, row_factors, column_factors, level, found, n_found
 ):
@@ -222,14 +223,7 @@ def room_for(found, n_found, n_more):
     return larger
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    error_model="numpy",
-    fastmath={"contract", "reassoc"},
-)
+@njit(**VECTOR_PART)
 def _signed_sum(row, words):
     """sum_m row[m] s_m, and nothing past the last sample."""
     total, n_samples = 0.0, len(row)
