@@ -258,7 +258,8 @@ def _read(
         packed, rows = apply_missing_policy(pack(X), missing)
     else:
         spins = as_spins(X, binarize=binarize, missing=missing)
-        packed, rows = pack(spins), spins.rows
+        packed = pack(spins)
+        rows = spins.rows
     weights = None if sample_weight is None else as_weights(sample_weight, packed.n_samples, rows)
     require_network(packed.n_samples, packed.n_spins)
     return packed, weights

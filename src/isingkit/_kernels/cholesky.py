@@ -20,15 +20,24 @@ def products(vector, rows, n_rows, out):
     size = len(vector)
     n_fours = n_rows // 4 * 4
     for a in range(0, n_fours, 4):
-        row_0, row_1, row_2, row_3 = rows[a], rows[a + 1], rows[a + 2], rows[a + 3]
-        sum_0, sum_1, sum_2, sum_3 = 0.0, 0.0, 0.0, 0.0
+        row_0 = rows[a]
+        row_1 = rows[a + 1]
+        row_2 = rows[a + 2]
+        row_3 = rows[a + 3]
+        sum_0 = 0.0
+        sum_1 = 0.0
+        sum_2 = 0.0
+        sum_3 = 0.0
         for k in range(size):
             factor = vector[k]
             sum_0 += factor * row_0[k]
             sum_1 += factor * row_1[k]
             sum_2 += factor * row_2[k]
             sum_3 += factor * row_3[k]
-        out[a], out[a + 1], out[a + 2], out[a + 3] = sum_0, sum_1, sum_2, sum_3
+        out[a] = sum_0
+        out[a + 1] = sum_1
+        out[a + 2] = sum_2
+        out[a + 3] = sum_3
     for a in range(n_fours, n_rows):
         row = rows[a]
         total = 0.0

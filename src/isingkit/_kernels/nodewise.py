@@ -190,7 +190,8 @@ def node_paths(start, stop, samples, penalties, settings, results):
         np.empty((7, n_spins + 1)),
         np.empty((2, n_spins + 1), np.int64),
     )
-    field, x = room.of_samples[FIELD], room.of_unknowns[X]
+    field = room.of_samples[FIELD]
+    x = room.of_unknowns[X]
     history = np.empty(4)
     for i in range(start, stop):
         if not samples.changes[i]:
@@ -219,7 +220,9 @@ def node_paths(start, stop, samples, penalties, settings, results):
 @njit(**PART)
 def _clear(room, first_field, fit_fields):
     """Make room for another spin: no couplings, and the field to start with."""
-    design, of_samples, unknowns = room.design, room.of_samples, room.of_unknowns
+    design = room.design
+    of_samples = room.of_samples
+    unknowns = room.of_unknowns
     for k in range(design.shape[1]):
         design[0, k] = 1.0 if fit_fields else 0.0
         of_samples[FIELD, k] = first_field
@@ -236,13 +239,19 @@ def _minimise(i, samples, penalty, level, settings, room, size, known):
     """The minimum for one penalty, by Newton steps; gives how many unknowns there are, how many
     rows of the Hessian serve, and the residual.
     """
-    kind, l2, tolerance = settings.loss, settings.l2, settings.tolerance
+    kind = settings.loss
+    l2 = settings.l2
+    tolerance = settings.tolerance
     spins, weights, _, scales, _ = samples
     design, hessian, factor, of_samples, unknowns, places = room
-    field, slope, curvature = of_samples[FIELD], of_samples[SLOPE], of_samples[CURVATURE]
-    plain, slopes = unknowns[PLAIN], unknowns[SLOPES]
+    field = of_samples[FIELD]
+    slope = of_samples[SLOPE]
+    curvature = of_samples[CURVATURE]
+    plain = unknowns[PLAIN]
+    slopes = unknowns[SLOPES]
     own = spins[i]
-    residual, last = np.inf, np.inf
+    residual = np.inf
+    last = np.inf
     size = _admit(i, samples, level, slopes, design, places, size)
     slopes_of_loss(kind, own, field, weights, slope, curvature)
     for _ in range(settings.most_steps):
@@ -255,13 +264,15 @@ def _minimise(i, samples, penalty, level, settings, room, size, known):
             )
             if wider == size:
                 break
-            size, last = wider, np.inf
+            size = wider
+            last = np.inf
             continue
         if residual > _FALLS_ENOUGH * last:
             known = np.int64(0)
         is_fresh = known == 0
         _extend_hessian(kind, l2, design, of_samples, plain, known, size, hessian)
-        known, last = size, residual
+        known = size
+        last = residual
         promised = _aim(penalty, residual, hessian, factor, unknowns, size)
         length = _step(kind, own, weights, l2, design, of_samples, unknowns, size, promised)
         if _largest(unknowns[X], size) > FAR:
@@ -318,7 +329,8 @@ def _extend_hessian(kind, l2, design, of_samples, plain, known, size, hessian):
     """Second derivatives by the unknowns, in place, from row `known` on; those before it stay as
     they are.
     """
-    curvature, weighted = of_samples[CURVATURE], of_samples[TRIED]
+    curvature = of_samples[CURVATURE]
+    weighted = of_samples[TRIED]
     for a in range(known, size):
         for k in range(len(curvature)):
             weighted[k] = design[a, k] * curvature[k]
@@ -337,8 +349,11 @@ def _aim(penalty, residual, hessian, factor, unknowns, size):
     """Where the quadratic model of the loss has its minimum with penalties, into MOVED; gives the
     slope of the objective along the way.
     """
-    x, l1, gradient = unknowns[X], unknowns[L1], unknowns[GRADIENT]
-    moved, change = unknowns[MOVED], unknowns[THERE]
+    x = unknowns[X]
+    l1 = unknowns[L1]
+    gradient = unknowns[GRADIENT]
+    moved = unknowns[MOVED]
+    change = unknowns[THERE]
     for a in range(size):
         moved[a] = x[a]
         change[a] = gradient[a]
@@ -367,8 +382,11 @@ def _step(kind, own, weights, l2, design, of_samples, unknowns, size, promised):
     fallen by at least a quarter of what was promised. Log screening bends too sharply for that at
     strong coupling; it must go on falling.
     """
-    field, slope, curvature = of_samples[FIELD], of_samples[SLOPE], of_samples[CURVATURE]
-    tried, l1 = of_samples[TRIED], unknowns[L1]
+    field = of_samples[FIELD]
+    slope = of_samples[SLOPE]
+    curvature = of_samples[CURVATURE]
+    tried = of_samples[TRIED]
+    l1 = unknowns[L1]
     _try_full_step(design, of_samples, unknowns, size)
     slopes_of_loss(kind, own, tried, weights, slope, curvature)
     steepest = 0.0 if kind == LOG_SCREENING else -0.5 * promised

@@ -24,7 +24,10 @@ def _random_spin(stream, stride, n_spins):
     """A random spin, by the first of a block's generators (xoshiro256++); the high half of a
     product, for n_spins < 2**32.
     """
-    s0, s1, s2, s3 = stream[0], stream[stride], stream[2 * stride], stream[3 * stride]
+    s0 = stream[0]
+    s1 = stream[stride]
+    s2 = stream[2 * stride]
+    s3 = stream[3 * stride]
     total = s0 + s3
     word = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
     stream[2 * stride] = s2 ^ s0 ^ (s1 << np.uint64(17))
@@ -74,7 +77,8 @@ def _bit_update(n_planes, n_counts):
             v = Vectors(context, builder, signature, args, WORDS)
             states, others, negative, digits, generators = (v.data(k) for k in (0, 2, 3, 6, 10))
             spin, start, stop, chance, first, relative = (args[k] for k in (1, 4, 5, 7, 8, 9))
-            zero, ones = v.constant(0), v.constant(-1)
+            zero = v.constant(0)
+            ones = v.constant(-1)
 
             def row(array, at):
                 return v.at(array, builder.mul(at, v.size(WORDS)))
@@ -139,7 +143,8 @@ def _bit_update(n_planes, n_counts):
             builder.cbranch(more, body, done)
             builder.position_at_end(body)
             s0, s1, s2, s3 = (builder.load(s) for s in stream)
-            left, taken = builder.load(undecided), builder.load(accepted)
+            left = builder.load(undecided)
+            taken = builder.load(accepted)
             for ahead in range(UNCHECKED):
                 random, (s0, s1, s2, s3) = v.xoshiro(s0, s1, s2, s3)
                 wanted = zero
@@ -214,7 +219,8 @@ def heat_bath_bit_sweeps(
         for _ in range(n_sweeps):
             for step in range(n_spins):
                 i = _random_spin(stream, WORDS, n_spins) if random_order else step
-                a, b = indptr[i], indptr[i + 1]
+                a = indptr[i]
+                b = indptr[i + 1]
                 degree = b - a
                 row = chance_of_degree[degree]
                 if degree <= 3:
@@ -249,7 +255,8 @@ def metropolis_bit_sweeps(
         for _ in range(n_sweeps):
             for step in range(n_spins):
                 i = _random_spin(stream, WORDS, n_spins) if random_order else step
-                a, b = indptr[i], indptr[i + 1]
+                a = indptr[i]
+                b = indptr[i + 1]
                 degree = b - a
                 row = chance_of_degree[degree]
                 first = (degree + 1) // 2  # a flip that costs nothing is left to chance, too
@@ -287,8 +294,11 @@ class _Real:
     """Single or double precision: how e**x is made of the bits of a number."""
 
     def __init__(self, kind, bits, mantissa, n_terms, limit=None):
-        self.kind, self.words = kind, ir.VectorType(ir.IntType(bits), GROUP)
-        self.numbers, self.limit, self.mantissa = ir.VectorType(kind, GROUP), limit, mantissa
+        self.kind = kind
+        self.words = ir.VectorType(ir.IntType(bits), GROUP)
+        self.numbers = ir.VectorType(kind, GROUP)
+        self.limit = limit
+        self.mantissa = mantissa
         self.series = [
             0.6931471805599453**n / factorial(n) for n in range(n_terms)
         ]  # of 2**f, |f| <= 1/2
@@ -347,7 +357,8 @@ def _general_update(heat_bath):
         chances are right to 14 digits. Which lanes these are depends on the processor, what becomes
         of them does not: more bits are mixed from the generators' state, which they leave as it is.
         """
-        bytes_, bits = ir.VectorType(ir.IntType(8), GROUP), ir.VectorType(ir.IntType(1), GROUP)
+        bytes_ = ir.VectorType(ir.IntType(8), GROUP)
+        bits = ir.VectorType(ir.IntType(1), GROUP)
 
         def generate(context, builder, signature, args):
             v = Vectors(context, builder, signature, args, GROUP // 2)
@@ -502,7 +513,8 @@ def _general_update(heat_bath):
     return update
 
 
-_draw, _flip = _general_update(heat_bath=True), _general_update(heat_bath=False)
+_draw = _general_update(heat_bath=True)
+_flip = _general_update(heat_bath=False)
 
 
 @njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
@@ -523,7 +535,8 @@ def heat_bath_sweeps(start, stop, graph, fields, random_order, streams, states, 
         for _ in range(n_sweeps):
             for step in range(n_spins):
                 i = _random_spin(own_stream, GENERATORS, n_spins) if random_order else step
-                a, b = indptr[i], indptr[i + 1]
+                a = indptr[i]
+                b = indptr[i + 1]
                 _draw(state, i, indices, couplings, a, b, fields[i], own_stream, single, slack[i])
         _copy(own_stream, streams[block])
 
@@ -543,7 +556,8 @@ def metropolis_sweeps(start, stop, graph, fields, random_order, streams, states,
         for _ in range(n_sweeps):
             for step in range(n_spins):
                 i = _random_spin(own_stream, GENERATORS, n_spins) if random_order else step
-                a, b = indptr[i], indptr[i + 1]
+                a = indptr[i]
+                b = indptr[i + 1]
                 field = fields[i]
                 if a == b:
                     _draw(state, i, indices, couplings, a, b, field, own_stream, single, slack[i])

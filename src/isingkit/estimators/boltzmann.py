@@ -71,7 +71,10 @@ def boltzmann(
     inverse = np.asarray(
         np.linalg.inv(covariance + _RIDGE * np.eye(len(covariance))), dtype=np.float64
     )
-    mean, best, n_averaged, n_steps = here, (np.inf, here), 0, 0
+    mean = here
+    best = (np.inf, here)
+    n_averaged = 0
+    n_steps = 0
     rate, looks, before, last, lowest, since = 0.5, 1, here, np.inf, np.inf, 0
     with tqdm(total=max_steps, desc="Boltzmann learning", unit="step", disable=not progress) as bar:
         while n_steps < max_steps:
@@ -82,9 +85,12 @@ def boltzmann(
             noise = np.sqrt(np.maximum(1 - seen.flat() ** 2, 1e-6) / (looks * chains.n_chains))
             off = float(np.sqrt(np.mean(((wanted.flat() - seen.flat()) / noise) ** 2)))
             if n_averaged == 0 and off > max(1.1 * last, 2 * _SETTLED):
-                here, rate, last = before, max(rate / 2, 0.01), 1.05 * last
+                here = before
+                rate = max(rate / 2, 0.01)
+                last = 1.05 * last
                 continue
-            before, last = here, off
+            before = here
+            last = off
             step = _newton(wanted, seen, inverse)
             here = _Guess(
                 here.couplings + rate * step.couplings,
@@ -94,7 +100,8 @@ def boltzmann(
             if n_averaged == 0 and off > _SETTLED and since < _PATIENCE:
                 rate = min(1.0, 1.3 * rate)
                 continue
-            rate, n_averaged = min(rate, 0.3), n_averaged + 1
+            rate = min(rate, 0.3)
+            n_averaged = n_averaged + 1
             share = 1 / n_averaged
             mean = _Guess(
                 *((1 - share) * old + share * new for old, new in zip(mean, here, strict=True))
@@ -115,7 +122,10 @@ def boltzmann(
             best = min(best, (found, mean), key=lambda one: one[0])
             if found <= tolerance:
                 break
-            here, n_averaged, looks, last = mean, 0, min(2 * looks, 16), np.inf
+            here = mean
+            n_averaged = 0
+            looks = min(2 * looks, 16)
+            last = np.inf
     if not np.isfinite(best[0]):
         best = (
             _penalised(target, l2, here).mismatch(
@@ -151,7 +161,8 @@ def _moments(
     graph = IsingModel(guess.couplings, guess.fields).couplings
     structure = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data)
     chains = replace(chains, fixed=(structure, guess.fields))
-    model, looks = IsingModel(np.zeros_like(guess.couplings)), []
+    model = IsingModel(np.zeros_like(guess.couplings))
+    looks = []
     for _ in range(n_looks):
         chains.sweep(_SWEEPS, n_jobs=n_jobs)
         looks.append(gram(chains.packed(model, chains.n_chains), n_jobs=n_jobs))

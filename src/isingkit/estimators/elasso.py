@@ -142,10 +142,13 @@ class ELassoIsing(IsingEstimator):
         neighbours = np.count_nonzero(path.estimates, axis=2)
         criteria = 2 * stat.n_effective * path.losses + neighbours * cost
         criteria[:, ~rows.changes] = 0.0
-        best, spins = criteria.argmin(axis=0), np.arange(rows.n_spins)
+        best = criteria.argmin(axis=0)
+        spins = np.arange(rows.n_spins)
         warn_if_not_converged("ELassoIsing", float(residuals[best, spins].max()))
-        self.penalties_, self.criteria_ = penalties[spins, best] / 2, criteria[best, spins]
-        estimates, intercepts = path.estimates[best, spins], path.intercepts[best, spins]
+        self.penalties_ = penalties[spins, best] / 2
+        self.criteria_ = criteria[best, spins]
+        estimates = path.estimates[best, spins]
+        intercepts = path.intercepts[best, spins]
         self.weights_ = (
             4 * symmetric_couplings(estimates, self._least_coupling(), self.rule).toarray()
         )

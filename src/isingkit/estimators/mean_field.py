@@ -118,7 +118,8 @@ class MeanFieldIsing(GramEstimator):
         weights: FloatArray | None,
     ) -> tuple[FloatArray, FloatArray]:
         keep = normal.changes
-        means, covariance = normal.means[keep], normal.matrix[np.ix_(keep, keep)] / normal.n_samples
+        means = normal.means[keep]
+        covariance = normal.matrix[np.ix_(keep, keep)] / normal.n_samples
         inverse = np.zeros_like(covariance)
         if self.method in ("naive", "tap", "bethe", "sessak-monasson") and keep.any():
             if stat.n_rows <= keep.sum():
@@ -136,7 +137,8 @@ class MeanFieldIsing(GramEstimator):
         couplings = mean_field_couplings(
             self.method, means, covariance, inverse, stat.n_effective, names
         )
-        estimates, intercepts = np.zeros_like(normal.matrix), np.zeros(normal.n_spins)
+        estimates = np.zeros_like(normal.matrix)
+        intercepts = np.zeros(normal.n_spins)
         estimates[np.ix_(keep, keep)] = couplings
         for i, j in normal.unobserved:
             estimates[i, j] = estimates[j, i] = 0.0
@@ -229,7 +231,8 @@ def _cells(
     """
     products = covariance + np.outer(means, means)
     values = np.array([-1.0, 1.0])
-    own, other = values[:, None, None, None] * means[:, None], values[None, :, None, None] * means
+    own = values[:, None, None, None] * means[:, None]
+    other = values[None, :, None, None] * means
     cells = (
         1 + own + other + values[:, None, None, None] * values[None, :, None, None] * products
     ) / 4

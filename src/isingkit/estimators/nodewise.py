@@ -71,7 +71,8 @@ class PenaltyPath:
 def distinct_rows(packed: PackedSpins, weights: FloatArray | None) -> Rows:
     """Rows of samples: equal ones become one, where a row has few enough spins to tell quickly."""
     shares: FloatArray = np.ones(packed.n_samples) if weights is None else weights
-    total, kept = float(shares.sum()), np.flatnonzero(shares)
+    total = float(shares.sum())
+    kept = np.flatnonzero(shares)
     if packed.n_spins <= _MOST_KEYED:
         bits = unpacked(packed.words, packed.n_samples, np.int8)[:, kept] > 0
         keys: NDArray[np.int64] = np.zeros(len(kept), dtype=np.int64)
@@ -112,7 +113,9 @@ def node_paths(
     """
     n_spins, n_penalties = penalties.shape
     shape = (n_penalties, n_spins)
-    intercepts, losses, residuals = np.zeros(shape), np.full(shape, np.inf), np.zeros(shape)
+    intercepts = np.zeros(shape)
+    losses = np.full(shape, np.inf)
+    residuals = np.zeros(shape)
     estimates = np.zeros((n_penalties, n_spins, n_spins))
     scales = np.ones(n_spins) if scales is None else scales
     settings = kernels.Settings(
@@ -246,7 +249,8 @@ class NodewiseEstimator(IsingEstimator):
                 fit_fields=self.fit_fields,
                 n_jobs=self.n_jobs,
             )
-            estimates, intercepts = path.estimates[0], path.intercepts[0]
+            estimates = path.estimates[0]
+            intercepts = path.intercepts[0]
             refuse_separation(rows, estimates, residuals[0])
             residual = float(residuals.max())
         warn_if_not_converged(type(self).__name__, residual)

@@ -194,7 +194,8 @@ class Chains:
 
 
 def _has_one_strength(model: IsingModel) -> bool:
-    strengths, degrees = np.abs(model.couplings.data), np.diff(model.couplings.indptr)
+    strengths = np.abs(model.couplings.data)
+    degrees = np.diff(model.couplings.indptr)
     same = len(strengths) == 0 or (strengths == strengths[0]).all()
     return bool(
         same and not model.fields.any() and degrees.max(initial=0) <= kernels.LARGEST_DEGREE
