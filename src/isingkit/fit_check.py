@@ -231,8 +231,8 @@ def _shares(packed: PackedSpins, weights: NDArray[np.float64] | None) -> NDArray
     total = np.zeros(packed.n_spins + 1)
     for start in range(0, packed.n_samples, 65_536):
         values = np.asarray(packed[start : start + 65_536])
-        shares = np.ones(len(values)) if weights is None else weights[start : start + len(values)]
+        here = np.ones(len(values)) if weights is None else weights[start : start + len(values)]
         complete = values.all(axis=1)
         up = (values[complete] > 0).sum(axis=1)
-        total += np.bincount(up, weights=shares[complete], minlength=len(total))
+        total += np.bincount(up, weights=here[complete], minlength=len(total))
     return np.asarray(total / max(total.sum(), 1e-300))

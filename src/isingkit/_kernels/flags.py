@@ -2,6 +2,7 @@
 
 What other kernels call, and Python never, needs no wrappers and no machine code of its own. And
 nothing of what numba makes on the way is garbage before it is done: no use to look for it.
+How to write kernels: docs/design/kernels.md.
 """
 
 import gc

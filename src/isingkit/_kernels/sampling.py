@@ -57,8 +57,8 @@ def _bit_update(n_planes, n_counts):
         signs,
         start,
         stop,
-        chances,
-        chance,
+        digits,
+        first_row,
         first,
         relative,
         streams,
@@ -66,17 +66,18 @@ def _bit_update(n_planes, n_counts):
         """state[spin] of all chains after one update.
 
         state: flat (n_spins, WORDS)
-        neighbours[start:stop], signs[start:stop]: 0, or all ones for negative couplings chances:
-        flat (..., 64), binary digits, all ones or 0, of the chances of counts from `first` on, from
-        row `chance` on relative: all ones for Metropolis (counts of satisfied couplings, chances to
-        flip), 0 for heat bath (couplings that pull up) streams: flat (4, WORDS), the xoshiro256++
-        generators of the words
+        neighbours[start:stop], signs[start:stop]: 0, or all ones for negative couplings
+        digits: flat (..., 64), binary digits, all ones or 0, of the probabilities of counts from
+        `first` on, from row `first_row` on
+        relative: all ones for Metropolis (counts of satisfied couplings, probabilities to flip), 0
+        for heat bath (couplings that pull up)
+        streams: flat (4, WORDS), the xoshiro256++ generators of the words
         """
 
         def generate(context, builder, signature, args):
             v = Vectors(context, builder, signature, args, WORDS)
             states, others, negative, digits, generators = (v.data(k) for k in (0, 2, 3, 6, 10))
-            spin, start, stop, chance, first, relative = (args[k] for k in (1, 4, 5, 7, 8, 9))
+            spin, start, stop, first_row, first, relative = (args[k] for k in (1, 4, 5, 7, 8, 9))
             zero = v.constant(0)
             ones = v.constant(-1)
 
@@ -149,7 +150,7 @@ def _bit_update(n_planes, n_counts):
                 random, (s0, s1, s2, s3) = v.xoshiro(s0, s1, s2, s3)
                 wanted = zero
                 for number, mask in enumerate(masks):
-                    at = builder.mul(builder.add(chance, v.size(number)), v.size(64))
+                    at = builder.mul(builder.add(first_row, v.size(number)), v.size(64))
                     at = builder.add(builder.add(at, builder.load(position)), v.size(ahead))
                     wanted = builder.or_(
                         wanted,
@@ -176,7 +177,17 @@ def _bit_update(n_planes, n_counts):
             return context.get_dummy_value()
 
         signature = types.void(
-            state, spin, neighbours, signs, start, stop, chances, chance, first, relative, streams
+            state,
+            spin,
+            neighbours,
+            signs,
+            start,
+            stop,
+            digits,
+            first_row,
+            first,
+            relative,
+            streams,
         )
         return signature, generate
 
@@ -195,15 +206,15 @@ _draw_up_to_3, _draw_up_to_7, _draw_up_to_15, _draw_up_to_63 = (
 
 @njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def heat_bath_bit_sweeps(
-    start, stop, graph, chances, chance_of_degree, above_3, above_7, above_15, random_order,
+    start, stop, graph, digits, row_of_degree, above_3, above_7, above_15, random_order,
     streams, states, n_sweeps,
 ):  # fmt: skip
     """Heat-bath sweeps of 512 chains a block, for blocks start to stop; all couplings have one
     strength and there is no field.
 
     graph: indptr, indices, signs: int64, CSR of J, with 0 or -1 an entry for its sign
-    chances: (n * 64,) int64, binary digits, 0 or -1, of the chances of all counts; those of degree
-    d start at row chance_of_degree[d]
+    digits: (n * 64,) int64, binary digits, 0 or -1, of the probabilities of all counts; those of
+    degree d start at row row_of_degree[d]
     above_3, above_7, above_15: None where no spin has so many neighbours. What None excludes is
     not compiled, and the code for many neighbours takes seconds to. (It is not a function of its
     own: a call would count references to its arrays, which takes half as long as the update.)
@@ -222,27 +233,27 @@ def heat_bath_bit_sweeps(
                 a = indptr[i]
                 b = indptr[i + 1]
                 degree = b - a
-                row = chance_of_degree[degree]
+                row = row_of_degree[degree]
                 if degree <= 3:
-                    _draw_up_to_3(state, i, others, signs, a, b, chances, row, 0, 0, stream)
+                    _draw_up_to_3(state, i, others, signs, a, b, digits, row, 0, 0, stream)
                 elif above_3 is None:
                     continue
                 elif degree <= 7:
-                    _draw_up_to_7(state, i, others, signs, a, b, chances, row, 0, 0, stream)
+                    _draw_up_to_7(state, i, others, signs, a, b, digits, row, 0, 0, stream)
                 elif above_7 is None:
                     continue
                 elif degree <= 15:
-                    _draw_up_to_15(state, i, others, signs, a, b, chances, row, 0, 0, stream)
+                    _draw_up_to_15(state, i, others, signs, a, b, digits, row, 0, 0, stream)
                 elif above_15 is None:
                     continue
                 else:
-                    _draw_up_to_63(state, i, others, signs, a, b, chances, row, 0, 0, stream)
+                    _draw_up_to_63(state, i, others, signs, a, b, digits, row, 0, 0, stream)
         _copy(stream, streams[block])
 
 
 @njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def metropolis_bit_sweeps(
-    start, stop, graph, chances, chance_of_degree, above_3, above_7, above_15, random_order,
+    start, stop, graph, digits, row_of_degree, above_3, above_7, above_15, random_order,
     streams, states, n_sweeps,
 ):  # fmt: skip
     """The same by Metropolis' rule."""
@@ -258,22 +269,22 @@ def metropolis_bit_sweeps(
                 a = indptr[i]
                 b = indptr[i + 1]
                 degree = b - a
-                row = chance_of_degree[degree]
+                row = row_of_degree[degree]
                 first = (degree + 1) // 2  # a flip that costs nothing is left to chance, too
                 if degree <= 3:
-                    _flip_up_to_3(state, i, others, signs, a, b, chances, row, first, -1, stream)
+                    _flip_up_to_3(state, i, others, signs, a, b, digits, row, first, -1, stream)
                 elif above_3 is None:
                     continue
                 elif degree <= 7:
-                    _flip_up_to_7(state, i, others, signs, a, b, chances, row, first, -1, stream)
+                    _flip_up_to_7(state, i, others, signs, a, b, digits, row, first, -1, stream)
                 elif above_7 is None:
                     continue
                 elif degree <= 15:
-                    _flip_up_to_15(state, i, others, signs, a, b, chances, row, first, -1, stream)
+                    _flip_up_to_15(state, i, others, signs, a, b, digits, row, first, -1, stream)
                 elif above_15 is None:
                     continue
                 else:
-                    _flip_up_to_63(state, i, others, signs, a, b, chances, row, first, -1, stream)
+                    _flip_up_to_63(state, i, others, signs, a, b, digits, row, first, -1, stream)
         _copy(stream, streams[block])
 
 
@@ -352,10 +363,11 @@ def _general_update(heat_bath):
         single: -2 * couplings in single precision
         slack: relative; what is closer to being undecided in single precision is done in double,
         with a huge slack everything
-        A uniform number of 16 bits and a chance in single precision decide nearly every lane; the
-        few that are too close to call get more random bits and double precision, so that the
-        chances are right to 14 digits. Which lanes these are depends on the processor, what becomes
-        of them does not: more bits are mixed from the generators' state, which they leave as it is.
+        A uniform number of 16 bits and a probability in single precision decide nearly every lane;
+        the few that are too close to call get more random bits and double precision, so that
+        probabilities are right to 14 digits. Which lanes these are depends on the processor, what
+        becomes of them does not: more bits are mixed from the generators' state, which they leave
+        as it is.
         """
         bytes_ = ir.VectorType(ir.IntType(8), GROUP)
         bits = ir.VectorType(ir.IntType(1), GROUP)

@@ -147,7 +147,7 @@ class Bits:
         """(n, 2): rows r and spins j, sorted, with |x| (of_rows[:, r] . of_spins[:, j]) > level;
         and x = sum_m rows[r, m] s_jm.
 
-        Sums are found by a rough look, with an error that is known, and those that may pass in
+        Sums are approximate, with an error that is known; those that may pass are computed again in
         double precision.
         of_rows: (2, n_rows)     of_spins: (2, n_spins)     all not negative
         after: only spins j > after[r] count

@@ -10,6 +10,7 @@ from isingkit._kernels import nodewise as kernels
 from isingkit.arrays import FloatArray
 from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.nodewise import (
+    PathEnd,
     distinct_rows,
     node_paths,
     refuse_pairwise,
@@ -128,7 +129,7 @@ class ELassoIsing(IsingEstimator):
         cost = np.log(stat.n_effective) + 2 * self.gamma * np.log(
             max(int(rows.changes.sum()) - 1, 1)
         )
-        ends = {"least_gain": _LEAST_GAIN, "cost": cost / (2 * stat.n_effective)}
+        end = PathEnd(_LEAST_GAIN, cost / (2 * stat.n_effective))
         path, residuals = node_paths(
             rows,
             kernels.LOGISTIC,
@@ -137,7 +138,7 @@ class ELassoIsing(IsingEstimator):
             fit_fields=True,
             n_jobs=self.n_jobs,
             scales=scales,
-            **ends,
+            end=end,
         )
         neighbours = np.count_nonzero(path.estimates, axis=2)
         criteria = 2 * stat.n_effective * path.losses + neighbours * cost

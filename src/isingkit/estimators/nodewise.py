@@ -68,27 +68,40 @@ class PenaltyPath:
     losses: FloatArray
 
 
+@dataclass(frozen=True, slots=True)
+class PathEnd:
+    """Where a path of penalties ends early; by itself nowhere."""
+
+    least_gain: float = 0.0  # that a penalty must explain more than the one before
+    cost: float = 0.0  # of a neighbour: with so many that no fit would be worth it, it is over
+
+
+WHOLE = PathEnd()
+
+
 def distinct_rows(packed: PackedSpins, weights: FloatArray | None) -> Rows:
     """Rows of samples: equal ones become one, where a row has few enough spins to tell quickly."""
-    shares: FloatArray = np.ones(packed.n_samples) if weights is None else weights
-    total = float(shares.sum())
-    kept = np.flatnonzero(shares)
+    row_weights: FloatArray = np.ones(packed.n_samples) if weights is None else weights
+    total = float(row_weights.sum())
+    kept = np.flatnonzero(row_weights)
     if packed.n_spins <= _MOST_KEYED:
         bits = unpacked(packed.words, packed.n_samples, np.int8)[:, kept] > 0
         keys: NDArray[np.int64] = np.zeros(len(kept), dtype=np.int64)
         for row in bits:
             keys = np.asarray(2 * keys + row, dtype=np.int64)
         _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-        shares = np.asarray(np.bincount(place, weights=shares[kept]))
+        row_weights = np.asarray(np.bincount(place, weights=row_weights[kept]))
         kept = kept[first]
     else:
-        shares = shares[kept]
+        row_weights = row_weights[kept]
     spins: FloatArray = unpacked(packed.words, packed.n_samples, np.float64)
     if not np.array_equal(kept, np.arange(packed.n_samples)):
         spins = np.ascontiguousarray(spins[:, kept])
-    weights = shares / total
+    weights = row_weights / total
     changes: NDArray[np.bool_] = np.abs(spins @ weights) < 1 - 1e-12
-    return Rows(spins, weights, max(total, float(np.count_nonzero(shares))), changes, packed.names)
+    return Rows(
+        spins, weights, max(total, float(np.count_nonzero(row_weights))), changes, packed.names
+    )
 
 
 def node_paths(
@@ -100,16 +113,13 @@ def node_paths(
     fit_fields: bool,
     n_jobs: int | None,
     scales: FloatArray | None = None,
-    least_gain: float = 0.0,
-    cost: float = 0.0,
+    end: PathEnd = WHOLE,
 ) -> tuple[PenaltyPath, FloatArray]:
     """Estimates of every spin for each of its penalties, (n_spins, n) and falling, and how far they
     are from optimal, (n, n_spins).
 
-    `scales` weighs the penalty of each coupling by the spin at its other end. Paths end once a
-    penalty explains less than `least_gain` more than the one before, or has so many neighbours,
-    each at a `cost`, that no fit would be worth it. The same for any number of threads: no spin's
-    numbers depend on another's.
+    `scales` weighs the penalty of each coupling by the spin at its other end. The same for any
+    number of threads: no spin's numbers depend on another's.
     """
     n_spins, n_penalties = penalties.shape
     shape = (n_penalties, n_spins)
@@ -124,8 +134,8 @@ def node_paths(
         fit_fields=fit_fields,
         tolerance=TOLERANCE,
         most_steps=_STEPS,
-        least_gain=float(least_gain),
-        cost=float(cost),
+        least_gain=float(end.least_gain),
+        cost=float(end.cost),
         largest_variance=_largest_variance(rows),
     )
     results = kernels.Results(intercepts, estimates, losses, residuals)

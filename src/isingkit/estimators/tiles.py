@@ -3,6 +3,7 @@ two from bits.
 
 Nothing of the size of all pairs is ever in memory. A *band* is a stripe of spins against all later
 ones; it is the unit that is recorded on disk, resumed, and sent to a worker of a cluster.
+Why so, and what it costs: docs/design/tiles.md.
 """
 
 import json
@@ -183,8 +184,8 @@ class CorrelationScreen:
 
 @dataclass(slots=True, eq=False)
 class DualScreen:
-    """Pairs of large ridge estimate. Sums of all pairs are rough; what could pass is computed again
-    in double precision.
+    """Pairs of large ridge estimate. Sums of all pairs are approximate; what could pass is
+    computed again in double precision.
     """
 
     bits: Bits

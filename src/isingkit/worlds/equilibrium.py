@@ -55,7 +55,7 @@ class EquilibrationMonitor:
             for name in ("energy", "pair sum", "spin sum")
         }
 
-    def judge(self, warm_up: int) -> None:
+    def check(self, warm_up: int) -> None:
         """Raise NotEquilibratedError where chains disagree."""
         found = self.diagnostics()
         if any(
