@@ -54,12 +54,12 @@ def without_compiler():
     lookup_popcount.has_shuffle = lambda: False
 
 
-def table():
+def table(n_samples=N_SAMPLES, n_spins=N_SPINS, strength=0.5):
     """Samples of a chain of spins, each like its neighbour more often than not."""
     rng = np.random.default_rng(3)
-    values = rng.choice([-1, 1], (N_SAMPLES, N_SPINS))
-    for j in range(1, N_SPINS):
-        copied = rng.random(N_SAMPLES) < 0.5
+    values = rng.choice([-1, 1], (n_samples, n_spins))
+    for j in range(1, n_spins):
+        copied = rng.random(n_samples) < strength
         values[copied, j] = values[copied, j - 1]
     return values
 
@@ -90,7 +90,7 @@ def fits_by_tiles(values):
     """The same where few spins count as many, so that pairs are counted as they are needed."""
     dense = sizes.MOST_DENSE
     sizes.MOST_DENSE = 3
-    yield "tiles, auto", ik.AutoIsing().fit(values)
+    yield "tiles, auto", ik.AutoIsing(level=0.5).fit(table(n_samples=28, n_spins=30, strength=0.8))
     yield "tiles, screened", ik.TwoStageIsing(ridge=float("inf"), prune=0.15).fit(values)
     yield "tiles, ridge", ik.TwoStageIsing(ridge=0.1, prune=0.1).fit(values)
     sizes.MOST_DENSE = dense
