@@ -19,7 +19,7 @@ from numba.core.typed_passes import NativeLowering
 
 class _PartLibrary(JITCodeLibrary):
     """Code that callers link in and optimise with their own: by itself it is neither optimised nor
-    translated, which is two thirds of its compilation.
+    translated to machine code, which would be thrown away.
     """
 
     def _optimize_final_module(self) -> None:
