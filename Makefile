@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-elsewhere check bench figures docs clean
+.PHONY: demo test test-elsewhere coverage check bench figures docs clean
 
 demo: .venv/installed
 	$(BIN)/isingkit demo
@@ -13,6 +13,13 @@ test: .venv/tested
 # What computes, as on other processors: another set of matrix products, no vectors or no AVX-512, other numbers of threads.
 test-elsewhere: .venv/tested
 	$(BIN)/python tests/elsewhere.py
+
+# Branches of src/ that tests run, and what they leave out: compiled from nothing, so that code which makes vector code
+# runs, too, and once without compilation (tests/uncompiled.py), for only then kernels can be seen.
+coverage: .venv/tested
+	rm -rf .coverage .coverage.* .venv/coverage
+	NUMBA_CACHE_DIR=$(CURDIR)/.venv/coverage $(BIN)/python -m pytest -q -n auto --dist worksteal --cov --cov-report= --cov-fail-under=0
+	$(BIN)/python -m coverage report
 
 check: .venv/tested
 	$(BIN)/ruff check .

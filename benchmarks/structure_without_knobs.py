@@ -70,5 +70,5 @@ def against_ridge() -> Claim:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReliabilityWarning)
         taken = seconds({"auto": auto, "ridge": lambda: ik.RidgeIsing().fit(samples)}, rounds=9)
-    what = "AutoIsing, Erdos-Renyi, N=1600, M=1440, fwer, with refit and judge"
+    what = "AutoIsing, Erdos-Renyi, N=1600, M=1440, fwer, with refit and tests"
     return within(what, "one RidgeIsing fit", taken["auto"], taken["ridge"], at_most=10)

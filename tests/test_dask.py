@@ -311,7 +311,7 @@ def test_what_bands_share_is_made_once_a_process(client, samples):
     screen = tiles.DualScreen(bits_of(samples, True), 1.0, 0.008)
     found = {
         result
-        for _, result in isingkit.dask._spread(client, made, screen, [0, 1, 2, 3, 4, 5, 5, 5])
+        for _, result in isingkit.dask._distributed(client, made, screen, [0, 1, 2, 3, 4, 5, 5, 5])
     }
     assert len(found) == len({pid for pid, _ in found})
     assert screen._left is None  # nothing was made here
@@ -699,13 +699,13 @@ def test_fit_on_a_cluster_writes_the_model_of_one_machine(
 ):
     samples.save(tmp_path / "data.spins")
     knobs = ("--method", "two-stage", "--set", "ridge=inf", "--set", "prune=0.25")
-    asked, spread = [], isingkit.dask._spread
+    asked, spread = [], isingkit.dask._distributed
 
     def counted(client, work, shared, items):
         asked.append(len(items))
         return spread(client, work, shared, items)
 
-    monkeypatch.setattr(isingkit.dask, "_spread", counted)
+    monkeypatch.setattr(isingkit.dask, "_distributed", counted)
     where = cluster.scheduler_address if way == "--scheduler" else 2
     for folder, extra in (("there", (way, where)), ("here", ())):
         status, said = run(
@@ -726,13 +726,13 @@ def test_compare_on_a_cluster_prints_what_one_machine_prints(
     capsys, monkeypatch, client, cluster, spins, tmp_path, way
 ):
     path = write_csv(tmp_path / "data.csv", spins)
-    asked, spread = [], isingkit.dask._spread
+    asked, spread = [], isingkit.dask._distributed
 
     def counted(client, work, shared, items):
         asked.append(len(items))
         return spread(client, work, shared, items)
 
-    monkeypatch.setattr(isingkit.dask, "_spread", counted)
+    monkeypatch.setattr(isingkit.dask, "_distributed", counted)
     facts = []
     for extra in ((way, cluster.scheduler_address if way == "--scheduler" else 2), ()):
         with one_blas_thread():

@@ -30,8 +30,12 @@ RANKS = [
     {"experiments"},
     {"cli", "__main__"},
 ]
-# directories and files whose functions are held to be plain; the rest is to follow
-PLAIN = ("theory", "experiments", "worlds/graphs.py", "cli/theory.py", "drawing.py", "atomic.py")
+# vector code for LLVM, written instruction by instruction, and its callers, which are generated
+VECTOR_CODE = ("_kernels/sampling.py", "_kernels/lookup_popcount.py", "_kernels/weighted_sums.py")
+# a cell of a text, and a number in it, are read in one pass over their bytes
+ONE_PASS = ("read_cells", "number_in")
+# public, with an argument for each setting
+SETTINGS = ("__init__", "compare", "sample")
 MOST_ARGUMENTS = 8
 MOST_PATHS = 15  # cyclomatic complexity
 MOST_LINES = 80
@@ -98,12 +102,8 @@ def test_there_are_no_drawers():
     ]
 
 
-def is_plain(path):
-    name = path.relative_to(SOURCE).as_posix()
-    return any(name == part or name.startswith(f"{part}/") for part in PLAIN)
-
-
-PLAIN_FILES = [path for path in FILES if is_plain(path)]
+def is_vector_code(path):
+    return path.relative_to(SOURCE).as_posix() in VECTOR_CODE
 
 
 def functions(path):
@@ -147,24 +147,21 @@ def is_tuple_to_tuple(statement):
     )
 
 
-def test_every_plain_place_is_there():
-    assert all((SOURCE / part).exists() for part in PLAIN)
-
-
 def test_functions_take_few_arguments():
-    """Constructors apart, whose arguments are what they store. Seen to fail with a ninth."""
-    for path in PLAIN_FILES:
+    """Outside kernels; those apart whose arguments are settings. Seen to fail with a ninth."""
+    for path in FILES:
         for place, function in functions(path):
-            if function.name != "__init__" and not is_command(function):
-                assert n_arguments(function) <= MOST_ARGUMENTS, place
+            if path.parent.name != "_kernels" and function.name not in SETTINGS:
+                assert is_command(function) or n_arguments(function) <= MOST_ARGUMENTS, place
 
 
 def test_functions_do_one_thing():
     """Few ways through each, and short enough to be seen at once. Seen to fail with a sixteenth."""
-    for path in PLAIN_FILES:
+    for path in FILES:
         for place, function in functions(path):
-            assert n_paths(function) <= MOST_PATHS, place
-            assert n_lines(function) <= MOST_LINES, place
+            if not is_vector_code(path) and function.name not in ONE_PASS:
+                assert n_paths(function) <= MOST_PATHS, place
+                assert n_lines(function) <= MOST_LINES, place
 
 
 def test_a_statement_says_one_thing():
@@ -173,7 +170,7 @@ def test_a_statement_says_one_thing():
     Seen to fail with 16 in 1000.
     """
     statements = []
-    for path in PLAIN_FILES:
+    for path in FILES:
         nodes = ast.walk(ast.parse(path.read_text()))
         statements += [node for node in nodes if isinstance(node, ast.stmt)]
     tuples = [statement for statement in statements if is_tuple_to_tuple(statement)]

@@ -3,6 +3,7 @@ and plain minimisers.
 """
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -199,7 +200,9 @@ def test_elasso_ends_paths_that_can_no_longer_be_best(monkeypatch, n_spins, n_sa
         monkeypatch.setattr(
             elasso,
             "node_paths",
-            lambda *args, **settings: counted(*args, **settings | {"cost": 0.0}),
+            lambda *args, **settings: counted(
+                *args, **settings | {"end": replace(settings["end"], cost=0.0)}
+            ),
         )
         late = ik.ELassoIsing(gamma=gamma).fit(samples)
         np.testing.assert_array_equal(early.estimates_, late.estimates_)

@@ -296,7 +296,8 @@ def _read(X: Any, sample_weight: Any, counts: Any, binarize: float | None, missi
         packed, rows = apply_missing_policy(pack(X), missing)
     else:
         spins = as_spins(X, binarize=binarize, missing=missing)
-        packed, rows = pack(spins), spins.rows
+        packed = pack(spins)
+        rows = spins.rows
     if sample_weight is not None:
         sample_weight = as_weights(sample_weight, packed.n_samples, rows)
     if counts is not None:

@@ -150,7 +150,7 @@ def using(client: Client) -> Iterator[None]:
 
     def run(work: Work, shared: Any, items: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         with translate_worker_errors():
-            yield from _spread(client, work, shared, items)
+            yield from _distributed(client, work, shared, items)
 
     with use_executor(run):
         yield
@@ -168,7 +168,7 @@ def executor(client: Client) -> Any:
     return client.get_executor(pure=False)
 
 
-def _spread(
+def _distributed(
     client: Client, work: Work, shared: Any, items: Sequence[Any]
 ) -> Iterator[tuple[int, Any]]:
     """Place in items and work(shared, item), as they are done; `shared` stays on the workers
@@ -442,7 +442,7 @@ def sample(
     options = {"warm_up": warm_up, "update": update, "order": order, "check": check}
     tasks = list(zip(sizes, generator(random_state).spawn(len(sizes)), strict=True))
     with translate_worker_errors():
-        parts = dict(_spread(_given(client), _sampled, (model, options), tasks))
+        parts = dict(_distributed(_given(client), _sampled, (model, options), tasks))
     return PackedSpins.concatenate([parts[place] for place in range(len(sizes))])
 
 

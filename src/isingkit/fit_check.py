@@ -60,7 +60,8 @@ class FitCheck:
             return f"The model could not be compared with the data: {self.problem}."
         off = float(np.sqrt(np.mean((self.data_means - self.model_means) ** 2)))
         both = np.isfinite(self.data_correlations) & np.isfinite(self.model_correlations)
-        data, model = self.data_correlations[both], self.model_correlations[both]
+        data = self.data_correlations[both]
+        model = self.model_correlations[both]
         overlap = float(np.minimum(self.data_shares, self.model_shares).sum())
         if not both.any():
             return (
@@ -155,8 +156,10 @@ def _matched(packed: PackedSpins, model: IsingModel) -> PackedSpins:
 
 
 def _nothing(model: IsingModel, problem: str) -> FitCheck:
-    none, unknown = np.empty(0), np.full(model.n_spins, np.nan)
-    pairs, sums = np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int64)
+    none = np.empty(0)
+    unknown = np.full(model.n_spins, np.nan)
+    pairs = np.empty((0, 2), dtype=np.int64)
+    sums = np.empty(0, dtype=np.int64)
     return FitCheck(model.names, unknown, unknown, pairs, none, none, sums, none, none, 0, problem)
 
 
@@ -210,12 +213,15 @@ def _moments(
     i, j = pairs.T
     if stat.joint is None:
         means = stat.spin_sums / stat.n_samples
-        mean_i, mean_j, product = means[i], means[j], stat.sums[i, j] / stat.n_samples
+        mean_i = means[i]
+        mean_j = means[j]
+        product = stat.sums[i, j] / stat.n_samples
     else:
         own = np.maximum(np.diagonal(stat.joint.counts), 1e-300)
         means = np.diagonal(stat.joint.spin_sums) / own
         both = np.maximum(stat.joint.counts[i, j], 1e-300)
-        mean_i, mean_j = stat.joint.spin_sums[i, j] / both, stat.joint.spin_sums[j, i] / both
+        mean_i = stat.joint.spin_sums[i, j] / both
+        mean_j = stat.joint.spin_sums[j, i] / both
         product = stat.sums[i, j] / both
     variance = (1 - mean_i**2) * (1 - mean_j**2)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -232,8 +238,8 @@ def _shares(packed: PackedSpins, weights: NDArray[np.float64] | None) -> NDArray
     total = np.zeros(packed.n_spins + 1)
     for start in range(0, packed.n_samples, 65_536):
         values = np.asarray(packed[start : start + 65_536])
-        shares = np.ones(len(values)) if weights is None else weights[start : start + len(values)]
+        here = np.ones(len(values)) if weights is None else weights[start : start + len(values)]
         complete = values.all(axis=1)
         up = (values[complete] > 0).sum(axis=1)
-        total += np.bincount(up, weights=shares[complete], minlength=len(total))
+        total += np.bincount(up, weights=here[complete], minlength=len(total))
     return np.asarray(total / max(total.sum(), 1e-300))

@@ -43,7 +43,8 @@ def are_shared(n_regressors, n_samples):
 @njit(**PART)
 def _number_patterns(cell, n_patterns):
     """The patterns that occur, in the order of samples; cell: from pattern to its number."""
-    place, patterns = whole_numbers(n_patterns), whole_numbers(min(n_patterns, len(cell)))
+    place = whole_numbers(n_patterns)
+    patterns = whole_numbers(min(n_patterns, len(cell)))
     n_cells = 0
     fill(place, -1)
     for k in range(len(cell)):
@@ -59,7 +60,8 @@ def _number_patterns(cell, n_patterns):
 def _shared_cells(regressors, samples, seen, cell):
     """Design of cells that samples share."""
     spins, weights = samples[0], samples[1]
-    value, n = numbers(len(weights)), len(regressors)
+    value = numbers(len(weights))
+    n = len(regressors)
     fill(cell, 0)
     for a in range(n):
         spin_row(spins, regressors[a], value)
@@ -114,7 +116,8 @@ def into_cells(i, other, regressors, samples, own, seen, cell):
         design = _shared_cells(regressors, samples, seen, cell)
     else:
         design = _own_cells(regressors, samples, seen, cell)
-    totals, sums = numbers(design.shape[1]), numbers(design.shape[1])
+    totals = numbers(design.shape[1])
+    sums = numbers(design.shape[1])
     fill(totals, 0.0)
     fill(sums, 0.0)
     for k in range(len(cell)):

@@ -7,17 +7,12 @@ seconds to compile its calls of those.
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.flags import VECTOR_PART
+
 _LEAST_LEFT = 1e-16  # of a diagonal entry; less is rounding
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    error_model="numpy",
-    fastmath={"contract", "reassoc"},
-)
+@njit(**VECTOR_PART)
 def products(vector, rows, n_rows, out):
     """out[a] = sum_k rows[a, k] vector[k], for the first n_rows; four at a time, so that the vector
     is read once for all of them.
@@ -25,15 +20,24 @@ def products(vector, rows, n_rows, out):
     size = len(vector)
     n_fours = n_rows // 4 * 4
     for a in range(0, n_fours, 4):
-        row_0, row_1, row_2, row_3 = rows[a], rows[a + 1], rows[a + 2], rows[a + 3]
-        sum_0, sum_1, sum_2, sum_3 = 0.0, 0.0, 0.0, 0.0
+        row_0 = rows[a]
+        row_1 = rows[a + 1]
+        row_2 = rows[a + 2]
+        row_3 = rows[a + 3]
+        sum_0 = 0.0
+        sum_1 = 0.0
+        sum_2 = 0.0
+        sum_3 = 0.0
         for k in range(size):
             factor = vector[k]
             sum_0 += factor * row_0[k]
             sum_1 += factor * row_1[k]
             sum_2 += factor * row_2[k]
             sum_3 += factor * row_3[k]
-        out[a], out[a + 1], out[a + 2], out[a + 3] = sum_0, sum_1, sum_2, sum_3
+        out[a] = sum_0
+        out[a + 1] = sum_1
+        out[a + 2] = sum_2
+        out[a + 3] = sum_3
     for a in range(n_fours, n_rows):
         row = rows[a]
         total = 0.0
@@ -42,14 +46,7 @@ def products(vector, rows, n_rows, out):
         out[a] = total
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    error_model="numpy",
-    fastmath={"contract", "reassoc"},
-)
+@njit(**VECTOR_PART)
 def factorize(matrix, factor, size):
     """factor: L with L L' = matrix in its lower triangle, of the first `size` rows and columns.
 
@@ -70,14 +67,7 @@ def factorize(matrix, factor, size):
         row[a] = np.sqrt(max(left, _LEAST_LEFT * matrix[a, a]))
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    error_model="numpy",
-    fastmath={"contract", "reassoc"},
-)
+@njit(**VECTOR_PART)
 def solve(factor, x, size):
     """Solve L L' x = b in place: x is b on entry."""
     for a in range(size):
@@ -93,14 +83,7 @@ def solve(factor, x, size):
             x[k] -= row[k] * x[a]
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    error_model="numpy",
-    fastmath={"contract", "reassoc"},
-)
+@njit(**VECTOR_PART)
 def variances_of(factor, room, variances, size):
     """variances: (size,), overwritten with the diagonal of the inverse of L L'; room: (size,).
 

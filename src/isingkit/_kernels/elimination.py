@@ -19,7 +19,9 @@ _TRIFLE = 1e-9  # on the diagonal, relatively, for candidates that are the same
 def _least_squares(i, source, chosen):
     """Of spin i on the chosen: the inverse of their covariances, coefficients, and RSS."""
     size = len(chosen)
-    factor, right, x = matrix(size, size), numbers(size), numbers(size)
+    factor = matrix(size, size)
+    right = numbers(size)
+    x = numbers(size)
     for a in range(size):
         for b in range(a + 1):
             factor[a, b] = covariance(source, chosen[a], chosen[b])
@@ -43,7 +45,8 @@ def _weakest(inverse, x, order):
 
     Of candidates that cost the same, equal columns for one, the last.
     """
-    weakest, least = -1, inf
+    weakest = -1
+    least = inf
     for a in range(len(x) - 1, -1, -1):
         if order[a] == KEPT and x[a] * x[a] < least * inverse[a, a] * (1 - _SAME):
             weakest = a
@@ -54,7 +57,8 @@ def _weakest(inverse, x, order):
 @njit(**PART)
 def _drop(inverse, x, which):
     """Coefficients and inverse covariances without one candidate, in place."""
-    pivot, own = inverse[which, which], x[which]
+    pivot = inverse[which, which]
+    own = x[which]
     row = numbers(len(x))
     for a in range(len(x)):
         row[a] = inverse[which, a] / pivot

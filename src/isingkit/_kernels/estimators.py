@@ -78,7 +78,9 @@ def scaled_both_ways(start, stop, matrix, own, others):
         matrix[i, i] = 0.0
 
 
-AVERAGE, AND, OR = 0, 1, 2
+AVERAGE = 0
+AND = 1
+OR = 2
 
 
 @njit(**PART)
@@ -97,20 +99,25 @@ def edges(start, stop, estimates, threshold, rule):
     """
     n_spins = len(estimates)
     n_edges = 0
-    rows, columns, couplings = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float64)
+    rows = np.empty(0, np.int64)
+    columns = np.empty(0, np.int64)
+    couplings = np.empty(0, np.float64)
     for fill in range(2):  # count, then write
         if fill == 1:
-            rows, columns = np.empty(n_edges, np.int64), np.empty(n_edges, np.int64)
+            rows = np.empty(n_edges, np.int64)
+            columns = np.empty(n_edges, np.int64)
             couplings = np.empty(n_edges, np.float64)
             n_edges = 0
         for tile in range(start, stop):
             for first in range(tile * MATRIX_TILE, n_spins, MATRIX_TILE):
                 for i in range(tile * MATRIX_TILE, min(n_spins, (tile + 1) * MATRIX_TILE)):
                     for j in range(max(i + 1, first), min(n_spins, first + MATRIX_TILE)):
-                        forth, back = estimates[i, j], estimates[j, i]
+                        forth = estimates[i, j]
+                        back = estimates[j, i]
                         if _is_edge(forth, back, threshold, rule):
                             if fill == 1:
-                                rows[n_edges], columns[n_edges] = i, j
+                                rows[n_edges] = i
+                                columns[n_edges] = j
                                 couplings[n_edges] = (forth + back) / 2
                             n_edges += 1
     return rows, columns, couplings
@@ -194,7 +201,8 @@ def restricted_regressions(start, stop, normal, candidates, prune, most, sizes, 
         if size > len(factor):
             factor = np.empty((size + 8, size + 8))
         for a in range(size):
-            row, mine = factor[a], normal[chosen[a]]
+            row = factor[a]
+            mine = normal[chosen[a]]
             for b in range(a + 1):
                 row[b] = mine[chosen[b]]
             x[a] = mine[i]
@@ -216,14 +224,16 @@ def regressions_on_candidates(start, stop, source, indptr, indices, most, trifle
     trifle: a ridge, in units of each candidate's variance
     Gives the first spin whose system has more than `most` unknowns or is singular, or -1.
     """
-    factor, x = np.empty((8, 8)), np.empty(8)
+    factor = np.empty((8, 8))
+    x = np.empty(8)
     for i in range(start, stop):
         chosen = indices[indptr[i] : indptr[i + 1]]
         size = len(chosen)
         if size > most:
             return i
         if size > len(x):
-            factor, x = np.empty((size + 8, size + 8)), np.empty(size + 8)
+            factor = np.empty((size + 8, size + 8))
+            x = np.empty(size + 8)
         for a in range(size):
             for b in range(a + 1):
                 factor[a, b] = covariance(source, chosen[a], chosen[b])
@@ -245,10 +255,12 @@ def noises_on_candidates(start, stop, source, indptr, indices, estimates, n_samp
     noises: (n_candidates,), overwritten
     """
     for i in range(start, stop):
-        first, size = indptr[i], indptr[i + 1] - indptr[i]
+        first = indptr[i]
+        size = indptr[i + 1] - indptr[i]
         if size == 0:
             continue
-        block, whole = np.empty((size, size)), covariance(source, i, i)
+        block = np.empty((size, size))
+        whole = covariance(source, i, i)
         left = whole
         for a in range(size):
             for b in range(a + 1):

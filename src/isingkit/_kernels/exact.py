@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.flags import PART
+
 
 @njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def spanning_order(indptr, indices, order, parent):
@@ -52,8 +54,10 @@ def sum_upwards(order, parent, couplings, fields, cavity):
     log_z = 0.0
     for k in range(len(order) - 1, -1, -1):
         i = order[k]
-        h, j = cavity[i], couplings[i]
-        plus, minus = _log_two_cosh(h + j), _log_two_cosh(h - j)
+        h = cavity[i]
+        j = couplings[i]
+        plus = _log_two_cosh(h + j)
+        minus = _log_two_cosh(h - j)
         if parent[i] < 0:
             log_z += plus
         else:
@@ -62,7 +66,7 @@ def sum_upwards(order, parent, couplings, fields, cavity):
     return log_z
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _log_two_cosh(x):
     return abs(x) + np.log1p(np.exp(-2 * abs(x)))
 
@@ -75,7 +79,8 @@ def sum_downwards(order, parent, couplings, cavity, means, pair_means):
     means, pair_means: (n_spins,) float64, overwritten
     """
     for i in order:
-        up, down = np.tanh(cavity[i] + couplings[i]), np.tanh(cavity[i] - couplings[i])
+        up = np.tanh(cavity[i] + couplings[i])
+        down = np.tanh(cavity[i] - couplings[i])
         above = means[parent[i]] if parent[i] >= 0 else 1.0
         means[i] = up * (1 + above) / 2 + down * (1 - above) / 2
         pair_means[i] = up * (1 + above) / 2 - down * (1 - above) / 2
@@ -90,8 +95,10 @@ def transform_rows(start, stop, values):
         while half < len(line):
             for first in range(0, len(line), 2 * half):
                 for k in range(first, first + half):
-                    a, b = line[k], line[k + half]
-                    line[k], line[k + half] = a + b, a - b
+                    a = line[k]
+                    b = line[k + half]
+                    line[k] = a + b
+                    line[k + half] = a - b
             half *= 2
 
 
@@ -104,8 +111,11 @@ def transform_columns(start, stop, values):
     while half < len(values):
         for first in range(0, len(values), 2 * half):
             for row in range(first, first + half):
-                upper, lower = values[row], values[row + half]
+                upper = values[row]
+                lower = values[row + half]
                 for k in range(start, stop):
-                    a, b = upper[k], lower[k]
-                    upper[k], lower[k] = a + b, a - b
+                    a = upper[k]
+                    b = lower[k]
+                    upper[k] = a + b
+                    lower[k] = a - b
         half *= 2

@@ -23,7 +23,8 @@ def tree_edges(sequence, n_nodes):
     leaf = pointer
     for k in range(len(sequence)):
         node = sequence[k]
-        edges[k, 0], edges[k, 1] = leaf, node
+        edges[k, 0] = leaf
+        edges[k, 1] = node
         degree[node] -= 1
         if degree[node] == 1 and node < pointer:
             leaf = node
@@ -32,5 +33,6 @@ def tree_edges(sequence, n_nodes):
             while degree[pointer] != 1:
                 pointer += 1
             leaf = pointer
-    edges[n_nodes - 2, 0], edges[n_nodes - 2, 1] = leaf, n_nodes - 1
+    edges[n_nodes - 2, 0] = leaf
+    edges[n_nodes - 2, 1] = n_nodes - 1
     return edges

@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.flags import PART
+
 
 @njit(cache=True, nogil=True, fastmath=False, inline="always")
 def shrunk(value, by):
@@ -26,7 +28,7 @@ def violation(gradient, x, penalty):
     return max(abs(gradient) - penalty, 0.0)
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def descend(hessian, x, gradient, penalties, n, tolerance, most_sweeps):
     """Minimise g'd + d'Hd / 2 + sum of penalties * |x + d| over d, by sweeps over coordinates; x
     and gradient in place.
@@ -50,6 +52,26 @@ def descend(hessian, x, gradient, penalties, n, tolerance, most_sweeps):
                 worst = max(worst, abs(change) * curvature)
         if worst <= tolerance:
             return
+
+
+@njit(**PART)
+def _sweep(covariance, penalty, active, n_active, x, gradient):
+    """Largest change of a slope by one pass over the couplings active[:n_active], one at a time.
+
+    x, gradient: (n_spins,), moved along
+    """
+    worst = 0.0
+    for a in range(n_active):
+        j = active[a]
+        curvature = covariance[j, j]
+        moved = shrunk(x[j] - gradient[j] / curvature, penalty / curvature)
+        change = moved - x[j]
+        if change != 0.0:
+            x[j] = moved
+            for k in range(len(x)):
+                gradient[k] += change * covariance[j, k]
+            worst = max(worst, abs(change) * curvature)
+    return worst
 
 
 @njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
@@ -91,17 +113,7 @@ def lasso_paths(
                 if residual <= tolerance:
                     break
                 for _ in range(most_sweeps):
-                    worst = 0.0
-                    for a in range(n_active):
-                        j = active[a]
-                        curvature = covariance[j, j]
-                        moved = shrunk(x[j] - gradient[j] / curvature, penalty / curvature)
-                        change = moved - x[j]
-                        if change != 0.0:
-                            x[j] = moved
-                            for k in range(n_spins):
-                                gradient[k] += change * covariance[j, k]
-                            worst = max(worst, abs(change) * curvature)
+                    worst = _sweep(covariance, penalty, active, n_active, x, gradient)
                     if worst <= 0.1 * tolerance:
                         break
             estimates[number, i] = x

@@ -96,7 +96,9 @@ def logistic(regression, ridges, firth, x, state):
     totals, sums, design = regression
     field, residual, curvature = state
     size, n_cells = design.shape
-    factor, change, scratch = matrix(size, size), numbers(size), numbers(n_cells)
+    factor = matrix(size, size)
+    change = numbers(size)
+    scratch = numbers(n_cells)
     whitened = matrix(size if firth > 0 else 0, n_cells)
     longest = inf
     for _ in range(_STEPS):

@@ -94,7 +94,8 @@ def split(start, stop, words, first_word, last_word, n_steps, nibbles, spin_sums
     j).
     words: (n_spins, n_words) uint64     nibbles: (n_blocks, >= n_steps, COLUMNS) uint8
     """
-    n_spins, n_words = len(words), last_word - first_word
+    n_spins = len(words)
+    n_words = last_word - first_word
     column = np.empty(COLUMNS, np.uint64)
     ahead = np.zeros((AHEAD, COLUMNS), np.uint64)
     for block in range(start, stop):
@@ -129,8 +130,10 @@ def _count_tile(parts):
 
         pair, column: where their first nibbles are
         """
-        bytes_, words = ir.VectorType(ir.IntType(8), LANES), ir.VectorType(ir.IntType(16), LANES)
-        quarter, half = ir.VectorType(ir.IntType(8), 16), ir.VectorType(ir.IntType(16), LANES // 2)
+        bytes_ = ir.VectorType(ir.IntType(8), LANES)
+        words = ir.VectorType(ir.IntType(16), LANES)
+        quarter = ir.VectorType(ir.IntType(8), 16)
+        half = ir.VectorType(ir.IntType(16), LANES // 2)
 
         def generate(context, builder, signature, args):
             v = Vectors(context, builder, signature, args, LANES)
@@ -185,7 +188,8 @@ def _count_tile(parts):
             for part in range(parts):
                 # modulo 256: whole = low + 16 high; shifted = high, in the lower of two bytes + 16
                 # low of the upper
-                total, moved = builder.load(whole[part]), builder.load(shifted[part])
+                total = builder.load(whole[part])
+                moved = builder.load(shifted[part])
                 high = minus_sixteen(moved, down(minus_sixteen(total, moved), 8))
                 for row, differ in enumerate((minus_sixteen(total, high), high)):
                     place = builder.gep(
@@ -220,19 +224,19 @@ def subtract_differences(start, stop, nibbles, n_steps, tables, n_samples, sums)
     for strip in range(start, stop):
         block, offset = divmod(strip * STRIP, COLUMNS)
         for other in range(block, n_blocks):
-            first_row, first_column = strip * STRIP, other * COLUMNS
+            first_row = strip * STRIP
+            first_column = other * COLUMNS
             for slab in range(0, n_steps, SLAB):
                 tile[:] = 0
                 for k in range(slab, min(slab + SLAB, n_steps), STEPS):
                     n_triples = min(STEPS, n_steps - k) // TRIPLE
-                    pair, column = (
-                        (block * room + k) * COLUMNS + offset,
-                        (other * room + k) * COLUMNS,
-                    )
+                    pair = (block * room + k) * COLUMNS + offset
+                    column = (other * room + k) * COLUMNS
                     for row in range(0, STRIP, 2):
                         # vectors in which all j < i
                         skip = (offset + row) // LANES if other == block else 0
-                        first, at = column + skip * LANES, row * COLUMNS + skip * LANES
+                        first = column + skip * LANES
+                        at = row * COLUMNS + skip * LANES
                         if skip == 0:
                             count_4(
                                 tables, flat_nibbles, pair + row, first, n_triples, flat_tile, at

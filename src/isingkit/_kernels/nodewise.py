@@ -13,6 +13,7 @@ from numba import njit
 
 from isingkit._kernels.cholesky import factorize, products, solve, variances_of
 from isingkit._kernels.elementary import exp, log1p_of_share
+from isingkit._kernels.flags import PART, VECTOR_PART
 from isingkit._kernels.lasso import descend, violation
 
 LOGISTIC = None  # so that numba, which looks at types, leaves out the code of the others
@@ -95,7 +96,7 @@ PLACE = 0  # of a spin's coupling among the unknowns, or -1
 SPIN = 1  # of an unknown
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _least_margin(own, field):
     """What to take off margins before a logarithm of a sum of exponentials, so that none
     overflows.
@@ -189,7 +190,8 @@ def node_paths(start, stop, samples, penalties, settings, results):
         np.empty((7, n_spins + 1)),
         np.empty((2, n_spins + 1), np.int64),
     )
-    field, x = room.of_samples[FIELD], room.of_unknowns[X]
+    field = room.of_samples[FIELD]
+    x = room.of_unknowns[X]
     history = np.empty(4)
     for i in range(start, stop):
         if not samples.changes[i]:
@@ -215,10 +217,12 @@ def node_paths(start, stop, samples, penalties, settings, results):
                 break
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _clear(room, first_field, fit_fields):
     """Make room for another spin: no couplings, and the field to start with."""
-    design, of_samples, unknowns = room.design, room.of_samples, room.of_unknowns
+    design = room.design
+    of_samples = room.of_samples
+    unknowns = room.of_unknowns
     for k in range(design.shape[1]):
         design[0, k] = 1.0 if fit_fields else 0.0
         of_samples[FIELD, k] = first_field
@@ -230,25 +234,24 @@ def _clear(room, first_field, fit_fields):
     unknowns[X, 0] = first_field
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    fastmath=False,
-    inline="always",
-)
+@njit(**PART, inline="always")
 def _minimise(i, samples, penalty, level, settings, room, size, known):
     """The minimum for one penalty, by Newton steps; gives how many unknowns there are, how many
     rows of the Hessian serve, and the residual.
     """
-    kind, l2, tolerance = settings.loss, settings.l2, settings.tolerance
+    kind = settings.loss
+    l2 = settings.l2
+    tolerance = settings.tolerance
     spins, weights, _, scales, _ = samples
     design, hessian, factor, of_samples, unknowns, places = room
-    field, slope, curvature = of_samples[FIELD], of_samples[SLOPE], of_samples[CURVATURE]
-    plain, slopes = unknowns[PLAIN], unknowns[SLOPES]
+    field = of_samples[FIELD]
+    slope = of_samples[SLOPE]
+    curvature = of_samples[CURVATURE]
+    plain = unknowns[PLAIN]
+    slopes = unknowns[SLOPES]
     own = spins[i]
-    residual, last = np.inf, np.inf
+    residual = np.inf
+    last = np.inf
     size = _admit(i, samples, level, slopes, design, places, size)
     slopes_of_loss(kind, own, field, weights, slope, curvature)
     for _ in range(settings.most_steps):
@@ -261,13 +264,15 @@ def _minimise(i, samples, penalty, level, settings, room, size, known):
             )
             if wider == size:
                 break
-            size, last = wider, np.inf
+            size = wider
+            last = np.inf
             continue
         if residual > _FALLS_ENOUGH * last:
             known = np.int64(0)
         is_fresh = known == 0
         _extend_hessian(kind, l2, design, of_samples, plain, known, size, hessian)
-        known, last = size, residual
+        known = size
+        last = residual
         promised = _aim(penalty, residual, hessian, factor, unknowns, size)
         length = _step(kind, own, weights, l2, design, of_samples, unknowns, size, promised)
         if _largest(unknowns[X], size) > FAR:
@@ -289,7 +294,7 @@ def _minimise(i, samples, penalty, level, settings, room, size, known):
     return size, known, residual
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _admit(i, samples, level, slopes, design, places, size):
     """Add to the design the couplings whose slope exceeds level * scale; gives the new size of the
     design.
@@ -305,7 +310,7 @@ def _admit(i, samples, level, slopes, design, places, size):
     return size
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _residual(penalty, scales, l2, unknowns, places, size):
     """How far the unknowns are from optimal; their penalties and the gradient are overwritten."""
     residual = 0.0
@@ -319,12 +324,13 @@ def _residual(penalty, scales, l2, unknowns, places, size):
     return residual
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _extend_hessian(kind, l2, design, of_samples, plain, known, size, hessian):
     """Second derivatives by the unknowns, in place, from row `known` on; those before it stay as
     they are.
     """
-    curvature, weighted = of_samples[CURVATURE], of_samples[TRIED]
+    curvature = of_samples[CURVATURE]
+    weighted = of_samples[TRIED]
     for a in range(known, size):
         for k in range(len(curvature)):
             weighted[k] = design[a, k] * curvature[k]
@@ -338,20 +344,16 @@ def _extend_hessian(kind, l2, design, of_samples, plain, known, size, hessian):
         hessian[a, a] += 1e-13 * hessian[a, a] + 1e-15 + (2 * l2 if a > 0 else 0.0)
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    fastmath=False,
-    inline="always",
-)
+@njit(**PART, inline="always")
 def _aim(penalty, residual, hessian, factor, unknowns, size):
     """Where the quadratic model of the loss has its minimum with penalties, into MOVED; gives the
     slope of the objective along the way.
     """
-    x, l1, gradient = unknowns[X], unknowns[L1], unknowns[GRADIENT]
-    moved, change = unknowns[MOVED], unknowns[THERE]
+    x = unknowns[X]
+    l1 = unknowns[L1]
+    gradient = unknowns[GRADIENT]
+    moved = unknowns[MOVED]
+    change = unknowns[THERE]
     for a in range(size):
         moved[a] = x[a]
         change[a] = gradient[a]
@@ -368,14 +370,7 @@ def _aim(penalty, residual, hessian, factor, unknowns, size):
     return promised
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    fastmath=False,
-    inline="always",
-)
+@njit(**PART, inline="always")
 def _step(kind, own, weights, l2, design, of_samples, unknowns, size, promised):
     """Move X and FIELD towards MOVED, as far as the objective falls as it should; gives the length
     of the step, 0 for none.
@@ -387,8 +382,11 @@ def _step(kind, own, weights, l2, design, of_samples, unknowns, size, promised):
     fallen by at least a quarter of what was promised. Log screening bends too sharply for that at
     strong coupling; it must go on falling.
     """
-    field, slope, curvature = of_samples[FIELD], of_samples[SLOPE], of_samples[CURVATURE]
-    tried, l1 = of_samples[TRIED], unknowns[L1]
+    field = of_samples[FIELD]
+    slope = of_samples[SLOPE]
+    curvature = of_samples[CURVATURE]
+    tried = of_samples[TRIED]
+    l1 = unknowns[L1]
     _try_full_step(design, of_samples, unknowns, size)
     slopes_of_loss(kind, own, tried, weights, slope, curvature)
     steepest = 0.0 if kind == LOG_SCREENING else -0.5 * promised
@@ -409,8 +407,7 @@ def _step(kind, own, weights, l2, design, of_samples, unknowns, size, promised):
     return 0.0
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True,
-      error_model="numpy", fastmath={"contract", "reassoc"})  # fmt: skip
+@njit(**VECTOR_PART)
 def _try_full_step(design, of_samples, unknowns, size):
     """THERE, DIRECTION and TRIED: overwritten with those of the whole way to MOVED."""
     direction = of_samples[DIRECTION]
@@ -426,7 +423,7 @@ def _try_full_step(design, of_samples, unknowns, size):
         of_samples[TRIED, k] = of_samples[FIELD, k] + direction[k]
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _try_part(of_samples, unknowns, length, size):
     """THERE and TRIED: overwritten with those of a part of the way."""
     for a in range(size):
@@ -435,7 +432,7 @@ def _try_part(of_samples, unknowns, length, size):
         of_samples[TRIED, k] = of_samples[FIELD, k] + length * of_samples[DIRECTION, k]
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _take_step(of_samples, unknowns, size):
     for a in range(size):
         unknowns[X, a] = unknowns[THERE, a]
@@ -443,8 +440,7 @@ def _take_step(of_samples, unknowns, size):
         of_samples[FIELD, k] = of_samples[TRIED, k]
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True,
-      error_model="numpy", fastmath={"contract", "reassoc"})  # fmt: skip
+@njit(**VECTOR_PART)
 def _slope_along(of_samples, unknowns, l2, size):
     """The slope of the objective at the end of a full step, along it."""
     along = 0.0
@@ -457,7 +453,7 @@ def _slope_along(of_samples, unknowns, l2, size):
     return along
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _penalised(loss, x, l1, l2, size):
     """The loss and its penalties; x[0] is the field, which has none."""
     for a in range(1, size):
@@ -465,7 +461,7 @@ def _penalised(loss, x, l1, l2, size):
     return loss
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _largest(x, size):
     largest = 0.0
     for a in range(size):
@@ -473,7 +469,7 @@ def _largest(x, size):
     return largest
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _are_below(variances, largest, size):
     """Whether all couplings have variances that a loss with a minimum can have."""
     n_below = 0
@@ -482,7 +478,7 @@ def _are_below(variances, largest, size):
     return n_below == size - 1
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _note_estimates(x, places, size, estimates):
     """Write down the couplings that are not 0; gives their number."""
     n_neighbours = 0
@@ -493,7 +489,7 @@ def _note_estimates(x, places, size, estimates):
     return n_neighbours
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _is_over(number, loss, n_neighbours, settings, history):
     """Whether smaller penalties are not worth a look.
 

@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.flags import PART
+
 
 @njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def pack_words(start, stop, values, words):
@@ -27,7 +29,7 @@ def pack_words(start, stop, values, words):
             words[j, w] = piece[w - start, j]
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _pack_eight(rows, out):
     a, b, c, d, e, f, g, h = rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7]
     for j in range(len(out)):
@@ -36,7 +38,7 @@ def _pack_eight(rows, out):
         out[j] = low | (high << 4)
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _join_bytes(block, out):
     for j in range(len(out)):
         word = np.uint64(0)
@@ -45,7 +47,7 @@ def _join_bytes(block, out):
         out[j] = word
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _pack_fewer(rows, out):
     for j in range(len(out)):
         out[j] = 0

@@ -10,6 +10,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from isingkit._kernels.flags import PART
 from isingkit._kernels.vectors import Vectors
 from isingkit._kernels.xoshiro import next_word
 
@@ -19,7 +20,7 @@ LARGEST_DEGREE = 63
 UNCHECKED = 4  # digits compared between two looks at whether all chains are decided
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _random_spin(stream, stride, n_spins):
     """A random spin, by the first of a block's generators (xoshiro256++); the high half of a
     product, for n_spins < 2**32.
@@ -47,8 +48,8 @@ def _bit_update(n_planes, n_counts):
         signs,
         start,
         stop,
-        chances,
-        chance,
+        digits,
+        first_row,
         first,
         relative,
         streams,
@@ -56,18 +57,20 @@ def _bit_update(n_planes, n_counts):
         """state[spin] of all chains after one update.
 
         state: flat (n_spins, WORDS)
-        neighbours[start:stop], signs[start:stop]: 0, or all ones for negative couplings chances:
-        flat (..., 64), binary digits, all ones or 0, of the chances of counts from `first` on, from
-        row `chance` on relative: all ones for Metropolis (counts of satisfied couplings, chances to
-        flip), 0 for heat bath (couplings that pull up) streams: flat (4, WORDS), the xoshiro256++
-        generators of the words
+        neighbours[start:stop], signs[start:stop]: 0, or all ones for negative couplings
+        digits: flat (..., 64), binary digits, all ones or 0, of the probabilities of counts from
+        `first` on, from row `first_row` on
+        relative: all ones for Metropolis (counts of satisfied couplings, probabilities to flip), 0
+        for heat bath (couplings that pull up)
+        streams: flat (4, WORDS), the xoshiro256++ generators of the words
         """
 
         def generate(context, builder, signature, args):
             v = Vectors(context, builder, signature, args, WORDS)
             states, others, negative, digits, generators = (v.data(k) for k in (0, 2, 3, 6, 10))
-            spin, start, stop, chance, first, relative = (args[k] for k in (1, 4, 5, 7, 8, 9))
-            zero, ones = v.constant(0), v.constant(-1)
+            spin, start, stop, first_row, first, relative = (args[k] for k in (1, 4, 5, 7, 8, 9))
+            zero = v.constant(0)
+            ones = v.constant(-1)
 
             def row(array, at):
                 return v.at(array, builder.mul(at, v.size(WORDS)))
@@ -132,12 +135,13 @@ def _bit_update(n_planes, n_counts):
             builder.cbranch(more, body, done)
             builder.position_at_end(body)
             s0, s1, s2, s3 = (builder.load(s) for s in stream)
-            left, taken = builder.load(undecided), builder.load(accepted)
+            left = builder.load(undecided)
+            taken = builder.load(accepted)
             for ahead in range(UNCHECKED):
                 random, (s0, s1, s2, s3) = v.xoshiro(s0, s1, s2, s3)
                 wanted = zero
                 for number, mask in enumerate(masks):
-                    at = builder.mul(builder.add(chance, v.size(number)), v.size(64))
+                    at = builder.mul(builder.add(first_row, v.size(number)), v.size(64))
                     at = builder.add(builder.add(at, builder.load(position)), v.size(ahead))
                     wanted = builder.or_(
                         wanted,
@@ -164,7 +168,17 @@ def _bit_update(n_planes, n_counts):
             return context.get_dummy_value()
 
         signature = types.void(
-            state, spin, neighbours, signs, start, stop, chances, chance, first, relative, streams
+            state,
+            spin,
+            neighbours,
+            signs,
+            start,
+            stop,
+            digits,
+            first_row,
+            first,
+            relative,
+            streams,
         )
         return signature, generate
 
@@ -183,15 +197,15 @@ _draw_up_to_3, _draw_up_to_7, _draw_up_to_15, _draw_up_to_63 = (
 
 @njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def heat_bath_bit_sweeps(
-    start, stop, graph, chances, chance_of_degree, above_3, above_7, above_15, random_order,
+    start, stop, graph, digits, row_of_degree, above_3, above_7, above_15, random_order,
     streams, states, n_sweeps,
 ):  # fmt: skip
     """Heat-bath sweeps of 512 chains a block, for blocks start to stop; all couplings have one
     strength and there is no field.
 
     graph: indptr, indices, signs: int64, CSR of J, with 0 or -1 an entry for its sign
-    chances: (n * 64,) int64, binary digits, 0 or -1, of the chances of all counts; those of degree
-    d start at row chance_of_degree[d]
+    digits: (n * 64,) int64, binary digits, 0 or -1, of the probabilities of all counts; those of
+    degree d start at row row_of_degree[d]
     above_3, above_7, above_15: None where no spin has so many neighbours. What None excludes is
     not compiled, and the code for many neighbours takes seconds to. (It is not a function of its
     own: a call would count references to its arrays, which takes half as long as the update.)
@@ -207,29 +221,30 @@ def heat_bath_bit_sweeps(
         for _ in range(n_sweeps):
             for step in range(n_spins):
                 i = _random_spin(stream, WORDS, n_spins) if random_order else step
-                a, b = indptr[i], indptr[i + 1]
+                a = indptr[i]
+                b = indptr[i + 1]
                 degree = b - a
-                row = chance_of_degree[degree]
+                row = row_of_degree[degree]
                 if degree <= 3:
-                    _draw_up_to_3(state, i, others, signs, a, b, chances, row, 0, 0, stream)
+                    _draw_up_to_3(state, i, others, signs, a, b, digits, row, 0, 0, stream)
                 elif above_3 is None:
                     continue
                 elif degree <= 7:
-                    _draw_up_to_7(state, i, others, signs, a, b, chances, row, 0, 0, stream)
+                    _draw_up_to_7(state, i, others, signs, a, b, digits, row, 0, 0, stream)
                 elif above_7 is None:
                     continue
                 elif degree <= 15:
-                    _draw_up_to_15(state, i, others, signs, a, b, chances, row, 0, 0, stream)
+                    _draw_up_to_15(state, i, others, signs, a, b, digits, row, 0, 0, stream)
                 elif above_15 is None:
                     continue
                 else:
-                    _draw_up_to_63(state, i, others, signs, a, b, chances, row, 0, 0, stream)
+                    _draw_up_to_63(state, i, others, signs, a, b, digits, row, 0, 0, stream)
         _copy(stream, streams[block])
 
 
 @njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def metropolis_bit_sweeps(
-    start, stop, graph, chances, chance_of_degree, above_3, above_7, above_15, random_order,
+    start, stop, graph, digits, row_of_degree, above_3, above_7, above_15, random_order,
     streams, states, n_sweeps,
 ):  # fmt: skip
     """The same by Metropolis' rule."""
@@ -242,24 +257,25 @@ def metropolis_bit_sweeps(
         for _ in range(n_sweeps):
             for step in range(n_spins):
                 i = _random_spin(stream, WORDS, n_spins) if random_order else step
-                a, b = indptr[i], indptr[i + 1]
+                a = indptr[i]
+                b = indptr[i + 1]
                 degree = b - a
-                row = chance_of_degree[degree]
+                row = row_of_degree[degree]
                 first = (degree + 1) // 2  # a flip that costs nothing is left to chance, too
                 if degree <= 3:
-                    _flip_up_to_3(state, i, others, signs, a, b, chances, row, first, -1, stream)
+                    _flip_up_to_3(state, i, others, signs, a, b, digits, row, first, -1, stream)
                 elif above_3 is None:
                     continue
                 elif degree <= 7:
-                    _flip_up_to_7(state, i, others, signs, a, b, chances, row, first, -1, stream)
+                    _flip_up_to_7(state, i, others, signs, a, b, digits, row, first, -1, stream)
                 elif above_7 is None:
                     continue
                 elif degree <= 15:
-                    _flip_up_to_15(state, i, others, signs, a, b, chances, row, first, -1, stream)
+                    _flip_up_to_15(state, i, others, signs, a, b, digits, row, first, -1, stream)
                 elif above_15 is None:
                     continue
                 else:
-                    _flip_up_to_63(state, i, others, signs, a, b, chances, row, first, -1, stream)
+                    _flip_up_to_63(state, i, others, signs, a, b, digits, row, first, -1, stream)
         _copy(stream, streams[block])
 
 
@@ -280,8 +296,11 @@ class _Real:
     """Single or double precision: how e**x is made of the bits of a number."""
 
     def __init__(self, kind, bits, mantissa, n_terms, limit=None):
-        self.kind, self.words = kind, ir.VectorType(ir.IntType(bits), GROUP)
-        self.numbers, self.limit, self.mantissa = ir.VectorType(kind, GROUP), limit, mantissa
+        self.kind = kind
+        self.words = ir.VectorType(ir.IntType(bits), GROUP)
+        self.numbers = ir.VectorType(kind, GROUP)
+        self.limit = limit
+        self.mantissa = mantissa
         self.series = [
             0.6931471805599453**n / factorial(n) for n in range(n_terms)
         ]  # of 2**f, |f| <= 1/2
@@ -335,12 +354,14 @@ def _general_update(heat_bath):
         single: -2 * couplings in single precision
         slack: relative; what is closer to being undecided in single precision is done in double,
         with a huge slack everything
-        A uniform number of 16 bits and a chance in single precision decide nearly every lane; the
-        few that are too close to call get more random bits and double precision, so that the
-        chances are right to 14 digits. Which lanes these are depends on the processor, what becomes
-        of them does not: more bits are mixed from the generators' state, which they leave as it is.
+        A uniform number of 16 bits and a probability in single precision decide nearly every lane;
+        the few that are too close to call get more random bits and double precision, so that
+        probabilities are right to 14 digits. Which lanes these are depends on the processor, what
+        becomes of them does not: more bits are mixed from the generators' state, which they leave
+        as it is.
         """
-        bytes_, bits = ir.VectorType(ir.IntType(8), GROUP), ir.VectorType(ir.IntType(1), GROUP)
+        bytes_ = ir.VectorType(ir.IntType(8), GROUP)
+        bits = ir.VectorType(ir.IntType(1), GROUP)
 
         def generate(context, builder, signature, args):
             v = Vectors(context, builder, signature, args, GROUP // 2)
@@ -495,7 +516,8 @@ def _general_update(heat_bath):
     return update
 
 
-_draw, _flip = _general_update(heat_bath=True), _general_update(heat_bath=False)
+_draw = _general_update(heat_bath=True)
+_flip = _general_update(heat_bath=False)
 
 
 @njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
@@ -516,7 +538,8 @@ def heat_bath_sweeps(start, stop, graph, fields, random_order, streams, states, 
         for _ in range(n_sweeps):
             for step in range(n_spins):
                 i = _random_spin(own_stream, GENERATORS, n_spins) if random_order else step
-                a, b = indptr[i], indptr[i + 1]
+                a = indptr[i]
+                b = indptr[i + 1]
                 _draw(state, i, indices, couplings, a, b, fields[i], own_stream, single, slack[i])
         _copy(own_stream, streams[block])
 
@@ -536,7 +559,8 @@ def metropolis_sweeps(start, stop, graph, fields, random_order, streams, states,
         for _ in range(n_sweeps):
             for step in range(n_spins):
                 i = _random_spin(own_stream, GENERATORS, n_spins) if random_order else step
-                a, b = indptr[i], indptr[i + 1]
+                a = indptr[i]
+                b = indptr[i + 1]
                 field = fields[i]
                 if a == b:
                     _draw(state, i, indices, couplings, a, b, field, own_stream, single, slack[i])
@@ -545,7 +569,7 @@ def metropolis_sweeps(start, stop, graph, fields, random_order, streams, states,
         _copy(own_stream, streams[block])
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _in_single_precision(graph, fields):
     """-2 * couplings, and for each spin how far they can be trusted: not at all where all of them
     together are strong.
@@ -562,7 +586,7 @@ def _in_single_precision(graph, fields):
     return single, slack
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _copy(source, target):
     for k in range(len(target)):
         target[k] = source[k]

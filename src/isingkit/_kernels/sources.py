@@ -48,11 +48,12 @@ def _covariance(source, i, j):
 
     def from_bits(source, i, j):
         words, sums, n_samples = source
-        mine, other, differ = words[i], words[j], np.uint64(0)
+        mine = words[i]
+        other = words[j]
+        differ = np.uint64(0)
         for w in range(words.shape[1]):
             differ += popcount(mine[w] ^ other[w])
-        return (n_samples - 2 * np.int64(differ)) - sums[i] / n_samples * sums[
-            j
-        ]  # rounded as in `estimators.centred`
+        agreement = n_samples - 2 * np.int64(differ)
+        return agreement - sums[i] / n_samples * sums[j]  # rounded as in `estimators.centred`
 
     return from_bits

@@ -3,7 +3,10 @@
 import numpy as np
 from numba import njit
 
-MINUS, ZERO, PLUS, OTHER = 1, 2, 4, 8
+MINUS = 1
+ZERO = 2
+PLUS = 4
+OTHER = 8
 
 
 @njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)

@@ -7,6 +7,8 @@ longer than the cell.
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.flags import PART
+
 # kinds of columns; NUMBER: spins by a threshold, CROWDED: has no spins after all, WEIGHT: a number
 # that is no spin, LABEL: any text, of which a number stands for each
 SKIPPED, SPIN, NUMBER, WEIGHT, CROWDED, LABEL = range(6)
@@ -132,14 +134,7 @@ def _quick_cells(text, position, separator, column, known, places, row, codes):
     return n_cells
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    fastmath=False,
-    error_model="numpy",
-)
+@njit(**PART, error_model="numpy")
 def _line_ends(text, start, end):
     n_ends = 0
     for k in range(start, end):
@@ -186,14 +181,7 @@ def insert(slots, entries, arena, entry):
     slots[slot] = entry + 1
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    fastmath=False,
-    error_model="numpy",
-)
+@njit(**PART, error_model="numpy")
 def _is_gap(text, start, end, slots, entries, arena):
     """Whether a cell holds a word for a missing value, in whatever case, between blanks or
     quotes.
@@ -288,14 +276,7 @@ def number_in(text, start, end):
     return sure, -size if negative else size
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    fastmath=False,
-    error_model="numpy",
-)
+@njit(**PART, error_model="numpy")
 def _scaled(mantissa, exponent):
     """mantissa 10^exponent to the nearest double, and whether that is sure.
 
@@ -320,14 +301,7 @@ def _scaled(mantissa, exponent):
     return high + low * (1 + 1e-12) == high + low * (1 - 1e-12), high + low
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    fastmath=False,
-    error_model="numpy",
-)
+@njit(**PART, error_model="numpy")
 def _product(a, b):
     """a b as a double and its error (Dekker)."""
     product = a * b

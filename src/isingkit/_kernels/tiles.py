@@ -5,6 +5,7 @@ Caller: estimators/tiles.py.
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.flags import PART
 from isingkit._kernels.gram import popcount
 from isingkit._kernels.lookup_popcount import COLUMNS, SLAB, STEPS, STRIP, TRIPLE, count_4
 from isingkit._kernels.weighted_sums import room_for
@@ -25,9 +26,12 @@ def correlated_by_lookup(
     """
     n_blocks, room, _ = nibbles.shape
     flat_nibbles = nibbles.ravel()
-    tile, counts = np.empty((STRIP, COLUMNS), np.uint16), np.empty((STRIP, COLUMNS), np.int32)
-    flat_tile, flat_counts = tile.ravel(), counts.ravel()
-    found, n_found = np.empty((1024, 3), np.int64), 0
+    tile = np.empty((STRIP, COLUMNS), np.uint16)
+    counts = np.empty((STRIP, COLUMNS), np.int32)
+    flat_tile = tile.ravel()
+    flat_counts = counts.ravel()
+    found = np.empty((1024, 3), np.int64)
+    n_found = 0
     for strip in range(start, stop):
         block, offset = divmod(strip * STRIP, COLUMNS)
         for other in range(block, n_blocks):
@@ -36,10 +40,8 @@ def correlated_by_lookup(
                 tile[:] = 0
                 for k in range(slab, min(slab + SLAB, n_steps), STEPS):
                     n_triples = min(STEPS, n_steps - k) // TRIPLE
-                    pair, column = (
-                        (block * room + k) * COLUMNS + offset,
-                        (other * room + k) * COLUMNS,
-                    )
+                    pair = (block * room + k) * COLUMNS + offset
+                    column = (other * room + k) * COLUMNS
                     for row in range(0, STRIP, 2):
                         count_4(
                             tables,
@@ -75,7 +77,8 @@ def correlated_by_popcount(start, stop, words, n_samples, spin_sums, scales, lev
     """
     n_spins, n_words = words.shape
     counts = np.empty((STRIP, COLUMNS), np.int32)
-    found, n_found = np.empty((1024, 3), np.int64), 0
+    found = np.empty((1024, 3), np.int64)
+    n_found = 0
     for strip in range(start, stop):
         first_row = strip * STRIP
         for first in range(first_row // COLUMNS * COLUMNS, n_spins, COLUMNS):
@@ -94,19 +97,19 @@ def correlated_by_popcount(start, stop, words, n_samples, spin_sums, scales, lev
     return found[:n_found]
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _passing(
     counts, first_row, first_column, width, n_samples, spin_sums, scales, level, found, n_found
 ):
     """Append (row, column, count) of the pairs of a tile that pass; `found` grows as it must."""
     m = np.float32(n_samples)
-    sums, limits = (
-        spin_sums[first_column : first_column + width],
-        scales[first_column : first_column + width],
-    )
+    sums = spin_sums[first_column : first_column + width]
+    limits = scales[first_column : first_column + width]
     for r in range(min(len(counts), len(scales) - first_row)):
-        i, row = first_row + r, counts[r, :width]
-        factor, limit = spin_sums[i] / m, np.float32(level) * scales[i]
+        i = first_row + r
+        row = counts[r, :width]
+        factor = spin_sums[i] / m
+        limit = np.float32(level) * scales[i]
         n_here = 0
         for c in range(width):
             n_here += (
@@ -117,10 +120,8 @@ def _passing(
         found = room_for(found, n_found, n_here)
         for c in range(max(0, i + 1 - first_column), width):
             if abs(m - np.float32(2) * np.float32(row[c]) - factor * sums[c]) > limit * limits[c]:
-                found[n_found, 0], found[n_found, 1], found[n_found, 2] = (
-                    i,
-                    first_column + c,
-                    row[c],
-                )
+                found[n_found, 0] = i
+                found[n_found, 1] = first_column + c
+                found[n_found, 2] = row[c]
                 n_found += 1
     return found, n_found

@@ -57,6 +57,8 @@ class Vectors:
         xor = self.builder.xor
         random = self.builder.add(self.rotated(self.builder.add(s0, s3), 23), s0)
         shifted = self.builder.shl(s1, self.constant(17))
-        s2, s3 = xor(s2, s0), xor(s3, s1)
-        s1, s0 = xor(s1, s2), xor(s0, s3)
+        s2 = xor(s2, s0)
+        s3 = xor(s3, s1)
+        s1 = xor(s1, s2)
+        s0 = xor(s0, s3)
         return random, (s0, s1, xor(s2, shifted), self.rotated(s3, 45))

@@ -14,6 +14,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from isingkit._kernels.flags import PART, VECTOR_PART
 from isingkit._kernels.lookup_popcount import COLUMNS, LANES, PARTS
 from isingkit._kernels.vectors import Vectors
 
@@ -32,19 +33,24 @@ def tables_of(start, stop, rows, tables, units, offsets, errors):
     rows: (n_rows, n_samples) float64     tables: (n_rows, n_steps, 16) uint8, overwritten
     units, offsets, errors: (n_rows,), overwritten; the sum is off by at most the error
     """
-    n_samples, n_steps = rows.shape[1], tables.shape[1]
-    four, exact = np.zeros(4), np.empty(16)
+    n_samples = rows.shape[1]
+    n_steps = tables.shape[1]
+    four = np.zeros(4)
+    exact = np.empty(16)
     for r in range(start, stop):
-        row, largest = rows[r], 0.0
+        row = rows[r]
+        largest = 0.0
         for k in range(0, n_samples, 4):
             size = 0.0
             for b in range(k, min(k + 4, n_samples)):
                 size += abs(row[b])
             largest = max(largest, size)
         unit = 2 * largest / LARGEST if largest > 0 else 1.0
-        offset, error = 0.0, 0.0
+        offset = 0.0
+        error = 0.0
         for k in range(n_steps):
-            size, table = 0.0, tables[r, k]
+            size = 0.0
+            table = tables[r, k]
             for b in range(4):
                 four[b] = row[4 * k + b] if 4 * k + b < n_samples else 0.0
                 size += abs(four[b])
@@ -57,7 +63,9 @@ def tables_of(start, stop, rows, tables, units, offsets, errors):
                 off = max(off, abs(exact[x] - unit * table[x]))
             offset += size
             error += off
-        units[r], offsets[r], errors[r] = unit, offset, error * (1 + 1e-6) + 1e-9 * offset
+        units[r] = unit
+        offsets[r] = offset
+        errors[r] = error * (1 + 1e-6) + 1e-9 * offset
 
 
 @intrinsic
@@ -66,8 +74,10 @@ def _add_looked_up(typing, tables, nibbles, table, column, n_pairs, sums, at):
 
     table, column: where the row's first table and the block's first nibbles are
     """
-    bytes_, words = ir.VectorType(ir.IntType(8), LANES), ir.VectorType(ir.IntType(16), LANES // 2)
-    quarter, all_words = ir.VectorType(ir.IntType(8), 16), ir.VectorType(ir.IntType(16), LANES)
+    bytes_ = ir.VectorType(ir.IntType(8), LANES)
+    words = ir.VectorType(ir.IntType(16), LANES // 2)
+    quarter = ir.VectorType(ir.IntType(8), 16)
+    all_words = ir.VectorType(ir.IntType(16), LANES)
 
     def generate(context, builder, signature, args):
         v = Vectors(context, builder, signature, args, LANES)
@@ -127,10 +137,14 @@ def large_sums_by_lookup(
     """
     n_steps = tables.shape[1]
     n_blocks, room, _ = nibbles.shape
-    flat_nibbles, flat_tables = nibbles.ravel(), tables.ravel()
-    tile, sums = np.empty((ROWS, COLUMNS), np.uint16), np.empty((ROWS, COLUMNS), np.float32)
-    flat_tile, flat_sums = tile.ravel(), sums.ravel()
-    found, n_found = np.empty((1024, 2), np.int64), 0
+    flat_nibbles = nibbles.ravel()
+    flat_tables = tables.ravel()
+    tile = np.empty((ROWS, COLUMNS), np.uint16)
+    sums = np.empty((ROWS, COLUMNS), np.float32)
+    flat_tile = tile.ravel()
+    flat_sums = sums.ravel()
+    found = np.empty((1024, 2), np.int64)
+    n_found = 0
     for first in range(start, stop, ROWS):
         size = min(ROWS, stop - first)
         for block in range(max(after[first : first + size].min() + 1, 0) // COLUMNS, n_blocks):
@@ -138,7 +152,8 @@ def large_sums_by_lookup(
             for slab in range(0, n_steps, SLAB):
                 tile[:] = 0
                 for k in range(slab, min(slab + SLAB, n_steps), STEPS):
-                    n_pairs, column = min(STEPS, n_steps - k) // PAIR, (block * room + k) * COLUMNS
+                    n_pairs = min(STEPS, n_steps - k) // PAIR
+                    column = (block * room + k) * COLUMNS
                     for r in range(size):
                         table = ((first + r) * n_steps + k) * 16
                         _add_looked_up(
@@ -153,7 +168,8 @@ def large_sums_by_lookup(
                 for t in range(size * COLUMNS):
                     flat_sums[t] += flat_tile[t]
             for r in range(size):
-                unit, offset = np.float32(units[first + r]), np.float32(offsets[first + r])
+                unit = np.float32(units[first + r])
+                offset = np.float32(offsets[first + r])
                 for c in range(COLUMNS):
                     sums[r, c] = unit * sums[r, c] - offset
             # single precision errs, too
@@ -176,7 +192,8 @@ def large_sums_by_lookup(
 @njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
 def large_products(start, stop, sums, errors, after, row_factors, column_factors, level):
     """The same from sums that a product of matrices has: (n_rows, n_columns) float32."""
-    found, width = np.empty((1024, 2), np.int64), sums.shape[1]
+    found = np.empty((1024, 2), np.int64)
+    width = sums.shape[1]
     others = column_factors[:, :width]
     found, n_found = _passing(
         sums[start:stop], start, 0, errors[start:stop], after, row_factors, others, level, found, 0
@@ -184,7 +201,7 @@ def large_products(start, stop, sums, errors, after, row_factors, column_factors
     return found[:n_found]
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**PART)
 def _passing(
     sums, first_row, first_column, errors, after, row_factors, column_factors, level, found, n_found
 ):
@@ -195,10 +212,15 @@ def _passing(
     """
     width = sums.shape[1]
     factors = column_factors[:, first_column : first_column + width]
-    one, two, limit = factors[0], factors[1], np.float32(level)
+    one = factors[0]
+    two = factors[1]
+    limit = np.float32(level)
     for r in range(len(sums)):
-        row, i, error = sums[r], first_row + r, np.float32(errors[r])
-        mine, other = row_factors[0, i], row_factors[1, i]
+        row = sums[r]
+        i = first_row + r
+        error = np.float32(errors[r])
+        mine = row_factors[0, i]
+        other = row_factors[1, i]
         n_here = 0
         for c in range(width):
             n_here += (abs(row[c]) + error) * (mine * one[c] + other * two[c]) > limit
@@ -207,7 +229,8 @@ def _passing(
         found = room_for(found, n_found, n_here)
         for c in range(max(0, after[i] + 1 - first_column), width):
             if (abs(row[c]) + error) * (mine * one[c] + other * two[c]) > limit:
-                found[n_found, 0], found[n_found, 1] = i, first_column + c
+                found[n_found, 0] = i
+                found[n_found, 1] = first_column + c
                 n_found += 1
     return found, n_found
 
@@ -222,19 +245,14 @@ def room_for(found, n_found, n_more):
     return larger
 
 
-@njit(
-    cache=True,
-    nogil=True,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    error_model="numpy",
-    fastmath={"contract", "reassoc"},
-)
+@njit(**VECTOR_PART)
 def _signed_sum(row, words):
     """sum_m row[m] s_m, and nothing past the last sample."""
-    total, n_samples = 0.0, len(row)
+    total = 0.0
+    n_samples = len(row)
     for w in range(n_samples // 64):
-        word, part = words[w], row[64 * w : 64 * w + 64]
+        word = words[w]
+        part = row[64 * w : 64 * w + 64]
         for b in range(64):
             total += part[b] if (word >> np.uint64(b)) & np.uint64(1) else -part[b]
     for m in range(n_samples // 64 * 64, n_samples):

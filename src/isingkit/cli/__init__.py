@@ -3,6 +3,7 @@ is instant.
 """
 
 import errno
+import gc
 import re
 import shlex
 import sys
@@ -74,6 +75,7 @@ def main(arguments: list[str] | None = None) -> None:
     warnings.showwarning = lambda message, *_, **__: print(
         f"isingkit: warning: {message}", file=sys.stderr
     )
+    gc.set_threshold(100_000, 50)  # imports make objects that stay: looking for garbage is waiting
     try:
         status = root.main(arguments, prog_name="isingkit", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:

@@ -71,7 +71,9 @@ def _tables(
 ) -> tuple[NDArray[np.uint8], FloatArray, FloatArray, FloatArray]:
     n_steps = 16 * -(-rows.shape[1] // 64)
     tables = np.empty((len(rows), n_steps, 16), np.uint8)
-    units, offsets, errors = np.empty(len(rows)), np.empty(len(rows)), np.empty(len(rows))
+    units = np.empty(len(rows))
+    offsets = np.empty(len(rows))
+    errors = np.empty(len(rows))
     parallel_map(
         kernels.tables_of,
         len(rows),
@@ -108,7 +110,8 @@ class _LookUp:
     def among(
         self, words: Words, of_spins: FloatArray, after: NDArray[np.int64], level: float
     ) -> NDArray[np.int64]:
-        n_blocks, unused = -(-len(words) // lookup_popcount.COLUMNS), np.zeros(len(words), np.int64)
+        n_blocks = -(-len(words) // lookup_popcount.COLUMNS)
+        unused = np.zeros(len(words), np.int64)
         split = lookup_popcount.strips(n_blocks, words.shape[1])
         fixed: tuple[Any, ...] = (words, 0, words.shape[1], split.shape[1], split, unused)
         parallel_map(lookup_popcount.split, n_blocks, *fixed, chunk=4, n_jobs=self.n_jobs)

@@ -1,4 +1,4 @@
-"""AutoIsing: structure without knobs. Screen, eliminate, refit, test."""
+"""AutoIsing: structure without knobs. Screen, eliminate, refit, test: docs/design/auto.md."""
 
 import os
 from collections.abc import Sequence

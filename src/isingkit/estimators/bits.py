@@ -113,7 +113,8 @@ class Bits:
         counting.
         """
         words = np.zeros((self.n_samples, -(-self.n_spins // 64)), np.uint64)
-        shift, means = np.zeros(self.n_samples), np.where(self.changes, self.means, 0.0)
+        shift = np.zeros(self.n_samples)
+        means = np.where(self.changes, self.means, 0.0)
         for first in range(0, self.n_spins, sizes.TILE):
             some = slice(first, first + sizes.TILE)
             values = unpacked(
@@ -148,7 +149,7 @@ class Bits:
         """(n, 2): rows r and spins j, sorted, with |x| (of_rows[:, r] . of_spins[:, j]) > level;
         and x = sum_m rows[r, m] s_jm.
 
-        Sums are found by a rough look, with an error that is known, and those that may pass in
+        Sums are approximate, with an error that is known; those that may pass are computed again in
         double precision.
         of_rows: (2, n_rows)     of_spins: (2, n_spins)     all not negative
         after: only spins j > after[r] count
@@ -158,7 +159,8 @@ class Bits:
         looks = approximate_sums(
             rows, of_rows, _ROUGH * level / np.maximum(largest, 1e-300), n_jobs
         )
-        pairs, sums = [np.empty((0, 2), np.int64)], [np.empty(0)]
+        pairs = [np.empty((0, 2), np.int64)]
+        sums = [np.empty(0)]
         for first in range(
             max(int(after.min(initial=self.n_spins)) + 1, 0) // sizes.WIDE * sizes.WIDE,
             self.n_spins,
@@ -177,7 +179,8 @@ class Bits:
             )
             pairs.append(found[passes])
             sums.append(exact[passes])
-        all_pairs, all_sums = np.concatenate(pairs), np.concatenate(sums)
+        all_pairs = np.concatenate(pairs)
+        all_sums = np.concatenate(sums)
         order = np.lexsort((all_pairs[:, 1], all_pairs[:, 0]))
         return all_pairs[order], all_sums[order]
 
@@ -224,7 +227,8 @@ def goes_by_bits(packed: PackedSpins, weights: RowWeights | None) -> bool:
 def bits_of(packed: PackedSpins, fit_fields: bool) -> Bits:
     """Sums and scales of all spins, one pass over the bits."""
     ones = np.empty(packed.n_spins, np.int64)
-    words, n_samples = packed.words, packed.n_samples
+    words = packed.words
+    n_samples = packed.n_samples
     parallel_map(
         gram_kernels.spin_sums,
         packed.n_spins,

@@ -20,7 +20,7 @@ _SETTLED = 1.8
 _AVERAGED = 20  # steps averaged before a check
 _RIDGE = 0.02  # added to covariances before they are inverted
 _LONGEST = 0.5  # change of a coupling in one step
-_MOST_LOOKS = 256  # at the chains, to judge couplings
+_MOST_LOOKS = 256  # at the chains, to compare couplings by
 _PATIENCE = 20  # steps without a smaller mismatch, after which it is taken for as small as it gets
 
 
@@ -61,8 +61,8 @@ def boltzmann(
     A step moves couplings by the difference between what a mean-field inversion makes of the data's
     moments and what it makes of the chains': a Newton step in all but name, for that is nearly how
     couplings respond to moments. Steps that raise the mismatch are taken back and shortened. Once
-    the mismatch is down to the noise of the chains, couplings are averaged over steps and judged by
-    chains that run long enough to tell.
+    the mismatch is down to the noise of the chains, couplings are averaged over steps, and
+    averages compared by chains that run long enough to tell.
     """
     rng = generator(random_state)
     here = _Guess(np.zeros_like(target.pair_means), np.arctanh(target.means))
@@ -71,7 +71,10 @@ def boltzmann(
     inverse = np.asarray(
         np.linalg.inv(covariance + _RIDGE * np.eye(len(covariance))), dtype=np.float64
     )
-    mean, best, n_averaged, n_steps = here, (np.inf, here), 0, 0
+    mean = here
+    best = (np.inf, here)
+    n_averaged = 0
+    n_steps = 0
     rate, looks, before, last, lowest, since = 0.5, 1, here, np.inf, np.inf, 0
     with tqdm(total=max_steps, desc="Boltzmann learning", unit="step", disable=not progress) as bar:
         while n_steps < max_steps:
@@ -82,9 +85,12 @@ def boltzmann(
             noise = np.sqrt(np.maximum(1 - seen.flat() ** 2, 1e-6) / (looks * chains.n_chains))
             off = float(np.sqrt(np.mean(((wanted.flat() - seen.flat()) / noise) ** 2)))
             if n_averaged == 0 and off > max(1.1 * last, 2 * _SETTLED):
-                here, rate, last = before, max(rate / 2, 0.01), 1.05 * last
+                here = before
+                rate = max(rate / 2, 0.01)
+                last = 1.05 * last
                 continue
-            before, last = here, off
+            before = here
+            last = off
             step = _newton(wanted, seen, inverse)
             here = _Guess(
                 here.couplings + rate * step.couplings,
@@ -94,49 +100,52 @@ def boltzmann(
             if n_averaged == 0 and off > _SETTLED and since < _PATIENCE:
                 rate = min(1.0, 1.3 * rate)
                 continue
-            rate, n_averaged = min(rate, 0.3), n_averaged + 1
-            share = 1 / n_averaged
-            mean = _Guess(
-                *((1 - share) * old + share * new for old, new in zip(mean, here, strict=True))
-            )
+            rate = min(rate, 0.3)
+            n_averaged = n_averaged + 1
+            mean = _moved(mean, here, 1 / n_averaged)
             if n_averaged < _AVERAGED:
                 continue
-            enough = int(
-                np.clip(
-                    16 / min(tolerance, 2.0) ** 2 * target.n_samples / chains.n_chains,
-                    4,
-                    _MOST_LOOKS,
-                )
-            )
-            found = _penalised(target, l2, mean).mismatch(
-                _moments(chains, mean, target.fit_fields, enough, n_jobs).flat()
-            )
+            enough = _looks_to_tell(tolerance, target.n_samples / chains.n_chains)
+            there = _moments(chains, mean, target.fit_fields, enough, n_jobs)
+            found = _penalised(target, l2, mean).mismatch(there.flat())
             bar.set_postfix(mismatch=f"{found:.2f}")
             best = min(best, (found, mean), key=lambda one: one[0])
             if found <= tolerance:
                 break
-            here, n_averaged, looks, last = mean, 0, min(2 * looks, 16), np.inf
+            here = mean
+            n_averaged = 0
+            looks = min(2 * looks, 16)
+            last = np.inf
     if not np.isfinite(best[0]):
-        best = (
-            _penalised(target, l2, here).mismatch(
-                _moments(chains, here, target.fit_fields, 4, n_jobs).flat()
-            ),
-            here,
-        )
+        there = _moments(chains, here, target.fit_fields, 4, n_jobs)
+        best = (_penalised(target, l2, here).mismatch(there.flat()), here)
     mismatch, guess = best
-    if mismatch > tolerance:
-        advice = "raise n_chains or max_steps, or give an l2"
-        warn(
-            NotConvergedWarning(
-                what="Boltzmann learning", residual=mismatch, allowed=tolerance, advice=advice
-            )
-        )
+    _warn_if_off(mismatch, tolerance)
     return guess.couplings, guess.fields, mismatch, n_steps
 
 
 class _Guess(NamedTuple):
     couplings: FloatArray
     fields: FloatArray
+
+
+def _moved(old: _Guess, new: _Guess, by: float) -> _Guess:
+    """A fraction of the way from one guess to another."""
+    couplings = (1 - by) * old.couplings + by * new.couplings
+    return _Guess(couplings, (1 - by) * old.fields + by * new.fields)
+
+
+def _looks_to_tell(tolerance: float, samples_per_chain: float) -> int:
+    """Looks at the chains after which their own noise is a quarter of the tolerance."""
+    looks = 16 / min(tolerance, 2.0) ** 2 * samples_per_chain
+    return int(np.clip(looks, 4, _MOST_LOOKS))
+
+
+def _warn_if_off(mismatch: float, tolerance: float) -> None:
+    if mismatch > tolerance:
+        what = "Boltzmann learning"
+        advice = "raise n_chains or max_steps, or give an l2"
+        warn(NotConvergedWarning(what=what, residual=mismatch, allowed=tolerance, advice=advice))
 
 
 def _penalised(target: Moments, l2: float, guess: _Guess) -> Moments:
@@ -151,7 +160,8 @@ def _moments(
     graph = IsingModel(guess.couplings, guess.fields).couplings
     structure = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data)
     chains = replace(chains, fixed=(structure, guess.fields))
-    model, looks = IsingModel(np.zeros_like(guess.couplings)), []
+    model = IsingModel(np.zeros_like(guess.couplings))
+    looks = []
     for _ in range(n_looks):
         chains.sweep(_SWEEPS, n_jobs=n_jobs)
         looks.append(gram(chains.packed(model, chains.n_chains), n_jobs=n_jobs))

@@ -63,6 +63,7 @@ def _on_neighbours(moments: SecondMoments, fitted: FittedGraph) -> FloatArray:
     graph = fitted.graph
     estimates = np.zeros(len(graph.indices))
     fixed = (moments.source, *graph.csr, graph.n_spins, _TRIFLE, estimates)
-    kernel, n_jobs = regressions_on_candidates, fitted.n_jobs
+    kernel = regressions_on_candidates
+    n_jobs = fitted.n_jobs
     parallel_map(kernel, graph.n_spins, *fixed, chunk=64, n_jobs=n_jobs)
     return estimates

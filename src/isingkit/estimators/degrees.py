@@ -116,7 +116,8 @@ def _odds(known: _Degrees, total: IntArray, squares: IntArray) -> FloatArray:
     variance = np.maximum(squares - n_spins * mean**2, 0.0) / most
     ratio = variance / (mean * by_chance)
     doubt = 1 + _DOUBT * np.sqrt(2 / max(n_spins, 1))
-    fewer, more = np.minimum(ratio * doubt, 1.0), np.maximum(ratio / doubt, 1.0)
+    fewer = np.minimum(ratio * doubt, 1.0)
+    more = np.maximum(ratio / doubt, 1.0)
     f = by_chance * np.where(ratio < 1, fewer, more)
     others = np.arange(known.size)
     expected = np.maximum(mean[:, None] - (1 - f)[:, None] * others, 0.0)
@@ -165,7 +166,8 @@ def _at_their_ends(
     starts = np.searchsorted(around, np.arange(len(degrees) + 1) * size)
     change = np.zeros(len(pairs))
     for side in (0, 1):
-        own, other = degrees[pairs[:, side]], degrees[pairs[:, 1 - side]]
+        own = degrees[pairs[:, side]]
+        other = degrees[pairs[:, 1 - side]]
         n_here = np.diff(starts)[pairs[:, side]]
         edge = np.repeat(np.arange(len(pairs)), n_here)
         here = ranges(starts[pairs[:, side]], n_here)

@@ -37,7 +37,8 @@ class Dual:
         """Memory beyond the bits themselves: these the other way round, the inverse of L, and
         portions.
         """
-        n_spins, n_samples = self.bits.n_spins, self.bits.n_samples
+        n_spins = self.bits.n_spins
+        n_samples = self.bits.n_samples
         return (
             n_spins * (n_samples // 8 + 8)
             + 24 * n_samples**2
@@ -80,7 +81,8 @@ class Dual:
         self, some: NDArray[np.int64], n_jobs: int | None = None
     ) -> tuple[FloatArray, FloatArray]:
         r"""\lambda N P_ii and (\lambda N)^2 (P^2)_ii of some spins."""
-        left, squares = np.empty(len(some)), np.empty(len(some))
+        left = np.empty(len(some))
+        squares = np.empty(len(some))
 
         def fill(start: int, stop: int) -> None:
             z = self._reduced(some[start:stop])

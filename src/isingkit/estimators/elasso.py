@@ -9,6 +9,7 @@ import numpy as np
 from isingkit._kernels import nodewise as kernels
 from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.nodewise import (
+    PathEnd,
     distinct_rows,
     node_paths,
     warn_if_not_converged,
@@ -129,7 +130,7 @@ class ELassoIsing(IsingEstimator):
         cost = np.log(stat.n_effective) + 2 * self.gamma * np.log(
             max(int(rows.changes.sum()) - 1, 1)
         )
-        ends = {"least_gain": _LEAST_GAIN, "cost": cost / (2 * stat.n_effective)}
+        end = PathEnd(_LEAST_GAIN, cost / (2 * stat.n_effective))
         path, residuals = node_paths(
             rows,
             kernels.LOGISTIC,
@@ -138,15 +139,18 @@ class ELassoIsing(IsingEstimator):
             fit_fields=True,
             n_jobs=self.n_jobs,
             scales=scales,
-            **ends,
+            end=end,
         )
         neighbours = np.count_nonzero(path.estimates, axis=2)
         criteria = 2 * stat.n_effective * path.losses + neighbours * cost
         criteria[:, ~rows.changes] = 0.0
-        best, spins = criteria.argmin(axis=0), np.arange(rows.n_spins)
+        best = criteria.argmin(axis=0)
+        spins = np.arange(rows.n_spins)
         warn_if_not_converged("ELassoIsing", float(residuals[best, spins].max()))
-        self.penalties_, self.criteria_ = penalties[spins, best] / 2, criteria[best, spins]
-        estimates, intercepts = path.estimates[best, spins], path.intercepts[best, spins]
+        self.penalties_ = penalties[spins, best] / 2
+        self.criteria_ = criteria[best, spins]
+        estimates = path.estimates[best, spins]
+        intercepts = path.intercepts[best, spins]
         self.weights_ = (
             4 * symmetric_couplings(estimates, self._least_coupling(), self.rule).toarray()
         )

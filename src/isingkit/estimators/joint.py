@@ -45,7 +45,8 @@ class _Problem:
     def at(self, x: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """The summed loss, its gradient, and its second derivative by each field."""
         local = self.fields(x)
-        slopes, curvatures = np.empty_like(local), np.empty_like(local)
+        slopes = np.empty_like(local)
+        curvatures = np.empty_like(local)
         total = 0.0
         for own, field, slope, curvature in zip(self.spins, local, slopes, curvatures, strict=True):
             kernels.slopes_of_loss(self.loss, own, field, self.weights, slope, curvature)
@@ -83,7 +84,8 @@ def joint_estimates(
     n_spins = int(keep.sum())
     n_pairs = n_spins * (n_spins - 1) // 2
     is_pair = np.arange(n_pairs + (n_spins if fit_fields else 0)) < n_pairs
-    penalty, square = np.where(is_pair, 2 * l1, 0.0), np.where(is_pair, 2 * l2, 0.0)
+    penalty = np.where(is_pair, 2 * l1, 0.0)
+    square = np.where(is_pair, 2 * l2, 0.0)
     x = np.zeros(len(is_pair))
     if fit_fields:
         x[n_pairs:] = np.arctanh(problem.spins @ rows.weights)
@@ -117,7 +119,8 @@ def joint_estimates(
     if n_pairs and (l1 == l2 == 0 or np.abs(x).max() > kernels.FAR):
         _refuse_separation(problem, curvatures, x, rows)
     couplings, fields = problem.unfolded(x)
-    estimates, intercepts = np.zeros((rows.n_spins, rows.n_spins)), np.zeros(rows.n_spins)
+    estimates = np.zeros((rows.n_spins, rows.n_spins))
+    intercepts = np.zeros(rows.n_spins)
     estimates[np.ix_(keep, keep)] = couplings
     if fit_fields:
         intercepts[keep] = fields
@@ -143,9 +146,11 @@ def _newton_step(
     gradients.
     """
     scale = 1 / np.maximum(problem.diagonal(curvatures) + square, 1e-300)
-    step, left = np.zeros(len(pull)), np.where(free, -pull, 0.0)
+    step = np.zeros(len(pull))
+    left = np.where(free, -pull, 0.0)
     ahead = scale * left
-    along, enough = float(left @ ahead), tolerance**2 * float(left @ (scale * left))
+    along = float(left @ ahead)
+    enough = tolerance**2 * float(left @ (scale * left))
     for _ in range(_PRODUCTS):
         bent = np.where(free, problem.hessian_times(ahead, curvatures) + square * ahead, 0.0)
         curvature = float(ahead @ bent)
@@ -154,7 +159,8 @@ def _newton_step(
         step += along / curvature * ahead
         left -= along / curvature * bent
         scaled = scale * left
-        before, along = along, float(left @ scaled)
+        before = along
+        along = float(left @ scaled)
         if along <= enough:
             break
         ahead = scaled + along / before * ahead

@@ -146,10 +146,8 @@ def lasso_estimates(
 ) -> FloatArray:
     """(n_penalties, n_spins, n_spins): directed estimates for falling penalties."""
     n_spins = normal.n_spins
-    estimates, residuals = (
-        np.zeros((len(penalties), n_spins, n_spins)),
-        np.zeros((len(penalties), n_spins)),
-    )
+    estimates = np.zeros((len(penalties), n_spins, n_spins))
+    residuals = np.zeros((len(penalties), n_spins))
     fixed = (normal.matrix / normal.n_samples, normal.changes, penalties, _TOLERANCE, _SWEEPS)
     parallel_map(kernels.lasso_paths, n_spins, *fixed, estimates, residuals, n_jobs=n_jobs)
     for i, j in normal.unobserved:

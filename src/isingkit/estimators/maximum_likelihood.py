@@ -165,12 +165,10 @@ class MaximumLikelihoodIsing(GramEstimator):
         )
         if self.l2 == 0:
             refuse_missing_cells(target, names)
-        couplings, fields, self.mismatch_, self.n_steps_ = (
-            np.zeros((len(names), len(names))),
-            np.zeros(len(names)),
-            0.0,
-            0,
-        )
+        couplings = np.zeros((len(names), len(names)))
+        fields = np.zeros(len(names))
+        self.mismatch_ = 0.0
+        self.n_steps_ = 0
         if len(names) == 0:
             pass
         elif self.method == "exact":
@@ -194,8 +192,10 @@ class MaximumLikelihoodIsing(GramEstimator):
                 n_jobs=self.n_jobs,
                 progress=self.progress,
             )
-        estimates, intercepts = np.zeros((stat.n_spins, stat.n_spins)), np.zeros(stat.n_spins)
-        estimates[np.ix_(keep, keep)], intercepts[keep] = couplings, fields
+        estimates = np.zeros((stat.n_spins, stat.n_spins))
+        intercepts = np.zeros(stat.n_spins)
+        estimates[np.ix_(keep, keep)] = couplings
+        intercepts[keep] = fields
         if self.fit_fields:
             intercepts[~keep] = constant_fields(normal.means[~keep], stat.n_effective)
         return estimates, intercepts
@@ -239,7 +239,8 @@ def exact_likelihood(
         change[free] = scipy.linalg.solve(
             hessian[np.ix_(free, free)], gradient[free], assume_a="sym"
         )
-        here, length = value - penalty @ x**2 / 2, 1.0
+        here = value - penalty @ x**2 / 2
+        length = 1.0
         while length > 1e-9:
             tried = x + length * change
             value, moments = _likelihood(tried, masks, wanted, n_spins)
@@ -249,7 +250,8 @@ def exact_likelihood(
             ):
                 break
             length /= 2
-        x, n_steps = tried, n_steps + 1
+        x = tried
+        n_steps = n_steps + 1
         if np.abs(x).max() > _LARGEST:
             break
     couplings = np.zeros((n_spins, n_spins))

@@ -119,7 +119,8 @@ class MeanFieldIsing(GramEstimator):
         weights: RowWeights | None,
     ) -> tuple[FloatArray, FloatArray]:
         keep = normal.changes
-        means, covariance = normal.means[keep], normal.matrix[np.ix_(keep, keep)] / normal.n_samples
+        means = normal.means[keep]
+        covariance = normal.matrix[np.ix_(keep, keep)] / normal.n_samples
         inverse = np.zeros_like(covariance)
         if self.method in ("naive", "tap", "bethe", "sessak-monasson") and keep.any():
             n_known = min(stat.n_rows, stat.n_effective) if self.deflate else stat.n_rows
@@ -138,7 +139,8 @@ class MeanFieldIsing(GramEstimator):
         couplings = mean_field_couplings(
             self.method, means, covariance, inverse, stat.n_effective, names
         )
-        estimates, intercepts = np.zeros_like(normal.matrix), np.zeros(normal.n_spins)
+        estimates = np.zeros_like(normal.matrix)
+        intercepts = np.zeros(normal.n_spins)
         estimates[np.ix_(keep, keep)] = couplings
         for i, j in normal.unobserved:
             estimates[i, j] = estimates[j, i] = 0.0
@@ -231,7 +233,8 @@ def _cells(
     """
     products = covariance + np.outer(means, means)
     values = np.array([-1.0, 1.0])
-    own, other = values[:, None, None, None] * means[:, None], values[None, :, None, None] * means
+    own = values[:, None, None, None] * means[:, None]
+    other = values[None, :, None, None] * means
     cells = (
         1 + own + other + values[:, None, None, None] * values[None, :, None, None] * products
     ) / 4

@@ -63,7 +63,8 @@ def best_resolvent(moments: SecondMoments, ridges: tuple[float, ...]) -> Resolve
         errors, _ = leave_one_out(moments, ridge, *other.diagonals(spins))
         if errors.mean() >= least:
             break
-        best, least = other, float(errors.mean())
+        best = other
+        least = float(errors.mean())
     return best
 
 

@@ -68,6 +68,17 @@ class PenaltyPath:
     losses: FloatArray
 
 
+@dataclass(frozen=True, slots=True)
+class PathEnd:
+    """Where a path of penalties ends early; by itself nowhere."""
+
+    least_gain: float = 0.0  # that a penalty must explain more than the one before
+    cost: float = 0.0  # of a neighbour: with so many that no fit would be worth it, it is over
+
+
+WHOLE = PathEnd()
+
+
 def distinct_rows(packed: PackedSpins, weights: RowWeights | None) -> Rows:
     """Rows of samples, of which equal ones are one."""
     totals: FloatArray = np.ones(packed.n_samples) if weights is None else weights.totals
@@ -106,20 +117,19 @@ def node_paths(
     fit_fields: bool,
     n_jobs: int | None,
     scales: FloatArray | None = None,
-    least_gain: float = 0.0,
-    cost: float = 0.0,
+    end: PathEnd = WHOLE,
 ) -> tuple[PenaltyPath, FloatArray]:
     """Estimates of every spin for each of its penalties, (n_spins, n) and falling, and how far they
     are from optimal, (n, n_spins).
 
-    `scales` weighs the penalty of each coupling by the spin at its other end. Paths end once a
-    penalty explains less than `least_gain` more than the one before, or has so many neighbours,
-    each at a `cost`, that no fit would be worth it. The same for any number of threads: no spin's
-    numbers depend on another's.
+    `scales` weighs the penalty of each coupling by the spin at its other end. The same for any
+    number of threads: no spin's numbers depend on another's.
     """
     n_spins, n_penalties = penalties.shape
     shape = (n_penalties, n_spins)
-    intercepts, losses, residuals = np.zeros(shape), np.full(shape, np.inf), np.zeros(shape)
+    intercepts = np.zeros(shape)
+    losses = np.full(shape, np.inf)
+    residuals = np.zeros(shape)
     estimates = np.zeros((n_penalties, n_spins, n_spins))
     scales = np.ones(n_spins) if scales is None else scales
     settings = kernels.Settings(
@@ -128,8 +138,8 @@ def node_paths(
         fit_fields=fit_fields,
         tolerance=TOLERANCE,
         most_steps=_STEPS,
-        least_gain=float(least_gain),
-        cost=float(cost),
+        least_gain=float(end.least_gain),
+        cost=float(end.cost),
         largest_variance=_largest_variance(rows),
     )
     results = kernels.Results(intercepts, estimates, losses, residuals)
@@ -255,7 +265,8 @@ class NodewiseEstimator(IsingEstimator):
                 fit_fields=self.fit_fields,
                 n_jobs=self.n_jobs,
             )
-            estimates, intercepts = path.estimates[0], path.intercepts[0]
+            estimates = path.estimates[0]
+            intercepts = path.intercepts[0]
             refuse_separation(rows, estimates, residuals[0])
             residual = float(residuals.max())
         warn_if_not_converged(type(self).__name__, residual)

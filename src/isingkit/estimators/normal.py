@@ -262,7 +262,9 @@ def factor_of(normal: NormalEquations, ridge: float) -> FloatArray:
     diagonal = np.einsum("ii->i", matrix)
     diagonal += ridge * normal.n_spins
     before = diagonal.copy()
-    matrix[~normal.changes], matrix[:, ~normal.changes] = 0.0, 0.0  # isolated spins
+    # isolated spins
+    matrix[~normal.changes] = 0.0
+    matrix[:, ~normal.changes] = 0.0
     before[~normal.changes] = diagonal[~normal.changes] = 1.0
     factor, trouble = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
     # what the spins before it leave unexplained of each spin

@@ -15,7 +15,9 @@ RIDGES = (0.3, 1.0, 3.0)
 LEAST_SCORE = 1.5  # of a candidate
 DIGITS = 6  # of scores that tell one from another: rounding does not reach them
 _ROWS_PER_CANDIDATE = 8
-_FEWEST, _MOST = 2, 25  # candidates of a spin
+# candidates of a spin
+_FEWEST = 2
+_MOST = 25
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -44,7 +44,8 @@ def stability_of(
     progress: bool,
 ) -> Stability:
     """`find` on all rows and on halves; the same for any number of threads, and on a cluster."""
-    seeds, run = rng.spawn(n_resamples), current_executor()
+    seeds = rng.spawn(n_resamples)
+    run = current_executor()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # halves may lack what all rows have; the fit itself warns
         whole = find(packed, weights)
@@ -127,7 +128,8 @@ def _table(
         len(found),
         dtype=columns + [(name, np.float64) for name in ("frequency", "coupling", "low", "high")],
     )
-    table["source"], table["target"] = labels[found // whole.n_spins], labels[found % whole.n_spins]
+    table["source"] = labels[found // whole.n_spins]
+    table["target"] = labels[found % whole.n_spins]
     table["frequency"] = times / len(couplings)
     for name in ("coupling", "low", "high"):
         table[name] = np.nan
@@ -136,6 +138,7 @@ def _table(
     complete = couplings[~np.isnan(couplings).any(axis=1)]
     if len(own) and len(complete):
         off = np.quantile(np.abs(complete - estimates), 0.95, axis=0)
-        table["low"][place], table["high"][place] = estimates - off, estimates + off
+        table["low"][place] = estimates - off
+        table["high"][place] = estimates + off
     table["coupling"][place] = estimates
     return table[np.lexsort((table["target"], table["source"], -table["frequency"]))]

@@ -74,7 +74,8 @@ class ScoreScreen:
     ) -> Kept:
         """Pairs (i, j) of spins i with all others, or later ones, of a score above `least`."""
         assert self.dual is not None
-        own, others = self.scales.own, self.scales.others
+        own = self.scales.own
+        others = self.scales.others
         responses = self.dual.responses(rows, n_jobs)
         factor = self.bits.n_samples / (2 * self.ridge * self.bits.n_spins)
         of_rows = factor * np.stack([own[rows], others[rows]])
@@ -83,7 +84,8 @@ class ScoreScreen:
         pairs, sums = self.bits.large_sums(
             responses, level, of_rows, of_spins, after=after, n_jobs=n_jobs
         )
-        i, j = rows[pairs[:, 0]], pairs[:, 1]
+        i = rows[pairs[:, 0]]
+        j = pairs[:, 1]
         scores = factor * sums * (own[i] * others[j] + own[j] * others[i])
         passes = (np.abs(scores) > least) & (i != j)
         both = np.column_stack([scores, scores])
@@ -120,7 +122,8 @@ def screen_by_tiles(
         run=current_executor(),
     )
     found.dual = dual
-    pairs, scores = kept.pairs, kept.values[:, 0]
+    pairs = kept.pairs
+    scores = kept.values[:, 0]
     for level in dict.fromkeys([*levels[1:], LEAST_SCORE]):
         n_found = np.bincount(pairs.ravel(), minlength=n_spins)
         short = np.flatnonzero((n_found < most) & bits.changes)

@@ -3,6 +3,7 @@ two from bits.
 
 Nothing of the size of all pairs is ever in memory. A *band* is a stripe of spins against all later
 ones; it is the unit that is recorded on disk, resumed, and sent to a worker of a cluster.
+Why so, and what it costs: docs/design/tiles.md.
 """
 
 import json
@@ -105,14 +106,15 @@ class CorrelationScreen:
 
     def band(self, number: int, n_jobs: int | None = None) -> Kept:
         """Pairs of the spins of one band with all later ones."""
-        packed, level = self.bits.packed, self.prune * (1 - MARGIN)
-        n_spins, n_samples = packed.n_spins, packed.n_samples
+        packed = self.bits.packed
+        level = self.prune * (1 - MARGIN)
+        n_spins = packed.n_spins
+        n_samples = packed.n_samples
         n_blocks = -(-n_spins // lookup_popcount.COLUMNS)
-        sums, scales = (
-            np.zeros(n_blocks * lookup_popcount.COLUMNS, np.float32),
-            np.full(n_blocks * lookup_popcount.COLUMNS, np.inf, np.float32),
-        )
-        sums[:n_spins], scales[:n_spins] = self.bits.sums, self.bits.scales
+        sums = np.zeros(n_blocks * lookup_popcount.COLUMNS, np.float32)
+        scales = np.full(n_blocks * lookup_popcount.COLUMNS, np.inf, np.float32)
+        sums[:n_spins] = self.bits.sums
+        scales[:n_spins] = self.bits.scales
         first, last = (
             -(-min(k * sizes.BAND, n_spins) // lookup_popcount.STRIP) for k in (number, number + 1)
         )
@@ -136,7 +138,9 @@ class CorrelationScreen:
     def _checked(self, found: NDArray[np.int64]) -> Kept:
         """The same numbers as `normal.correlations` has, to the last bit, and the exact test."""
         i, j, differ = found.T
-        n_samples, sums, scales = self.bits.packed.n_samples, self.bits.sums, self.bits.scales
+        n_samples = self.bits.packed.n_samples
+        sums = self.bits.sums
+        scales = self.bits.scales
         products = n_samples - 2 * differ
         forth = (products - sums[i] / n_samples * sums[j]) / scales[i] / scales[j]
         back = (products - sums[j] / n_samples * sums[i]) / scales[j] / scales[i]
@@ -180,8 +184,8 @@ class CorrelationScreen:
 
 @dataclass(slots=True, eq=False)
 class DualScreen:
-    """Pairs of large ridge estimate. Sums of all pairs are rough; what could pass is computed again
-    in double precision.
+    """Pairs of large ridge estimate. Sums of all pairs are approximate; what could pass is
+    computed again in double precision.
     """
 
     bits: Bits
@@ -215,12 +219,15 @@ class DualScreen:
     def band(self, number: int, n_jobs: int | None = None) -> Kept:
         """Pairs of the spins of one band with all later ones."""
         self.prepare(n_jobs)
-        rows, share = spins_of_band(self.bits, number), 1 / self._left
-        y, least = self._dual.responses(rows, n_jobs), share.min()
+        rows = spins_of_band(self.bits, number)
+        share = 1 / self._left
+        y = self._dual.responses(rows, n_jobs)
+        least = share.min()
         ones = np.ones(
             len(share)
         )  # the larger of two shares is at most their sum less the smallest of all
-        of_rows, of_spins = np.stack([share[rows], ones[rows]]), np.stack([ones, share - least])
+        of_rows = np.stack([share[rows], ones[rows]])
+        of_spins = np.stack([ones, share - least])
         pairs, products = self.bits.large_sums(
             y, self.prune * (1 - MARGIN), of_rows, of_spins, after=rows, n_jobs=n_jobs
         )
@@ -331,7 +338,8 @@ def as_candidates(kept: Kept, n_spins: int, prune: float) -> scipy.sparse.csr_ar
     spin i.
     """
     i, j = kept.pairs.T
-    rows, columns = np.concatenate([i, j]), np.concatenate([j, i])
+    rows = np.concatenate([i, j])
+    columns = np.concatenate([j, i])
     values = np.concatenate([kept.values[:, 0], kept.values[:, 1]])
     passes = np.abs(values) > prune + TIE
     matrix = scipy.sparse.csr_array(
@@ -348,7 +356,8 @@ def regressions_on_candidates(
     are needed.
     """
     estimates = np.zeros(candidates.nnz)
-    indptr, indices = candidates.indptr.astype(np.int64), candidates.indices.astype(np.int64)
+    indptr = candidates.indptr.astype(np.int64)
+    indices = candidates.indices.astype(np.int64)
     chunk = max(1, min(1024, bits.n_spins // (8 * n_threads(n_jobs))))
     fixed = (bits.source, indptr, indices, most, 0.0, estimates)
     failed = parallel_map(

@@ -1,4 +1,7 @@
-"""What the replica and cavity methods predict of linear estimators: formulas only, never data."""
+"""What the replica and cavity methods predict of linear estimators: formulas only, never data.
+
+How its parts hang together: docs/design/theory.md.
+"""
 
 from isingkit.theory.bethe import ModelSpectrum, bethe_matrix
 from isingkit.theory.cavity import CavitySpectrum

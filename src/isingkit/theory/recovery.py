@@ -132,7 +132,7 @@ class Recovery:
         return found.reshape(shape), false.reshape(shape)
 
     def _wrong(self, threshold: ArrayLike) -> FloatArray:
-        """(n_thresholds, n): probability that a pair is judged wrongly."""
+        """(n_thresholds, n): probability that a pair is decided wrongly."""
         passing = self._passing(threshold)
         return np.where(self.pairs.is_edge, 1 - passing, passing)
 

@@ -55,7 +55,7 @@ class EquilibrationMonitor:
             for name in ("energy", "pair sum", "spin sum")
         }
 
-    def judge(self, warm_up: int) -> None:
+    def check(self, warm_up: int) -> None:
         """Raise NotEquilibratedError where chains disagree."""
         found = self.diagnostics()
         if any(
@@ -75,11 +75,10 @@ def _diagnosed(draws: NDArray[np.float64]) -> dict[str, float]:
     n_chains, n_looks = draws.shape
     smallest = (1e-9 * np.abs(draws).max()) ** 2  # what is less is rounding
     ends = draws[:, n_looks // 2 :].mean(axis=1)
-    random, aligned = ends[: n_chains // 2], ends[n_chains // 2 :]
-    variance, apart = (
-        (random.var(ddof=1) + aligned.var(ddof=1)) / (n_chains // 2),
-        (random.mean() - aligned.mean()) ** 2,
-    )
+    random = ends[: n_chains // 2]
+    aligned = ends[n_chains // 2 :]
+    variance = (random.var(ddof=1) + aligned.var(ddof=1)) / (n_chains // 2)
+    apart = (random.mean() - aligned.mean()) ** 2
     starts_apart = (
         0.0 if apart <= smallest else np.sqrt(apart / variance) if variance > smallest else np.inf
     )
@@ -91,9 +90,11 @@ def _diagnosed(draws: NDArray[np.float64]) -> dict[str, float]:
         }
     halves = draws.reshape(2 * n_chains, n_looks // 2)  # split: each chain's first and second half
     length = halves.shape[1]
-    within, between = halves.var(axis=1, ddof=1).mean(), halves.mean(axis=1).var(ddof=1)
+    within = halves.var(axis=1, ddof=1).mean()
+    between = halves.mean(axis=1).var(ddof=1)
     if between <= smallest:
-        r_hat, effective = 1.0, float(draws.size)
+        r_hat = 1.0
+        effective = float(draws.size)
     else:
         r_hat = np.sqrt((length - 1) / length + between / within) if within > smallest else np.inf
         # draws of one chain: the variance of its mean over that of independent ones

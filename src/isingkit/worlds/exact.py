@@ -73,7 +73,8 @@ class Tree:
         """
         require_number("n_samples", n_samples, at_least=1, whole=True)
         rng = generator(random_state)
-        n_spins, n_blocks = len(self.order), -(-n_samples // sampling.LANES)
+        n_spins = len(self.order)
+        n_blocks = -(-n_samples // sampling.LANES)
         # One heat-bath sweep in this order, on a graph in which a spin's only neighbour is its
         # parent, is ancestral sampling
         place = np.empty(n_spins, np.int64)
@@ -103,7 +104,8 @@ class Tree:
         i, j = (
             range(len(self.means))[spin] for spin in (i, j)
         )  # negative places count from the end
-        above_i, above_j = self._ancestors(i), self._ancestors(j)
+        above_i = self._ancestors(i)
+        above_j = self._ancestors(j)
         meeting = next((spin for spin in above_i if spin in above_j), None)
         if meeting is None:  # two trees are independent
             return float(self.means[i] * self.means[j])
@@ -114,12 +116,15 @@ class Tree:
         """For the spin and each above it the numbers with <s_spin | s_above> = a + b s_above,
         nearest first.
         """
-        a, b, found = 0.0, 1.0, {spin: (0.0, 1.0)}
+        a = 0.0
+        b = 1.0
+        found = {spin: (0.0, 1.0)}
         while self.parent[spin] >= 0:
             up, down = (
                 np.tanh(self.cavity[spin] + sign * self.parent_couplings[spin]) for sign in (1, -1)
             )
-            a, b = a + b * (up + down) / 2, b * (up - down) / 2
+            a = a + b * (up + down) / 2
+            b = b * (up - down) / 2
             spin = int(self.parent[spin])
             found[spin] = (a, b)
         return found
@@ -201,10 +206,12 @@ def walsh_hadamard(values: FloatArray) -> None:
 
 
 def _tree(model: IsingModel) -> Tree | None:
-    graph, n_spins = model.couplings, model.n_spins
+    graph = model.couplings
+    n_spins = model.n_spins
     if model.n_edges >= n_spins:
         return None
-    order, parent = np.empty(n_spins, np.int64), np.empty(n_spins, np.int64)
+    order = np.empty(n_spins, np.int64)
+    parent = np.empty(n_spins, np.int64)
     if not kernels.spanning_order(graph.indptr, graph.indices, order, parent):
         return None
     couplings = np.zeros(n_spins)

@@ -9,6 +9,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from isingkit._kernels.graphs import tree_edges
+from isingkit.arrays import Pairs
 from isingkit.exceptions import OrderedTeacherWarning, SettingError, require_number, warn
 from isingkit.model import IsingModel
 from isingkit.theory.phase import paramagnetic
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     import networkx
 
 Seed = int | np.random.Generator | None
-Pairs = NDArray[np.int64]  # (n_edges, 2), row < column, sorted
 
 
 def generator(random_state: Seed) -> np.random.Generator:

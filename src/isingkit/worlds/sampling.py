@@ -1,4 +1,7 @@
-"""Samples of an Ising model by Monte Carlo: many chains at once, one sample a chain."""
+"""Samples of an Ising model by Monte Carlo: many chains at once, one sample a chain.
+
+Why chains are bits, and when they have forgotten their start: docs/design/sampler.md.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -115,7 +118,7 @@ def sample(
             for n_sweeps in watch.intervals(warm_up):
                 run(n_sweeps)
                 watch.look(chains.watched())
-            watch.judge(warm_up)
+            watch.check(warm_up)
         snapshots = [chains.packed(model, n_chains)]
         for _ in range(n_snapshots - 1):
             run(thin)
@@ -194,7 +197,8 @@ class Chains:
 
 
 def _has_one_strength(model: IsingModel) -> bool:
-    strengths, degrees = np.abs(model.couplings.data), np.diff(model.couplings.indptr)
+    strengths = np.abs(model.couplings.data)
+    degrees = np.diff(model.couplings.indptr)
     same = len(strengths) == 0 or (strengths == strengths[0]).all()
     return bool(
         same and not model.fields.any() and degrees.max(initial=0) <= kernels.LARGEST_DEGREE
@@ -207,12 +211,12 @@ def _bit_chains(
     graph = model.couplings
     strength = float(abs(graph.data[0])) if graph.nnz else 0.0
     n_blocks = -(-n_samples // kernels.CHAINS)
-    chances, chance_of_degree = _chances(strength, np.diff(graph.indptr), heat_bath)
+    probabilities, row_of_degree = _probabilities(strength, np.diff(graph.indptr), heat_bath)
     signs = np.where(graph.data < 0, -1, 0).astype(np.int64)
     structure = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), signs)
     largest = int(np.diff(graph.indptr).max(initial=0))
     wide = (True if largest > limit else None for limit in (3, 7, 15))  # None is not compiled
-    fixed = (structure, chances.ravel(), chance_of_degree, *wide)
+    fixed = (structure, probabilities.ravel(), row_of_degree, *wide)
     streams = rng.integers(2**64, size=(n_blocks, 4, kernels.WORDS), dtype=np.uint64)
     states = rng.integers(2**64, size=(n_blocks, model.n_spins, kernels.WORDS), dtype=np.uint64)
     states[:, :, kernels.WORDS // 2 :] = 2**64 - 1  # the other half starts aligned
@@ -233,11 +237,11 @@ def number_chains(
     return Chains(kernel, (structure, model.fields), streams, states)
 
 
-def _chances(
+def _probabilities(
     strength: float, degrees: NDArray[Any], heat_bath: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Binary digits, 0 or -1, of the chances that updates leave to chance, and where those of each
-    degree start.
+    """Binary digits, 0 or -1, of the probabilities that updates leave to chance, and where those of
+    each degree start.
 
     Heat bath: up with probability 1 / (1 + exp(-2 K (2 n - d))) where n of d couplings pull up, n =
     0 ... d. Metropolis: flips with probability exp(-2 K (2 n - d)) where n > d / 2 couplings are

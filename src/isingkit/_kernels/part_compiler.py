@@ -1,0 +1,59 @@
+"""PartCompiler: numba's compiler, for what only other kernels call.
+
+It reaches into numba, and `flags.py` uses it only with the versions it was tried with: others
+compile parts as they compile everything, which takes a newcomer a few seconds longer.
+"""
+
+from typing import Any
+
+from numba._dynfunc import make_function
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import register_pass
+from numba.core.typed_passes import NativeLowering
+
+
+class _PartLibrary(JITCodeLibrary):
+    """Code that callers link in and optimise with their own: by itself it is neither optimised nor
+    translated to machine code, which would be thrown away.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(NativeLowering):
+    """Numba's own, into a library of parts."""
+
+    _name = "isingkit_part_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        """Whether code was changed: always."""
+        state.library = _PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.flags.no_compile = True
+        super().run_pass(state)
+        lowered = state["cr"]
+        module = lowered.fndesc.lookup_module()
+        # callers look it up by this object; 0 is where its machine code would be
+        key = make_function(module, lowered.fndesc.qualname, "", 0, lowered.env, (state.library,))
+        state.targetctx.insert_user_function(key, lowered.fndesc, [state.library])
+        state["cr"] = lowered._replace(cfunc=key)
+        return True
+
+
+class PartCompiler(CompilerBase):
+    """Numba's own compiler, but for the pass that makes a library."""
+
+    def define_pipelines(self) -> list[Any]:
+        """The one for functions without Python objects."""
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.passes = [
+            (_PartLowering if one is NativeLowering else one, what) for one, what in passes.passes
+        ]
+        passes.finalize()
+        return [passes]
