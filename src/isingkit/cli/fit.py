@@ -279,7 +279,9 @@ def _summary(fit: "Fit", folder: Path) -> str:
     facts = fit.facts
     edges = f"{facts.n_edges} edge" + ("" if facts.n_edges == 1 else "s")
     groups = f" in {fit.n_groups} groups" if fit.n_groups else ""
-    rows = f"{facts.n_samples:g} rows{groups} of {facts.n_spins} spins"
+    is_whole = facts.n_samples == round(facts.n_samples)
+    n_rows = f"{facts.n_samples:.0f} rows" if is_whole else f"{facts.n_samples:.0f} rows' weight"
+    rows = f"{n_rows}{groups} of {facts.n_spins} spins"
     lines = [
         f"{rows}, method {facts.method}: {edges}",
         f"coding: {_codings(facts)}",

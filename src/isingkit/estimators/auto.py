@@ -236,7 +236,8 @@ class AutoIsing(IsingEstimator):
             packed, weights = each_sample(packed, weights)
         if weights is not None and weights.groups is not None:
             require_groups(weights.groups)
-        found, estimates = self._search(packed, row_design(weights))
+        is_declared = weights is not None and weights.groups is not None
+        found, estimates = self._search(packed, row_design(weights), imputes=not is_declared)
         rows = self._looked_at(packed, weights, estimates)
         if rows.design.design_effect != 1 or rows.design.groups is not None:
             found, estimates = self._search(rows.packed, rows.design)
@@ -247,7 +248,6 @@ class AutoIsing(IsingEstimator):
         self.candidates_ = found.candidates
         self.elimination_ = found.elimination
         self.n_rounds_ = found.selection.n_rounds
-        is_declared = weights is not None and weights.groups is not None
         self.n_groups_ = rows.design.n_groups if is_declared else 0
         directed, intercepts = self._directed(moments, estimates.fitted)
         self._tabulate(found, estimates, directed)
@@ -255,10 +255,12 @@ class AutoIsing(IsingEstimator):
         matrix = moments.as_estimates(found.fitted.graph.matrix(directed))
         return self._finish(packed, moments.n_samples, matrix, intercepts, moments.means)
 
-    def _search(self, packed: PackedSpins, design: RowDesign) -> tuple[Found, NetworkEstimates]:
-        """The network, and its couplings."""
+    def _search(
+        self, packed: PackedSpins, design: RowDesign, imputes: bool = True
+    ) -> tuple[Found, NetworkEstimates]:
+        """The network, and its couplings; imputes: missing values, if that was asked for."""
         settings = self._search_settings()
-        if packed.present is not None and self.missing == MissingPolicy.IMPUTE:
+        if packed.present is not None and imputes and self.missing == MissingPolicy.IMPUTE:
             return find_imputed(packed, design, settings, generator(self.random_state))
         found = find_network(packed, design, settings)
         return found, estimates_of(found.fitted, design.n_groups)

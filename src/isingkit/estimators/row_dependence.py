@@ -93,7 +93,7 @@ def row_dependence(
         is_more = found is not None and not (is_series and _holds(order, found.design_effect))
         if found is not None and is_more:
             return found
-    if matters:
+    if matters and order.design_effect > 1:
         return _ordered(order)
     return independent_rows("rows look independent of each other")
 
