@@ -165,8 +165,8 @@ pd.DataFrame(rows, columns=columns).round(2)
 # each pair at the people who answered both questions and all that are linked to them; ``"impute"``
 # completes the latter, and has more to look at: the more is missing, the more it is ahead.
 #
-# Whether an answer is missing may depend on other answers that are there: ``"impute"`` allows for it.
-# It cannot know if "worthless" is skipped by those who feel it.
+# Whether an answer is missing may depend on other answers that are there: ``"impute"`` allows for
+# it. It cannot know if "worthless" is skipped by those who feel it.
 #
 # Weights
 # -------
@@ -211,8 +211,9 @@ print(f"worth {weighted.n_samples_:.0f} people; the same with weights in thousan
 # %%
 # A weight is not a *count*. If a row of your table says how many people gave just these answers,
 # pass ``counts``, which is the same as repeating rows. Counts are evidence, weights are not: the
-# same weights passed as counts pretend to three thousand interviews. (AutoIsing notices that so many
-# people give just the same answers, and would allow for it; ``rows="independent"`` tells it not to.)
+# same weights passed as counts pretend to three thousand interviews. (AutoIsing notices that so
+# many people give just the same answers, and would allow for it; ``rows="independent"`` tells it
+# not to.)
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

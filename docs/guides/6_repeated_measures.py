@@ -82,9 +82,9 @@ scores = ik.score(naive.model_, truth)
 print(f"{naive.model_.n_edges} edges, of which {scores.false_positives} are false")
 
 # %%
-# It was promised that one edge in twenty is false. The warning says why that did not hold. Couplings
-# themselves are not wrong on average: only how sure we are of them is, and what is not sure comes in
-# as an edge.
+# It was promised that one edge in twenty is false. The warning says why that did not hold.
+# Couplings themselves are not wrong on average: only how sure we are of them is, and what is not
+# sure comes in as an edge.
 #
 # Say which rows belong together
 # ------------------------------
@@ -124,8 +124,8 @@ ax.set(xlabel="standard error, rows independent", ylabel="standard error, by per
 # What it finds by itself
 # -----------------------
 #
-# If nobody says anything, ``rows="auto"`` looks: are rows more alike than the network explains, next
-# to each other or anywhere in the table? What it finds goes into all errors. Here it has to do
+# If nobody says anything, ``rows="auto"`` looks: are rows more alike than the network explains,
+# next to each other or anywhere in the table? What it finds goes into all errors. Here it has to do
 # without the names of people, and without any order:
 
 shuffled = answers.sample(frac=1, random_state=0)
@@ -138,8 +138,8 @@ print(f"{auto.model_.n_edges} edges, of which {scores.false_positives} are false
 # with columns that are nearly always the same, rows are alike by nature and nothing can be seen.
 # You know who filled in which row: pass it.
 #
-# Was it luck? Ten diaries of other people, with the share of false edges, of planted links that were
-# found, and of 95 percent intervals of planted links that hold the coupling:
+# Was it luck? Ten diaries of other people, with the share of false edges, of planted links that
+# were found, and of 95 percent intervals of planted links that hold the coupling:
 
 planted = truth.couplings.toarray()
 rows = []
@@ -168,8 +168,8 @@ pd.DataFrame(rows, columns=columns).groupby("rows", sort=False).mean().round(2)
 # Few people
 # ----------
 #
-# Twelve people and seventy-five weeks are as many rows, but how much people vary can be told from twelve of
-# them only roughly. Fewer than twenty groups come with a warning:
+# Twelve people and seventy-five weeks are as many rows, but how much people vary can be told from
+# twelve of them only roughly. Fewer than twenty groups come with a warning:
 
 few = diary(n_people=12, n_weeks=75, random_state=2)
 of_few = fitted(few.drop(columns="person"), groups=few["person"])
@@ -192,12 +192,12 @@ except ik.exceptions.FewGroupsError as problem:
 #   family is the group. Take the largest unit that shares something; there must be enough of them.
 # * **People who differ for good.** Someone who is ill all year ticks "tired" and "poor sleep" every
 #   week. ``groups`` makes errors right about that, but the network remains one of weeks *and* of
-#   people: links may be about who you are, not about what happens in a week. If you know what people
-#   differ in, make it a column (:doc:`4_presence_absence`).
+#   people: links may be about who you are, not about what happens in a week. If you know what
+#   people differ in, make it a column (:doc:`4_presence_absence`).
 # * **One long series.** One person, a thousand days: there is only one group, and neighbouring days
 #   are alike. That is ``rows="ordered"`` (:doc:`2_spikes`).
-# * **Equal rows that count.** A table of patterns and how often each was seen is no repetition: pass
-#   the numbers as ``counts``.
+# * **Equal rows that count.** A table of patterns and how often each was seen is no repetition:
+#   pass the numbers as ``counts``.
 #
 # Take it with you
 # ----------------
