@@ -213,8 +213,8 @@ pd.DataFrame(errors).dropna().describe().loc[["count", "mean"]].round(3)
 
 # %%
 # Errors of the same edges are twice as large, the false edges are gone, and so are true ones that
-# so few independent bins cannot prove, all of cells that avoid each other. The remedy for these is a
-# longer recording. The check says what was found:
+# so few independent bins cannot prove, all of cells that avoid each other. The remedy for these is
+# a longer recording. The check says what was found:
 
 ordered = fits["ordered"]
 print(next(check.words for check in ordered.diagnostics_ if check.check == "rows alike"))

@@ -178,8 +178,8 @@ pd.DataFrame(rows, columns=["preference", "sites", "false", "with habitat", "ser
 # describes it; two or three columns with different cuts describe more.
 #
 # **Sites that belong together.** Sites along a road, or visits to one site year after year, are no
-# independent samples. Pass the road or the site as ``groups`` (:doc:`6_repeated_measures`). If you do
-# not, the check "rows alike" may see it, and then errors allow for it.
+# independent samples. Pass the road or the site as ``groups`` (:doc:`6_repeated_measures`). If you
+# do not, the check "rows alike" may see it, and then errors allow for it.
 #
 # **Rare species.** A species seen at five sites can have no sure edge. It stays in the network
 # without one, and that means nothing.
