@@ -33,7 +33,13 @@ class Fit:
     # by the names of `edge_table`, strongest first; None where the method gives none
     edges: tuple[dict[str, Any], ...]
     facts: "Facts"
-    diagnostics: tuple[dict[str, Any], ...] = ()  # check, words, serious; of method auto
+    # check, words, serious, levels_hold; of method auto
+    diagnostics: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def doubts(self) -> list[str]:
+        """Checks by which more edges may be false than their level says."""
+        return [one["check"] for one in self.diagnostics if not one["levels_hold"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,7 @@ class Facts:
     mapping: dict[str, list[Any]]
     warnings: list[str]
     fingerprint: str  # of the data
+    n_groups: int = 0  # of rows that belong together, where that was said
 
 
 def fit_of(
@@ -70,9 +77,15 @@ def fit_of(
         mapping=_mapping(estimator),
         warnings=list(warnings),
         fingerprint=fingerprint(packed),
+        n_groups=getattr(estimator, "n_groups_", 0),
     )
     diagnostics = tuple(
-        {"check": one.check, "words": one.words, "serious": bool(one.serious)}
+        {
+            "check": one.check,
+            "words": one.words,
+            "serious": bool(one.serious),
+            "levels_hold": bool(one.levels_hold),
+        }
         for one in getattr(estimator, "diagnostics_", ())
     )
     tested = getattr(estimator, "edges_", ())

@@ -37,7 +37,7 @@ class Contents:
     spins: list[dict[str, Any]]
     # by the names of `edge_table`; source and target are places in `spins`
     edges: list[dict[str, Any]]
-    diagnostics: list[dict[str, Any]]  # check, words, serious
+    diagnostics: list[dict[str, Any]]  # check, words, serious, levels_hold
     check: dict[str, Any] | None  # a FitCheck
 
     def fit_check(self) -> FitCheck | None:
