@@ -35,6 +35,7 @@ class Fit:
     facts: "Facts"
     # check, words, serious, levels_hold; of method auto
     diagnostics: tuple[dict[str, Any], ...] = ()
+    n_groups: int = 0  # of rows that belong together, where that was said
 
     @property
     def doubts(self) -> list[str]:
@@ -57,7 +58,6 @@ class Facts:
     mapping: dict[str, list[Any]]
     warnings: list[str]
     fingerprint: str  # of the data
-    n_groups: int = 0  # of rows that belong together, where that was said
 
 
 def fit_of(
@@ -77,7 +77,6 @@ def fit_of(
         mapping=_mapping(estimator),
         warnings=list(warnings),
         fingerprint=fingerprint(packed),
-        n_groups=getattr(estimator, "n_groups_", 0),
     )
     diagnostics = tuple(
         {
@@ -90,7 +89,8 @@ def fit_of(
     )
     tested = getattr(estimator, "edges_", ())
     intervals = getattr(estimator, "intervals_", ())
-    return Fit(model, tuple(edge_rows(model, tested, intervals)), facts, diagnostics)
+    rows = tuple(edge_rows(model, tested, intervals))
+    return Fit(model, rows, facts, diagnostics, getattr(estimator, "n_groups_", 0))
 
 
 def _mapping(estimator: Any) -> dict[str, list[Any]]:

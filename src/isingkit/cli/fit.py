@@ -278,7 +278,7 @@ def _summary(fit: "Fit", folder: Path) -> str:
     """What was read and found, the strongest edges, and where to look."""
     facts = fit.facts
     edges = f"{facts.n_edges} edge" + ("" if facts.n_edges == 1 else "s")
-    groups = f" in {facts.n_groups} groups" if facts.n_groups else ""
+    groups = f" in {fit.n_groups} groups" if fit.n_groups else ""
     rows = f"{facts.n_samples:g} rows{groups} of {facts.n_spins} spins"
     lines = [
         f"{rows}, method {facts.method}: {edges}",

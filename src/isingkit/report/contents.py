@@ -31,7 +31,8 @@ class Contents:
     """
 
     title: str
-    # of fit.json, codings instead of the mapping; of a model by itself only n_spins and n_edges
+    # of fit.json, codings instead of the mapping, and n_groups of rows; of a model by itself only
+    # n_spins and n_edges
     facts: dict[str, Any]
     # name, field, degree, strength, influence, betweenness, group, x, y
     spins: list[dict[str, Any]]
@@ -63,6 +64,7 @@ def contents_of(fit: Fit, check: FitCheck | None, title: str) -> Contents:
     """The contents of the report of a fit."""
     facts = asdict(fit.facts)
     facts["codings"] = _codings(facts.pop("mapping"))
+    facts["n_groups"] = fit.n_groups
     if check is not None and check.problem is not None:
         check = replace(check, names=(), data_means=np.empty(0), model_means=np.empty(0))
     spins, edges = _network(fit.model, fit.edges)
