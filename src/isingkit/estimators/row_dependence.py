@@ -1,4 +1,7 @@
-"""RowDependence: are rows independent draws, and if not, which belong together?"""
+"""RowDependence: are rows independent draws, and if not, which belong together?
+
+What is looked at, and how often it is seen: docs/design/rows.md.
+"""
 
 from dataclasses import dataclass
 
