@@ -351,6 +351,16 @@ def test_imputation_goes_with_weights_counts_groups_and_rare_columns(what, rng):
     assert ik.score(fit.model_, truth).recall > 0.7
 
 
+@doubts_allowed
+def test_pairs_never_observed_together_are_warned_of_and_get_no_edge():
+    table = draw(world(9), 600, 10).astype(float)
+    table[:300, 0] = np.nan
+    table[300:, 1] = np.nan
+    with pytest.warns(ex.UnobservedPairWarning):
+        fit = ik.AutoIsing(missing="impute").fit(table)
+    assert fit.model_.couplings.toarray()[0, 1] == 0
+
+
 def test_rows_shifted_by_one_column_are_named():
     values = draw(world(14), N_ROWS, 15)
     table = holed(values, 0.05, 3)

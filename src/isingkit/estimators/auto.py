@@ -329,6 +329,7 @@ class AutoIsing(IsingEstimator):
             dependence=rows.dependence,
             rows=self.rows,
             missing=self.missing,
+            n_groups=self.n_groups_,
             incomplete=incomplete_rows(rows.packed),
             moments=found.moments,
             fitted=fitted,
