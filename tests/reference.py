@@ -311,3 +311,16 @@ def close_pairs(values, largest):
 def lagged_distances(values, lag):
     """Columns in which rows differ from those some rows later."""
     return (values[lag:] != values[:-lag]).sum(axis=1)
+
+
+def grouped_variance(values, weights, groups):
+    """Variance of a sum whose groups are independent, by a loop; and the degrees of freedom that
+    such a variance has at most.
+    """
+    labels = sorted(set(groups.tolist()))
+    mean = values.sum() / weights.sum()
+    total = 0.0
+    for label in labels:
+        own = groups == label
+        total += float(values[own].sum() - mean * weights[own].sum()) ** 2
+    return total * len(labels) / (len(labels) - 1), len(labels) - 1

@@ -49,6 +49,7 @@ ESTIMATORS = {
     "two stages, auto": ik.TwoStageIsing(ridge="auto", prune="auto", threshold="auto"),
     "auto": ik.AutoIsing(),
     "auto, fwer": ik.AutoIsing(control="fwer"),
+    "auto, imputed": ik.AutoIsing(missing="impute"),
     "lasso": ik.LassoIsing(),
     "pseudolikelihood": ik.PseudolikelihoodIsing(l1=0.02),
     "jointly": ik.PseudolikelihoodIsing(l2=0.01, joint=True),
@@ -101,6 +102,12 @@ def tables():
         "auto",
         "auto, fwer",
     ]
+    rows = np.asarray(ik.sample(truth, n_samples=400, random_state=4))[:, :40]
+    missing = np.random.default_rng(0).random(rows.shape) < 0.2
+    holed = np.where(missing, np.nan, rows)
+    yield "with holes", ik.as_spins(holed, missing="pairwise"), ["auto, imputed"]
+    waves = np.where(missing, -rows, rows)
+    yield "two waves", np.concatenate([rows, waves]), ["auto", "auto, fwer"]
     yield (
         "more than one BLAS thread may serve",
         ik.sample(truth, n_samples=280, random_state=2),

@@ -389,7 +389,8 @@ def test_mistakes_of_fit_get_one_line(capsys, survey, arguments, words):
     code, out, err = run(capsys, "fit", str(survey), "-o", str(survey.parent / "x"), *arguments)
     assert (code, out) == (2, "")
     assert words in err
-    assert err.count("\n") == 1
+    said = [line for line in err.split("\n") if line and "compiling, once" not in line]
+    assert len(said) == 1
     assert not (survey.parent / "x").exists()
 
 
@@ -636,7 +637,7 @@ def mistaken(tmp_path):
     yield (
         file("d.csv", good + ",1,\n"),
         [],
-        "Give --missing drop to use complete rows only, or --missing pairwise",
+        "Give --missing impute to draw them from the network found",
     )
     yield file("e.csv", good + "1,1\n"), [], "line 82 has 2 cells where the first has 3"
     yield file("f.csv", ""), [], "it is empty"

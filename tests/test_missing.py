@@ -10,7 +10,7 @@ import isingkit as ik
 import isingkit.exceptions as ex
 from isingkit.estimators import incomplete_rows as findings_of_rows
 from isingkit.estimators import row_stories, shifted_rows
-from isingkit.estimators.fitted_graph import Samples, fit_graph
+from isingkit.estimators.fitted_graph import fit_graph, samples_of
 from isingkit.estimators.graph import graph_of
 from isingkit.estimators.imputation import drawn_coefficients, impute, start
 from isingkit.estimators.incomplete_rows import incomplete_rows
@@ -96,34 +96,27 @@ def test_a_start_has_the_margins_of_what_is_seen(rng):
         assert abs((missing > 0).mean() - share) <= 5 * error
 
 
-def test_coefficients_are_drawn_with_the_covariances_of_their_regressions(rng):
-    """4000 draws, 5 standard errors: catches a standard error wrong by 6 percent, and fields and
-    couplings that are mixed up.
-    """
+def test_coefficients_are_drawn_around_estimates_with_their_errors(rng):
+    """4000 draws, 5 standard errors: catches a standard error wrong by 6 percent."""
     truth = ik.random_regular(n_spins=6, degree=3, coupling=0.3, random_state=0)
-    spins = np.asarray(ik.sample(truth, n_samples=500, random_state=1), dtype=float).T
+    packed = ik.sample(truth, n_samples=500, random_state=1)
     pairs = np.array([[0, 1], [0, 2], [0, 3], [2, 3]])
-    fitted = fit_graph(Samples(np.ascontiguousarray(spins), np.ones(500)), pairs)
-    draws = [drawn_coefficients(fitted, rng) for _ in range(4000)]
-    fields = np.array([one[0] for one in draws])
-    couplings = np.array([one[1] for one in draws])
-    for i in range(6):
-        own = slice(fitted.graph.indptr[i], fitted.graph.indptr[i + 1])
-        estimate = np.append(fitted.fields[i], fitted.couplings[own])
-        size = len(estimate)
-        first = fitted.places[i]
-        covariance = fitted.inverses[first : first + size**2].reshape(size, size)
-        found = np.column_stack([fields[:, i], couplings[:, own]])
-        errors = np.sqrt(np.diag(covariance))
-        assert (np.abs(found.mean(axis=0) - estimate) < 5 * errors / np.sqrt(4000)).all()
-        difference = np.cov(found.T).reshape(size, size) - covariance
-        assert (np.abs(difference) < 5 * np.outer(errors, errors) * np.sqrt(2 / 4000)).all()
+    fitted = fit_graph(samples_of(packed), pairs)
+    draws = np.array([drawn_coefficients(fitted, rng)[1] for _ in range(4000)])
+    directed, errors = fitted.observed_couplings_and_errors()
+    for pair, (forth, back) in enumerate(fitted.graph.sides):
+        np.testing.assert_array_equal(draws[:, forth], draws[:, back])
+        off = draws[:, forth].mean() - directed[pair].mean()
+        assert abs(off) < 5 * errors[pair] / np.sqrt(4000)
+        assert draws[:, forth].std() == pytest.approx(errors[pair], rel=5 / np.sqrt(2 * 4000))
 
 
 def test_coefficients_of_a_column_that_never_changes_stay_near_their_estimates(rng):
-    spins = rng.choice([-1.0, 1.0], (3, 200))
-    spins[1] = 1.0
-    fitted = fit_graph(Samples(spins, np.ones(200)), np.array([[0, 2]]))
+    spins = rng.choice([-1, 1], (200, 3))
+    spins[:, 1] = 1
+    with pytest.warns(ex.ConstantColumnWarning):
+        packed = ik.pack(spins)
+    fitted = fit_graph(samples_of(packed), np.array([[0, 2]]))
     fields = np.array([drawn_coefficients(fitted, rng)[0][1] for _ in range(200)])
     assert 0.5 < fields.std() < 1.5  # by the Hessian it would be above 10
 
@@ -457,7 +450,7 @@ def test_packed_rows_with_nothing_in_them_are_left_out_with_their_weights(missin
     weights = np.where(is_kept, 2.0, 1e6)
     with pytest.warns(ex.EmptyRowsWarning):
         fit = ik.AutoIsing(missing=missing).fit(spins, sample_weight=weights)
-    assert fit.n_samples_ == 600
+    assert fit.n_samples_ == 300
 
 
 def test_rows_either_complete_or_empty_lack_nothing(rng):

@@ -19,6 +19,7 @@ the same.
 # you have your own: all you need is a table with one row a person and one column a question, as
 # ``pandas.read_csv`` gives it.
 
+import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -128,6 +129,98 @@ ik.plot_fit_check(fit.model_, table)
 print(ik.fit_check(fit.model_, table).words())
 
 # %%
+# Missing answers
+# ---------------
+#
+# People skip questions. Let every answer be missing with a probability of 15 percent. isingkit does
+# not guess what to do about it:
+
+holes = rng.random(table.shape) < 0.15
+with_holes = table.astype(object).mask(holes)
+try:
+    ik.AutoIsing().fit(with_holes)
+except ik.exceptions.MissingValuesError as problem:
+    print(problem)
+
+# %%
+# ``missing="impute"`` draws the missing answers from the network, given what the person did answer,
+# finds the network anew, and does so several times over. What is drawn helps to explain other
+# answers but is never taken for an answer: an edge is tested among the people who answered both
+# questions, and what the missing answers leave open is part of all errors. Beside it the other two
+# ways:
+
+rows = []
+for policy in ("drop", "pairwise", "impute"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the rows left by "drop" are few
+        one = ik.AutoIsing(missing=policy).fit(with_holes)
+    scores = ik.score(one.model_, truth)
+    error = one.edges_["std_error"].mean()
+    rows.append((policy, one.n_samples_, scores.recall, scores.false_positives, error))
+columns = ["missing", "rows", "found", "false edges", "mean std_error"]
+pd.DataFrame(rows, columns=columns).round(2)
+
+# %%
+# Complete questionnaires are few, and most links are lost with the others. ``"pairwise"`` looks for
+# each pair at the people who answered both questions and all that are linked to them; ``"impute"``
+# completes the latter, and has more to look at: the more is missing, the more it is ahead.
+#
+# Whether an answer is missing may depend on other answers that are there: ``"impute"`` allows for
+# it. It cannot know if "worthless" is skipped by those who feel it.
+#
+# Weights
+# -------
+#
+# Surveys seldom ask everyone alike. Suppose that three thousand people were screened: all who said
+# that they are sad or nervous were asked the rest, and one in five of all others. A person of the
+# latter kind stands for five. That is a *weight*, and it comes with the table:
+
+people = np.asarray(ik.sample(truth, n_samples=3000, random_state=13))
+population = pd.DataFrame(people > 0, columns=questions)
+chance = np.where(population["sad"] | population["nervous"], 1.0, 0.2)
+is_asked = rng.random(3000) < chance
+asked, weight = population[is_asked], 1 / chance[is_asked]
+print(f"{len(asked)} people were asked")
+
+# %%
+# Without weights the way of asking becomes a finding. Among those asked, who is not sad is nervous:
+
+planted = {frozenset(pair) for pair in links}
+
+
+def false_edges(found):
+    """Edges that were not planted, with their couplings."""
+    ends = [(str(row["source"]), str(row["target"]), row["coupling"]) for row in found.edges_]
+    return [f"{a} - {b} {value:+.2f}" for a, b, value in ends if {a, b} not in planted]
+
+
+unweighted = ik.AutoIsing().fit(asked)
+weighted = ik.AutoIsing().fit(asked, sample_weight=weight)
+for what, one in (("without weights", unweighted), ("with weights", weighted)):
+    error = one.edges_["std_error"].mean()
+    print(f"{what}: {one.model_.n_edges} edges, mean error {error:.3f}, false {false_edges(one)}")
+
+# %%
+# Weights cost precision: ``n_samples_`` is what the weighted rows are worth. Only ratios of weights
+# matter, so that it is all the same in which units they come:
+
+thousands = ik.AutoIsing().fit(asked, sample_weight=1000 * weight)
+same = np.allclose(thousands.edges_["q_value"], weighted.edges_["q_value"])
+print(f"worth {weighted.n_samples_:.0f} people; the same with weights in thousands: {same}")
+
+# %%
+# A weight is not a *count*. If a row of your table says how many people gave just these answers,
+# pass ``counts``, which is the same as repeating rows. Counts are evidence, weights are not: the
+# same weights passed as counts pretend to three thousand interviews. (AutoIsing notices that so
+# many people give just the same answers, and would allow for it; ``rows="independent"`` tells it
+# not to.)
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    as_counts = ik.AutoIsing(rows="independent").fit(asked, counts=weight.astype(int))
+print(f"{as_counts.model_.n_edges} edges, of which {len(false_edges(as_counts))} are false")
+
+# %%
 # What could mislead you
 # ----------------------
 #
@@ -155,10 +248,12 @@ print(fit.explain("bad sleep", "worried"))
 # * **Two questions that ask the same** ("sad", "feels down") share an edge that says nothing, and
 #   take edges from each other. Keep one.
 # * **Skipped questions.** If "how bad is it?" is only asked after a "yes", a missing answer is not
-#   a "no".
+#   a "no", and nothing can be drawn for it: nobody was asked.
 # * **A mixed group.** Patients and healthy people in one table: all symptoms go together, because
 #   being a patient goes with all of them. :doc:`The guide on presence and absence
 #   <4_presence_absence>` shows what that looks like.
+# * **The same people twice.** Waves of a survey are rows that belong together:
+#   :doc:`6_repeated_measures`.
 # * **An edge has no direction.** Bad sleep may cause worrying, or the other way round, or both.
 # * **An absent edge is not an absent link.** The line "few samples" above says how strong a
 #   coupling must be to be found.
@@ -171,13 +266,7 @@ print(fit.explain("bad sleep", "worried"))
 
 scores = ik.score(fit.model_, truth)
 print(f"precision {scores.precision:.2f}, recall {scores.recall:.2f}")
-planted = {frozenset(pair) for pair in links}
-false = [
-    (row.source, row.target, round(row.q_value, 3))
-    for row in edges.itertuples()
-    if {row.source, row.target} not in planted
-]
-print("false edges, with their q-values:", false)
+print("false edges:", false_edges(fit))
 strict_scores = ik.score(strict.model_, truth)
 print("with fwer: precision", strict_scores.precision, "recall", round(strict_scores.recall, 2))
 
@@ -186,7 +275,7 @@ print("with fwer: precision", strict_scores.precision, "recall", round(strict_sc
 # ----------------
 #
 # ``isingkit fit survey.csv --id-column person`` does the same from the command line and writes a
-# folder. From Python:
+# folder; ``--missing impute`` and ``--weights COLUMN`` are there, too. From Python:
 
 with TemporaryDirectory() as name:
     folder = Path(name)

@@ -86,7 +86,7 @@ birds = fitted(counts, binarize=0)
 print(birds.model_)
 
 # %%
-# Two warnings. The second one matters here. "One mode carries 31 percent of the variance" says
+# Three warnings. The last one matters here. "One mode carries 31 percent of the variance" says
 # that there is one thing along which all species move together. In a table of species that is
 # nearly always the habitat.
 #
@@ -177,8 +177,9 @@ pd.DataFrame(rows, columns=["preference", "sites", "false", "with habitat", "ser
 # A habitat that comes in degrees (moisture, altitude) helps as a column only as far as one cut
 # describes it; two or three columns with different cuts describe more.
 #
-# **Neighbouring sites alike.** Sites along a road are no independent samples. If rows are in order
-# of place, the check "rows alike" sees it.
+# **Sites that belong together.** Sites along a road, or visits to one site year after year, are no
+# independent samples. Pass the road or the site as ``groups`` (:doc:`6_repeated_measures`). If you
+# do not, the check "rows alike" may see it, and then errors allow for it.
 #
 # **Rare species.** A species seen at five sites can have no sure edge. It stays in the network
 # without one, and that means nothing.

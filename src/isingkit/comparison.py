@@ -398,7 +398,9 @@ def _fitted(estimator: Any, data: _Rows) -> Any:
     """The estimator, fitted; those of others know weights only, to which counts are as good."""
     fresh = clone(estimator, safe=False)
     if isinstance(fresh, IsingEstimator):
-        return fresh.fit(data.packed, sample_weight=data.sample_weight, counts=data.counts)
+        # estimators of others may not take counts
+        counts = {} if data.counts is None else {"counts": data.counts}
+        return fresh.fit(data.packed, sample_weight=data.sample_weight, **counts)
     weights = data.weights
     return fresh.fit(data.packed, sample_weight=None if weights is None else weights.totals)
 

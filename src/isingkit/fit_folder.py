@@ -33,7 +33,14 @@ class Fit:
     # by the names of `edge_table`, strongest first; None where the method gives none
     edges: tuple[dict[str, Any], ...]
     facts: "Facts"
-    diagnostics: tuple[dict[str, Any], ...] = ()  # check, words, serious; of method auto
+    # check, words, serious, levels_hold; of method auto
+    diagnostics: tuple[dict[str, Any], ...] = ()
+    n_groups: int = 0  # of rows that belong together, where that was said
+
+    @property
+    def doubts(self) -> list[str]:
+        """Checks by which more edges may be false than their level says."""
+        return [one["check"] for one in self.diagnostics if not one["levels_hold"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +79,18 @@ def fit_of(
         fingerprint=fingerprint(packed),
     )
     diagnostics = tuple(
-        {"check": one.check, "words": one.words, "serious": bool(one.serious)}
+        {
+            "check": one.check,
+            "words": one.words,
+            "serious": bool(one.serious),
+            "levels_hold": bool(one.levels_hold),
+        }
         for one in getattr(estimator, "diagnostics_", ())
     )
     tested = getattr(estimator, "edges_", ())
     intervals = getattr(estimator, "intervals_", ())
-    return Fit(model, tuple(edge_rows(model, tested, intervals)), facts, diagnostics)
+    rows = tuple(edge_rows(model, tested, intervals))
+    return Fit(model, rows, facts, diagnostics, getattr(estimator, "n_groups_", 0))
 
 
 def _mapping(estimator: Any) -> dict[str, list[Any]]:

@@ -125,8 +125,9 @@ METHODS = (
         build=lambda theory: ik.AutoIsing(),
         description="All pairs are screened by ridge regressions, the weakest candidates are "
         "eliminated, and each spin is then explained by its remaining neighbours with a logistic "
-        "regression. Every pair is tested given the rest of the network, and edges are kept so "
-        "that the level of false edges asked for holds, all pairs counted as tested. "
+        "regression. Every pair is tested given the rest of the network, and edges are kept by the "
+        "level of false edges asked for, all pairs counted as tested; it holds where rows, or "
+        "groups of rows, are independent draws and nothing that is no column acts on several. "
         "Nothing had to be tuned.",
         on_cluster=True,
         describes_threshold=True,

@@ -5,6 +5,7 @@ by the cell. A graph tuple is (indptr, indices); a sample tuple is (spins, weigh
 outcomes are spins where they were observed, and 0 where a regression must not explain them.
 """
 
+import numpy as np
 from numba import njit
 
 from isingkit._kernels.flags import KERNEL, PART
@@ -14,6 +15,7 @@ from isingkit._kernels.workspace import fill, matrix, numbers, whole_numbers
 # possible patterns of regressors, for each sample, beyond which hardly any two samples share one
 _PATTERNS_PER_SAMPLE = 4
 _MOST_REGRESSORS = 40
+NONE = np.int64(-1)  # no spin: a plain -1 would be a type of its own, and compiled for that
 
 
 @njit(**PART)

@@ -9,7 +9,7 @@ from math import sqrt, tanh
 
 from numba import njit
 
-from isingkit._kernels.cells import into_cells, regressors_of
+from isingkit._kernels.cells import NONE, into_cells, regressors_of
 from isingkit._kernels.flags import KERNEL, PART
 from isingkit._kernels.logistic import (
     SHORT,
@@ -75,8 +75,8 @@ def refit(start, stop, chosen, samples, graph, ridges, firth, coefficients, inve
     penalties[1] = _FIRTH_RIDGE if firth > 0 else ridges[1]
     for number in range(start, stop):
         i = chosen[number]
-        regressors = regressors_of(i, -1, -1, graph)
-        regression = into_cells(i, -1, regressors, samples, own, seen, cell)
+        regressors = regressors_of(i, NONE, NONE, graph)
+        regression = into_cells(i, NONE, regressors, samples, own, seen, cell)
         size, n_cells = regression[2].shape
         state = (numbers(n_cells), numbers(n_cells), numbers(n_cells))
         before, x, inverse = numbers(size), numbers(size), matrix(size, size)
@@ -107,8 +107,8 @@ def residuals_of(start, stop, chosen, samples, graph, coefficients, residuals):
     own, seen, cell = numbers(n_samples), numbers(n_samples), whole_numbers(n_samples)
     for number in range(start, stop):
         i = chosen[number]
-        regressors = regressors_of(i, -1, -1, graph)
-        _, means, design = into_cells(i, -1, regressors, samples, own, seen, cell)
+        regressors = regressors_of(i, NONE, NONE, graph)
+        _, means, design = into_cells(i, NONE, regressors, samples, own, seen, cell)
         x = numbers(len(design))
         coefficients_of(i, regressors, graph, coefficients, x)
         predict(x, design, means)
@@ -128,8 +128,8 @@ def fields_given(start, stop, samples, graph, couplings, ridge, fields):
     n_samples = len(samples[1])
     own, seen, cell = numbers(n_samples), numbers(n_samples), whole_numbers(n_samples)
     for i in range(start, stop):
-        regressors = regressors_of(i, -1, -1, graph)
-        totals, sums, design = into_cells(i, -1, regressors, samples, own, seen, cell)
+        regressors = regressors_of(i, NONE, NONE, graph)
+        totals, sums, design = into_cells(i, NONE, regressors, samples, own, seen, cell)
         n_cells = len(totals)
         local, residual, curvature = numbers(n_cells), numbers(n_cells), numbers(n_cells)
         x = numbers(len(design))
@@ -156,8 +156,8 @@ def _add_influence(i, which, samples, graph, coefficients, row, work, influence)
     row: of the inverse Hessian     work: (own, seen, cell)     influence: (n_samples,)
     """
     own, seen, cell = work
-    regressors = regressors_of(i, -1, -1, graph)
-    _, means, design = into_cells(i, -1, regressors, samples, own, seen, cell)
+    regressors = regressors_of(i, NONE, NONE, graph)
+    _, means, design = into_cells(i, NONE, regressors, samples, own, seen, cell)
     x, influence_of_cell = numbers(len(design)), numbers(len(means))
     coefficients_of(i, regressors, graph, coefficients, x)
     predict(x, design, means)
@@ -222,7 +222,7 @@ def _observed_pair(i, j, samples, graph, ridges, work, influence):
     work: (own, seen, cell)     influence: (n_samples,)
     """
     own, seen, cell = work
-    regressors = regressors_of(i, -1, -1, graph)
+    regressors = regressors_of(i, NONE, NONE, graph)
     regression = into_cells(i, j, regressors, samples, own, seen, cell)
     design = regression[2]
     size, n_cells = design.shape

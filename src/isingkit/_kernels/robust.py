@@ -4,11 +4,13 @@ from math import log, sqrt
 
 from numba import njit
 
-from isingkit._kernels.flags import PART
+from isingkit._kernels.flags import KERNEL, PART
 from isingkit._kernels.workspace import fill, numbers
 
+_KNOWN = 0.7  # fourth powers are uncertain, too; measured: docs/design/rows.md
 
-@njit(**PART)
+
+@njit(**KERNEL)
 def grouped_variance(values, weights, groups):
     """Variance of the sum of values whose groups are independent, and its degrees of freedom.
 
@@ -41,7 +43,7 @@ def grouped_variance(values, weights, groups):
     freedom = most
     if spread > 0:
         freedom = min(2 * second * second / spread, most)
-    return second * n_groups / most, max(0.7 * freedom, 1.0)
+    return second * n_groups / most, max(_KNOWN * freedom, 1.0)
 
 
 @njit(**PART)

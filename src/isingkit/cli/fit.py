@@ -278,13 +278,17 @@ def _summary(fit: "Fit", folder: Path) -> str:
     """What was read and found, the strongest edges, and where to look."""
     facts = fit.facts
     edges = f"{facts.n_edges} edge" + ("" if facts.n_edges == 1 else "s")
+    groups = f" in {fit.n_groups} groups" if fit.n_groups else ""
+    is_whole = facts.n_samples == round(facts.n_samples)
+    n_rows = f"{facts.n_samples:.0f} rows" if is_whole else f"{facts.n_samples:.0f} rows' weight"
+    rows = f"{n_rows}{groups} of {facts.n_spins} spins"
     lines = [
-        f"{facts.n_samples:g} rows of {facts.n_spins} spins, method {facts.method}: {edges}",
+        f"{rows}, method {facts.method}: {edges}",
         f"coding: {_codings(facts)}",
         "",
     ]
     if fit.edges:
-        lines += [*_edge_lines(fit.edges[:_MOST_SHOWN]), "", _reliability(facts), ""]
+        lines += [*_edge_lines(fit.edges[:_MOST_SHOWN]), "", _reliability(fit), ""]
     beside = "beside it are edges.csv, model.npz and fit.json"
     lines.append(f"look at {folder / 'report.html'}; {beside}")
     return "\n".join(lines)
@@ -311,11 +315,15 @@ def _edge_lines(edges: Sequence[dict[str, Any]]) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def _reliability(facts: "Facts") -> str:
+def _reliability(fit: "Fit") -> str:
     """How many of the edges may be false."""
+    facts = fit.facts
     level = facts.settings.get("level")
     if level is None:
         return f"how sure: method {facts.method} does not say; method auto does"
+    if fit.doubts:
+        why = ", ".join(f"'{check}'" for check in fit.doubts)
+        return f"how sure: nobody can say, for see the warning {why}: more edges may be false"
     if facts.settings["control"] == "fwer":
         return f"how sure: with a probability of {1 - level:g} none of them is false"
     some = f"some {level:.0%} of the edges, {max(1, round(level * facts.n_edges))} or so"

@@ -148,6 +148,7 @@ def _fit_missing(folder: Path) -> None:
     values = np.asarray(_samples(n_spins=8, n_samples=400)).astype(np.float64)
     values[:20, 0] = np.nan
     ik.AutoIsing(missing="pairwise").fit(values)
+    ik.AutoIsing(missing="impute").fit(values)
     ik.LinearIsing(missing="pairwise").fit(values)
 
 

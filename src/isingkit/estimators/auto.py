@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from isingkit.arrays import FloatArray
@@ -123,6 +124,8 @@ class AutoIsing(IsingEstimator):
         What elimination left (`survivors`), and in which order each spin dropped its candidates.
     n_rounds_
         Rounds of refit and test.
+    n_groups_
+        Groups of rows that were declared; 0 without.
     estimates_
         (n_spins, n_spins) array, or CSR of large networks; row i is the directed refit of J_i.
     intercepts_
@@ -233,7 +236,8 @@ class AutoIsing(IsingEstimator):
             packed, weights = each_sample(packed, weights)
         if weights is not None and weights.groups is not None:
             require_groups(weights.groups)
-        found, estimates = self._search(packed, row_design(weights))
+        is_declared = weights is not None and weights.groups is not None
+        found, estimates = self._search(packed, row_design(weights), imputes=not is_declared)
         rows = self._looked_at(packed, weights, estimates)
         if rows.design.design_effect != 1 or rows.design.groups is not None:
             found, estimates = self._search(rows.packed, rows.design)
@@ -244,16 +248,19 @@ class AutoIsing(IsingEstimator):
         self.candidates_ = found.candidates
         self.elimination_ = found.elimination
         self.n_rounds_ = found.selection.n_rounds
+        self.n_groups_ = rows.design.n_groups if is_declared else 0
         directed, intercepts = self._directed(moments, estimates.fitted)
         self._tabulate(found, estimates, directed)
         self.diagnostics_ = diagnose(self._evidence(rows, found, estimates))
         matrix = moments.as_estimates(found.fitted.graph.matrix(directed))
         return self._finish(packed, moments.n_samples, matrix, intercepts, moments.means)
 
-    def _search(self, packed: PackedSpins, design: RowDesign) -> tuple[Found, NetworkEstimates]:
-        """The network, and its couplings."""
+    def _search(
+        self, packed: PackedSpins, design: RowDesign, imputes: bool = True
+    ) -> tuple[Found, NetworkEstimates]:
+        """The network, and its couplings; imputes: missing values, if that was asked for."""
         settings = self._search_settings()
-        if packed.present is not None and self.missing == MissingPolicy.IMPUTE:
+        if packed.present is not None and imputes and self.missing == MissingPolicy.IMPUTE:
             return find_imputed(packed, design, settings, generator(self.random_state))
         found = find_network(packed, design, settings)
         return found, estimates_of(found.fitted, design.n_groups)
@@ -322,6 +329,7 @@ class AutoIsing(IsingEstimator):
             dependence=rows.dependence,
             rows=self.rows,
             missing=self.missing,
+            n_groups=self.n_groups_,
             incomplete=incomplete_rows(rows.packed),
             moments=found.moments,
             fitted=fitted,
@@ -342,6 +350,7 @@ class AutoIsing(IsingEstimator):
         n_resamples: int = 50,
         sample_weight: Any = None,
         counts: Any = None,
+        groups: Any = None,
         random_state: Seed = None,
         progress: bool = False,
     ) -> Stability:
@@ -362,6 +371,8 @@ class AutoIsing(IsingEstimator):
             How much each row matters.
         counts
             How many equal samples each row stands for; then halves are of these.
+        groups
+            Which rows belong together; then halves are of groups.
         random_state
             Seed, or a numpy Generator.
         progress
@@ -369,12 +380,18 @@ class AutoIsing(IsingEstimator):
         """
         self._check_settings()
         require_number("n_resamples", n_resamples, at_least=2, whole=True)
-        packed, weights = self._read_only(X, sample_weight, counts)
+        packed, weights = self._read_only(X, sample_weight, counts, groups)
         packed, weights = repeated_if_large(packed, weights)
-        settings = replace(self._search_settings(), n_jobs=1, checkpoint=None, progress=False)
+        # what a worker is sent: nothing fitted
+        plain = clone(self).set_params(n_jobs=1, checkpoint=None, progress=False)
 
         def find(some: PackedSpins, some_weights: RowWeights | None) -> FittedGraph:
-            return find_network(some, row_design(some_weights), settings).fitted
+            design = row_design(some_weights)
+            found, estimates = plain._search(some, design)
+            if some_weights is not None and some_weights.groups is not None:
+                told = grouped(some, design, some_weights.groups, estimates.fitted)
+                found, _ = plain._search(some, told)
+            return found.fitted
 
         return stability_of(
             packed, weights, find, n_resamples, generator(random_state), self.n_jobs, progress

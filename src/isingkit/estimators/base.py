@@ -194,10 +194,10 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         return packed, weights
 
     def _read_only(
-        self, X: Any, sample_weight: Any, counts: Any
+        self, X: Any, sample_weight: Any, counts: Any, groups: Any = None
     ) -> tuple[PackedSpins, RowWeights | None]:
         """As `fit` reads what it learns from, but nothing of it is kept."""
-        packed, weights = clone(self)._read(X, sample_weight, counts, reset=True)
+        packed, weights = clone(self)._read(X, sample_weight, counts, groups=groups, reset=True)
         n_samples = packed.n_samples if weights is None else weights.n_samples
         require_network(n_samples, packed.n_spins)
         return packed, self._in_samples(packed, weights)

@@ -65,6 +65,7 @@ class Evidence:
     dependence: RowDependence
     rows: str  # "auto", "independent" or "ordered": what was asked
     missing: str  # the policy
+    n_groups: int  # that were declared
     incomplete: tuple[Finding, ...]
     moments: SecondMoments
     fitted: FittedGraph
@@ -109,7 +110,7 @@ def _samples(e: Evidence) -> Diagnosis:
     typical = float(np.median(np.abs(e.z_scores))) if len(e.z_scores) else _TYPICAL * precision
     power = float(ndtr(typical - e.critical_z))
     smallest = float((e.critical_z + ndtri(0.9)) / precision)
-    n_groups = e.design.n_groups
+    n_groups = e.n_groups
     counted = f"{n_groups} groups of rows" if n_groups else f"{e.moments.n_samples:.0f} rows"
     serious = power < LIMITS.least_power
     words = (
@@ -129,7 +130,7 @@ def _rows(e: Evidence) -> Diagnosis:
     larger = f"{np.sqrt(effect):.1f} times those of as many independent rows"
     if e.dependence.kind == "none":
         words = e.dependence.words
-        if e.design.n_groups:
+        if e.n_groups:
             words = f"{words}: errors are {larger}"
         return Diagnosis("rows alike", effect, limit, False, words)
     if not is_allowed_for:
@@ -147,7 +148,7 @@ def _rows(e: Evidence) -> Diagnosis:
 
 def _groups(e: Evidence) -> Diagnosis:
     """Are groups of rows enough to tell how much they vary?"""
-    n_groups, limit = e.design.n_groups, LIMITS.least_groups
+    n_groups, limit = e.n_groups, LIMITS.least_groups
     if n_groups == 0:
         words = "rows count by themselves, not by groups"
         return Diagnosis("few groups", np.inf, limit, False, words)

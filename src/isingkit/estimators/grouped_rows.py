@@ -1,4 +1,4 @@
-"""Designs of rows that belong together, by groups that were declared or found."""
+"""Designs of rows that belong together, by groups declared or found: docs/design/rows.md."""
 
 from dataclasses import dataclass, replace
 

@@ -16,6 +16,7 @@ from isingkit.estimators.imputation import drawn_coefficients, impute, start
 from isingkit.estimators.network_estimates import NetworkEstimates
 from isingkit.estimators.network_search import Found, SearchSettings, find_network
 from isingkit.estimators.row_design import RowDesign
+from isingkit.exceptions import UnobservedPairWarning, warn
 from isingkit.packing import PackedSpins, bits
 from isingkit.spins import RowWeights
 
@@ -44,10 +45,15 @@ class _Table:
     values: FloatArray  # (n_spins, n_rows): 0 where missing
 
     @property
-    def observed(self) -> float:
-        """Fraction of rows in which two spins are both observed, over all pairs."""
+    def n_observed(self) -> FloatArray:
+        """(n_spins, n_spins): rows in which two spins are both observed."""
         seen = (self.values != 0).astype(np.float64)
-        return float((seen @ seen.T).mean() / seen.shape[1])
+        return seen @ seen.T
+
+    @property
+    def observed(self) -> float:
+        """The same as a fraction of all rows, over all pairs."""
+        return float(self.n_observed.mean() / self.packed.n_samples)
 
     def completed(self, completions: list[FloatArray]) -> tuple[PackedSpins, RowDesign]:
         """Completions one after the other, each counting for its part; rows that belong together
@@ -95,6 +101,7 @@ def find_imputed(
     """
     values = np.ascontiguousarray(np.asarray(packed, dtype=np.float64).T)
     table = _Table(packed, design, values)
+    _warn_of_unobserved(table)
     generous = replace(settings, level=max(settings.level, SETTINGS.level), control="fdr")
     generous = replace(generous, progress=False)
     state = start(values, values != 0, rng)
@@ -113,6 +120,14 @@ def find_imputed(
         whole = find_network(*table.completed(completions), replace(settings, progress=False))
         bar.update()
     return whole, _combined(table, whole, completions)
+
+
+def _warn_of_unobserved(table: _Table) -> None:
+    """Nothing can be said of pairs that were never observed together."""
+    unobserved = np.argwhere(np.triu(table.n_observed == 0, k=1))
+    if len(unobserved):
+        names = table.packed.names
+        warn(UnobservedPairWarning(pairs=[(names[i], names[j]) for i, j in unobserved]))
 
 
 def _fitted(

@@ -193,7 +193,8 @@ def correlations(normal: NormalEquations) -> FloatArray:
 
     0 on the diagonal.
     """
-    scale = np.sqrt(np.diagonal(normal.matrix))
+    # weights make rounding errors of variances that are 0
+    scale = np.sqrt(np.maximum(np.diagonal(normal.matrix), 0.0))
     scale[~normal.changes] = np.inf
     matrix = normal.matrix / scale[:, None]
     matrix /= scale

@@ -1,4 +1,7 @@
-"""RowDependence: are rows independent draws, and if not, which belong together?"""
+"""RowDependence: are rows independent draws, and if not, which belong together?
+
+What is looked at, and how often it is seen: docs/design/rows.md.
+"""
 
 from dataclasses import dataclass
 
@@ -93,7 +96,7 @@ def row_dependence(
         is_more = found is not None and not (is_series and _holds(order, found.design_effect))
         if found is not None and is_more:
             return found
-    if matters:
+    if matters and order.design_effect > 1:
         return _ordered(order)
     return independent_rows("rows look independent of each other")
 

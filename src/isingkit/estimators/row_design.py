@@ -1,4 +1,4 @@
-"""RowDesign: what rows count for, and which of them belong together."""
+"""RowDesign: what rows count for, and which of them belong together: docs/design/rows.md."""
 
 from dataclasses import dataclass
 

@@ -18,7 +18,8 @@ _GAP = 5  # lags without a correlation, after which none are expected
 # fraction of a variance that blocks of neighbouring rows may miss, and is added to it: of longer
 # blocks there would be too few to tell how much they vary
 _LOST = 0.15
-_FEWEST_BLOCKS = 20
+_LONGEST_LAG = 20  # of the table: what lasts longer is a trend
+_FEWEST_BLOCKS = 60  # of fewer, nobody could tell how much they vary
 _FIRST_ROWS = 256  # tell most tables from sorted ones
 _CHUNK = 1 << 13  # rows or columns
 _CELLS = 1 << 22  # of a table of numbers
@@ -66,7 +67,7 @@ def row_order(packed: PackedSpins, rows: RowBits, variance: float) -> RowOrder:
     error = float(np.sqrt(variance / n_rows))
     level, keys = _sorting(packed)
     series = _series(rows, level, keys)
-    longest = max(_FIRST_LAGS, n_rows // _FEWEST_BLOCKS)
+    longest = max(_FIRST_LAGS, n_rows // _LONGEST_LAG)
     far_lags = range(1 + longest, 1 + longest + _FIRST_LAGS)
     far = max(float(np.mean([series.alike(lag) for lag in far_lags])), 0.0)
     correlations: list[float] = []

@@ -4,7 +4,7 @@
 
 with p_i the margins of columns, z_i their standardised values, and r_ij partial correlations that
 stand out: normalised on trees, and good enough to tell stories apart elsewhere
-(docs/design/auto.md).
+(docs/design/missing.md).
 """
 
 from collections.abc import Iterator

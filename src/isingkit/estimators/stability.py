@@ -106,7 +106,14 @@ def _refit_quietly(
 def _half(
     packed: PackedSpins, weights: RowWeights | None, rng: np.random.Generator
 ) -> tuple[PackedSpins, RowWeights | None]:
-    """Half of the rows; of rows that stand for several samples, half of those."""
+    """Half of the rows; of rows that belong together, half of the groups; of rows that stand for
+    several samples, half of those.
+    """
+    if weights is not None and weights.groups is not None:
+        labels = np.unique(weights.groups)
+        some = rng.permutation(labels)[: len(labels) // 2]
+        rows = np.flatnonzero(np.isin(weights.groups, some))
+        return packed[rows], weights[rows].scaled()
     if weights is not None and weights.counts.max() > 1:
         counts = weights.counts
         kept = rng.binomial(counts.astype(np.int64), 0.5) / np.maximum(counts, 1)

@@ -31,13 +31,14 @@ class Contents:
     """
 
     title: str
-    # of fit.json, codings instead of the mapping; of a model by itself only n_spins and n_edges
+    # of fit.json, codings instead of the mapping, and n_groups of rows; of a model by itself only
+    # n_spins and n_edges
     facts: dict[str, Any]
     # name, field, degree, strength, influence, betweenness, group, x, y
     spins: list[dict[str, Any]]
     # by the names of `edge_table`; source and target are places in `spins`
     edges: list[dict[str, Any]]
-    diagnostics: list[dict[str, Any]]  # check, words, serious
+    diagnostics: list[dict[str, Any]]  # check, words, serious, levels_hold
     check: dict[str, Any] | None  # a FitCheck
 
     def fit_check(self) -> FitCheck | None:
@@ -63,6 +64,7 @@ def contents_of(fit: Fit, check: FitCheck | None, title: str) -> Contents:
     """The contents of the report of a fit."""
     facts = asdict(fit.facts)
     facts["codings"] = _codings(facts.pop("mapping"))
+    facts["n_groups"] = fit.n_groups
     if check is not None and check.problem is not None:
         check = replace(check, names=(), data_means=np.empty(0), model_means=np.empty(0))
     spins, edges = _network(fit.model, fit.edges)

@@ -56,6 +56,7 @@ def html_page(contents: Contents) -> str:
         edges=_drawn_edges(contents, columns),
         edge_columns=columns,
         csv_columns=CSV_COLUMNS,
+        doubts=[one["check"] for one in contents.diagnostics if not one.get("levels_hold", True)],
         is_tested=any(edge["q_value"] is not None for edge in contents.edges),
         strongest=_strongest(contents),
         **_charts(contents),
