@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import isingkit as ik
@@ -949,3 +950,28 @@ def test_folders_are_named_after_the_file(capsys, tmp_path, monkeypatch, name, f
     (tmp_path / name).write_text("a,b,c\n" + "0,1,1\n1,0,1\n1,1,0\n0,0,0\n" * 20)
     assert run(capsys, "fit", name)[0] == 0
     assert (tmp_path / folder / "report.html").is_file()
+
+
+def test_fit_promises_no_level_where_rows_that_are_alike_were_taken_as_independent(
+    capsys, tmp_path
+):
+    truth = ik.random_regular(n_spins=40, degree=3, coupling=0.3, random_state=0)
+    once = np.asarray(ik.sample(truth, n_samples=300, random_state=1)) > 0
+    names = [f"q{k}" for k in range(40)]
+    table = pd.DataFrame(np.concatenate([once, once]).astype(int), columns=names)
+    table.insert(0, "person", [f"p{k % 300}" for k in range(600)])
+    table.to_csv(tmp_path / "twice.csv", index=False)
+    fit = ("fit", str(tmp_path / "twice.csv"), "-o", str(tmp_path / "fit"), "--force")
+    code, out, err = run(capsys, *fit, "--drop", "person", "--rows", "independent")
+    assert code == 0
+    assert "how sure: nobody can say, for see the warning 'rows alike'" in out
+    assert "pasted 2 times" in err
+    page = (tmp_path / "fit" / "report.html").read_text(encoding="utf-8")
+    assert "more edges may be false than that" in page
+    code, out, _ = run(capsys, *fit, "--drop", "person")
+    assert "may be false; those with a small q-value hardly; this allows for rows" in out
+    code, out, _ = run(capsys, *fit, "--row-groups", "person")
+    assert "600 rows in 300 groups of 40 spins" in out
+    assert "allows for" not in out
+    page = (tmp_path / "fit" / "report.html").read_text(encoding="utf-8")
+    assert "600 rows in 300 groups" in page

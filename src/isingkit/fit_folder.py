@@ -42,6 +42,11 @@ class Fit:
         """Checks by which more edges may be false than their level says."""
         return [one["check"] for one in self.diagnostics if not one["levels_hold"]]
 
+    @property
+    def has_alike_rows(self) -> bool:
+        """Whether rows depend on each other in a way that nobody had declared."""
+        return any(one["check"] == "rows alike" and one["serious"] for one in self.diagnostics)
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:

@@ -324,7 +324,9 @@ def _reliability(fit: "Fit") -> str:
     if fit.doubts:
         why = ", ".join(f"'{check}'" for check in fit.doubts)
         return f"how sure: nobody can say, for see the warning {why}: more edges may be false"
+    allowed_for = "; this allows for rows that are alike" if fit.has_alike_rows else ""
     if facts.settings["control"] == "fwer":
-        return f"how sure: with a probability of {1 - level:g} none of them is false"
+        sure = f"with a probability of {1 - level:g} none of them is false"
+        return f"how sure: {sure}{allowed_for}"
     some = f"some {level:.0%} of the edges, {max(1, round(level * facts.n_edges))} or so"
-    return f"how sure: {some}, may be false; those with a small q-value hardly"
+    return f"how sure: {some}, may be false; those with a small q-value hardly{allowed_for}"
