@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -48,6 +48,8 @@ from isingkit.spins import RowWeights, warn_of_constants
 from isingkit.worlds.graphs import Seed, generator
 
 _ROWS = ("auto", "independent", "ordered")
+_MOST_SEARCHES = 4  # of rows that belong together
+_GROWS = 1.05  # of a design effect: a better network would tell another one
 _MOST_SAMPLES = 1 << 22  # that are written out one by one to look whether they are alike
 _MANY_TIMES = 3  # samples a row, of which a histogram has more
 
@@ -239,8 +241,15 @@ class AutoIsing(IsingEstimator):
         is_declared = weights is not None and weights.groups is not None
         found, estimates = self._search(packed, row_design(weights), imputes=not is_declared)
         rows = self._looked_at(packed, weights, estimates)
-        if rows.design.design_effect != 1 or rows.design.groups is not None:
+        for _ in range(_MOST_SEARCHES):
+            if rows.design.design_effect == 1 and rows.design.groups is None:
+                break
             found, estimates = self._search(rows.packed, rows.design)
+            # a network found as if rows were independent has edges that explain too much
+            again = _redesigned(rows, weights, estimates.fitted)
+            if again.design.design_effect < _GROWS * rows.design.design_effect:
+                break
+            rows = again
         moments = found.moments
         if not warned:
             warn_of_constants(moments.names, ~moments.changes)
@@ -502,6 +511,16 @@ class _Rows:
     packed: PackedSpins
     design: RowDesign
     dependence: RowDependence
+
+
+def _redesigned(rows: _Rows, weights: RowWeights | None, fitted: FittedGraph) -> _Rows:
+    """The same rows, by what a better network leaves unexplained."""
+    design = replace(rows.design, groups=None, design_effect=1.0, block_factor=1.0)
+    if weights is not None and weights.groups is not None:
+        told = grouped(rows.packed, design, weights.groups, fitted)
+    else:
+        told = dependent(rows.packed, design, rows.dependence, fitted)
+    return replace(rows, design=told)
 
 
 def _looks_like_histogram(packed: PackedSpins, weights: RowWeights) -> bool:

@@ -44,18 +44,32 @@ def dependent(
     packed: PackedSpins, design: RowDesign, found: RowDependence, fitted: FittedGraph
 ) -> RowDesign:
     """The same rows, with what was found of them: groups, blocks of a series, or fewer samples."""
-    groups = found.groups
-    if found.kind == "ordered" and found.block_length > 1:
-        groups = np.arange(packed.n_samples) // found.block_length
-    if groups is None:
+    if found.kind == "ordered":
+        return _blocked(packed, design, found.block_length, fitted)
+    if found.groups is None:
         return replace(design, design_effect=found.design_effect)
-    told = grouped(packed, design, groups, fitted)
+    told = grouped(packed, design, found.groups, fitted)
     spins = np.asarray(packed[:, _probed(packed.n_spins)], dtype=np.float64)
-    held = grouped_effects(spins, design.weights, groups).mean
+    held = grouped_effects(spins, design.weights, found.groups).mean
     missed = max((found.design_effect - 1) / max(held - 1, _LEAST_HELD), 1.0)
-    effect = 1 + (told.design_effect - 1) * missed
-    factor = effect / told.design_effect
-    return replace(told, block_factor=factor, design_effect=effect)
+    return _with_effect(told, 1 + (told.design_effect - 1) * missed)
+
+
+def _blocked(packed: PackedSpins, design: RowDesign, length: int, fitted: FittedGraph) -> RowDesign:
+    """Neighbouring rows in blocks.
+
+    What blocks miss falls as one over their length: as much as blocks of twice the length hold
+    more, those hold less than all.
+    """
+    rows = np.arange(packed.n_samples)
+    told = grouped(packed, design, rows // length, fitted)
+    longer = grouped_effects(residuals(packed, fitted), design.weights, rows // (2 * length)).mean
+    return _with_effect(told, max(2 * longer - told.design_effect, told.design_effect))
+
+
+def _with_effect(design: RowDesign, effect: float) -> RowDesign:
+    """A design whose groups hold less than its design effect."""
+    return replace(design, block_factor=effect / design.design_effect, design_effect=effect)
 
 
 def _probed(n_spins: int) -> IntArray:
