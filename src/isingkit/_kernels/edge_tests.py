@@ -277,7 +277,10 @@ def score_test_couplings(start, stop, pairs, rivals, problem, z_scores, residual
         if variance > 1e-6:
             spent = (len(design) + 1) / max(total, 1.0) + (len(others) + 1) / max(other_total, 1.0)
             effect, freedom = _design_effect(left[0], left[1], terms, problem[0], variance, room)
-            for k in range(n_samples):
-                room[k] = weights[k] / effect  # as if there were so many samples
-            z_score = tail(terms, room, score / effect, variance / effect)
+            if effect != 1.0:
+                for k in range(n_samples):
+                    room[k] = weights[k] / effect  # as if there were so many samples
+                z_score = tail(terms, room, score / effect, variance / effect)
+            else:
+                z_score = tail(terms, weights, score, variance)
             z_scores[p] = as_normal(sqrt(max(1 - spent / 2, 0.1)) * z_score, freedom)
