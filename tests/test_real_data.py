@@ -147,9 +147,9 @@ def test_neurons_without_knobs_couple_by_direction_and_hardly_across_regions(sha
             assert across < np.abs(within).mean() / 2
         assert "rows alike" in {one.check for one in fit.diagnostics_ if one.serious}
     assert len(honest.edges_) < 0.7 * len(trusting.edges_)
-    shared = set(honest.edges_["source"] + honest.edges_["target"]) - set(
+    new = set(honest.edges_["source"] + honest.edges_["target"]) - set(
         trusting.edges_["source"] + trusting.edges_["target"]
     )
-    assert len(shared) <= 0.1 * len(honest.edges_)
+    assert len(new) <= 0.1 * len(honest.edges_)
     errors = honest.edges_["std_error"].mean() / trusting.edges_["std_error"].mean()
     assert errors > 1.3

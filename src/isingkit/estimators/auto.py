@@ -281,8 +281,8 @@ class AutoIsing(IsingEstimator):
         fitted = estimates.fitted
         design = row_design(weights)
         if weights is not None and weights.groups is not None:
-            told = grouped(packed, design, weights.groups, fitted)
-            return _Rows(packed, told, independent_rows("rows belong together as groups= says"))
+            designed = grouped(packed, design, weights.groups, fitted)
+            return _Rows(packed, designed, independent_rows("rows belong together as groups= says"))
         if weights is not None and weights.counts.sum() > _MOST_SAMPLES:
             unseen = independent_rows("samples are many: whether they are alike was not looked at")
             return _Rows(packed, design, unseen)
@@ -292,10 +292,10 @@ class AutoIsing(IsingEstimator):
         found = row_dependence(samples, model, is_series=self.rows == "ordered")
         if self.rows == "independent" or found.kind == "none":
             return _Rows(packed, design, found)
-        told = dependent(samples, row_design(of_each), found, fitted)
-        if self.rows == "auto" and told.design_effect < LIMITS.design_effect:
-            return _Rows(packed, design, harmless(found, told.design_effect))
-        return _Rows(samples, told, found)
+        designed = dependent(samples, row_design(of_each), found, fitted)
+        if self.rows == "auto" and designed.design_effect < LIMITS.design_effect:
+            return _Rows(packed, design, harmless(found, designed.design_effect))
+        return _Rows(samples, designed, found)
 
     def _search_settings(self) -> SearchSettings:
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
@@ -398,8 +398,8 @@ class AutoIsing(IsingEstimator):
             design = row_design(some_weights)
             found, estimates = plain._search(some, design)
             if some_weights is not None and some_weights.groups is not None:
-                told = grouped(some, design, some_weights.groups, estimates.fitted)
-                found, _ = plain._search(some, told)
+                designed = grouped(some, design, some_weights.groups, estimates.fitted)
+                found, _ = plain._search(some, designed)
             return found.fitted
 
         return stability_of(
@@ -517,10 +517,10 @@ def _redesigned(rows: _Rows, weights: RowWeights | None, fitted: FittedGraph) ->
     """The same rows, by what a better network leaves unexplained."""
     design = replace(rows.design, groups=None, design_effect=1.0, block_factor=1.0)
     if weights is not None and weights.groups is not None:
-        told = grouped(rows.packed, design, weights.groups, fitted)
+        designed = grouped(rows.packed, design, weights.groups, fitted)
     else:
-        told = dependent(rows.packed, design, rows.dependence, fitted)
-    return replace(rows, design=told)
+        designed = dependent(rows.packed, design, rows.dependence, fitted)
+    return replace(rows, design=designed)
 
 
 def _looks_like_histogram(packed: PackedSpins, weights: RowWeights) -> bool:

@@ -48,11 +48,11 @@ def dependent(
         return _blocked(packed, design, found.block_length, fitted)
     if found.groups is None:
         return replace(design, design_effect=found.design_effect)
-    told = grouped(packed, design, found.groups, fitted)
+    designed = grouped(packed, design, found.groups, fitted)
     spins = np.asarray(packed[:, _probed(packed.n_spins)], dtype=np.float64)
     held = grouped_effects(spins, design.weights, found.groups).mean
     missed = max((found.design_effect - 1) / max(held - 1, _LEAST_HELD), 1.0)
-    return _with_effect(told, 1 + (told.design_effect - 1) * missed)
+    return _with_effect(designed, 1 + (designed.design_effect - 1) * missed)
 
 
 def _blocked(packed: PackedSpins, design: RowDesign, length: int, fitted: FittedGraph) -> RowDesign:
@@ -62,9 +62,9 @@ def _blocked(packed: PackedSpins, design: RowDesign, length: int, fitted: Fitted
     more, those hold less than all.
     """
     rows = np.arange(packed.n_samples)
-    told = grouped(packed, design, rows // length, fitted)
+    designed = grouped(packed, design, rows // length, fitted)
     longer = grouped_effects(residuals(packed, fitted), design.weights, rows // (2 * length)).mean
-    return _with_effect(told, max(2 * longer - told.design_effect, told.design_effect))
+    return _with_effect(designed, max(2 * longer - designed.design_effect, designed.design_effect))
 
 
 def _with_effect(design: RowDesign, effect: float) -> RowDesign:

@@ -35,7 +35,7 @@ _PAIRS, _VALUES = 9, 3
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """What `AutoIsing` was told."""
+    """Settings of `AutoIsing` that the search needs."""
 
     level: float
     control: str  # "fdr" or "fwer"
