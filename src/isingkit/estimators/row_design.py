@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from isingkit.arrays import FloatArray, IntArray
-from isingkit.packing import PackedSpins
+from isingkit.packing import PackedSpins, repeated
 from isingkit.spins import RowWeights
 
 
@@ -54,8 +54,8 @@ def each_sample(
     """Rows as often as they were counted, those of no weight left out; all else as it is."""
     if weights is None or (weights.counts == 1).all():
         return packed, weights
-    counts = weights.counts.astype(np.int64)
-    rows: IntArray = np.repeat(np.arange(packed.n_samples), counts)
     each = weights.of_each_sample()
-    groups = None if weights.groups is None else weights.groups[rows]
-    return packed[rows], RowWeights(each, each**2, groups)
+    groups = None
+    if weights.groups is not None:
+        groups = np.repeat(weights.groups, weights.counts.astype(np.int64))
+    return repeated(packed, weights), RowWeights(each, each**2, groups)
