@@ -18,7 +18,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 RANKS = [
     {"_kernels", "exceptions", "missing", "formats", "arrays", "atomic", "memory", "drawing"},
     {"spins"},
-    {"packing"},
+    {"covariates", "packing"},
     {"gram", "tables"},
     {"edge_table", "model", "theory"},
     {"worlds"},

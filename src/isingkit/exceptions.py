@@ -396,6 +396,18 @@ class GroupsError(IsingkitError):
         )
 
 
+class CovariatesError(IsingkitError):
+    """Covariates lack values, are constant, follow from each other, or are not one row each."""
+
+    def __init__(self, *, problem: str, advice: str) -> None:
+        self.problem = problem
+        self.advice = advice
+        super().__init__(
+            "covariates must be a table of numbers or categories, one row for each row of spins "
+            f"and nothing missing, but {problem}: {advice}."
+        )
+
+
 class FewGroupsError(IsingkitError):
     """Rows belong to so few groups that nobody could tell how much groups vary."""
 

@@ -155,7 +155,7 @@ def gram(
 
 def gram_of(packed: PackedSpins, weights: RowWeights | None, n_jobs: int | None = None) -> Gram:
     """Gram of samples, and of what their rows count for."""
-    if weights is not None:
+    if weights is not None and not weights.are_plain:
         with blas_threads_for(packed.n_spins):
             return _weighted(packed, weights)
     n_spins = packed.n_spins

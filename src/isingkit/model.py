@@ -15,6 +15,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from isingkit.atomic import replacing
+from isingkit.covariates import CovariateEffects
 from isingkit.edge_table import CSV_COLUMNS, edge_array
 from isingkit.exceptions import (
     ColumnNamesError,
@@ -45,6 +46,9 @@ class IsingModel:
         H; zero by default.
     names
         One for each spin; x0, x1, ... by default.
+    effects
+        By how much covariates of a sample shift fields; `fields` are those at their means. By
+        default there are none.
 
     Examples
     --------
@@ -56,6 +60,7 @@ class IsingModel:
     couplings: Any  # (n_spins, n_spins) scipy.sparse.csr_array, float64, explicit zeros removed
     fields: NDArray[np.float64] = None  # type: ignore[assignment]  # (n_spins,)
     names: tuple[str, ...] = None  # type: ignore[assignment]
+    effects: CovariateEffects | None = None
 
     def __post_init__(self) -> None:
         names = self.names
@@ -66,6 +71,7 @@ class IsingModel:
         object.__setattr__(self, "couplings", couplings)
         object.__setattr__(self, "fields", _checked_fields(self.fields, n_spins))
         object.__setattr__(self, "names", _checked_names(names, n_spins))
+        _check_effects(self.effects, n_spins)
 
     @property
     def n_spins(self) -> int:
@@ -265,6 +271,15 @@ def _checked_fields(fields: Any, n_spins: int) -> NDArray[np.float64]:
         came = f"fields of shape {checked.shape} came"
         raise ModelError(problem=f"{came} where {n_spins} finite numbers were expected")
     return checked
+
+
+def _check_effects(effects: CovariateEffects | None, n_spins: int) -> None:
+    if effects is None:
+        return
+    shape = (n_spins, len(effects.names))
+    if effects.values.shape != shape or not np.isfinite(effects.values).all():
+        came = f"effects of shape {effects.values.shape} came"
+        raise ModelError(problem=f"{came} where {shape} finite numbers were expected")
 
 
 def _checked_names(names: Any, n_spins: int) -> tuple[str, ...]:

@@ -304,13 +304,14 @@ def missing_labels(labels: NDArray[Any]) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowWeights:
-    """What rows count for. A row of count c and weight w adds c w to sums and c w^2 to
-    variances.
+    """What rows count for, and what else is known of them. A row of count c and weight w adds c w
+    to sums and c w^2 to variances.
     """
 
     totals: NDArray[np.float64]  # (n_rows,): what a row adds to sums
     squares: NDArray[np.float64]  # (n_rows,): what it adds to variances; counts add the same
     groups: NDArray[np.int64] | None = None  # (n_rows,): codes of rows that belong together
+    covariates: NDArray[np.float64] | None = None  # (n_rows, n): centred
 
     @property
     def n_effective(self) -> float:
@@ -359,7 +360,7 @@ class RowWeights:
         total_of_squares = float(self.squares.sum())
         totals = self.totals * total / total_of_squares
         squares = self.squares * (total / total_of_squares) ** 2
-        return RowWeights(totals, squares, self.groups)
+        return replace(self, totals=totals, squares=squares)
 
     def in_samples(self) -> "RowWeights":
         """Whole weights as they are, for scikit-learn takes them as repeated rows; others
@@ -367,9 +368,15 @@ class RowWeights:
         """
         return self if self.are_whole else self.scaled()
 
+    @property
+    def are_plain(self) -> bool:
+        """Whether each row is one sample."""
+        return bool((self.totals == 1).all() and (self.squares == 1).all())
+
     def __getitem__(self, rows: NDArray[Any]) -> "RowWeights":
         groups = None if self.groups is None else self.groups[rows]
-        return RowWeights(self.totals[rows], self.squares[rows], groups)
+        covariates = None if self.covariates is None else self.covariates[rows]
+        return RowWeights(self.totals[rows], self.squares[rows], groups, covariates)
 
 
 def row_weights(
@@ -400,6 +407,27 @@ def row_weights(
 
 
 # From any table to blocks
+
+
+def columns_of(table: Any) -> list[tuple[str, NDArray[Any]]]:
+    """Names and columns of any table: numbers, NaN where missing, truth values, or texts, None
+    where missing. A table of one dimension is one column.
+    """
+    if getattr(table, "ndim", 2) == 1:
+        name = getattr(table, "name", None)
+        column = np.asarray(table)
+        label = "x0" if name is None else str(name)
+        return [(label, _plain(column, label))]
+    return [
+        (
+            name,
+            block.array[:, j]
+            if not scipy.sparse.issparse(block.array)
+            else block.array[:, [j]].toarray()[:, 0],
+        )
+        for block in _blocks(table)[2]
+        for j, name in enumerate(block.names)
+    ]
 
 
 def _blocks(table: Any) -> tuple[tuple[str, ...], int, list[_Block]]:

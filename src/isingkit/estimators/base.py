@@ -2,6 +2,7 @@
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,7 +10,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isingkit._kernels.threads import blas_threads_for
-from isingkit.arrays import FloatArray
+from isingkit.arrays import BoolArray, FloatArray
+from isingkit.covariates import CovariateCoding, CovariateEffects, as_covariates
 from isingkit.estimators.normal import NormalEquations, normal_equations
 from isingkit.estimators.symmetric import RULES, symmetric_couplings
 from isingkit.exceptions import (
@@ -40,6 +42,8 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
     learns, names end in `_`.
     """
 
+    _takes_covariates: ClassVar[bool] = False
+    _coding: CovariateCoding | None = None  # of the covariates of the last fit
     # what `missing` may be, and why no more
     _policies: ClassVar[Sequence[MissingPolicy]] = WITHOUT_DRAWING
     _why_no_more: ClassVar[str] = "only AutoIsing draws missing values, 'impute'"
@@ -59,7 +63,15 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         self.binarize = binarize
         self.missing = missing
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, counts: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        counts: Any = None,
+        covariates: Any = None,
+    ) -> Self:
         """Learn from a table of two-valued columns or from PackedSpins.
 
         Parameters
@@ -77,13 +89,32 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         counts
             How many equal samples each row stands for: one whole number >= 0 for each. The same as
             repeating rows.
+        covariates
+            What else is known of each row (age, habitat, day), a table of numbers or categories:
+            they shift the fields of spins, and are no part of the network.
         """
-        return self._fit(X, sample_weight, counts)
+        return self._fit(X, sample_weight, counts, covariates=covariates)
 
-    def _fit(self, X: Any, sample_weight: Any, counts: Any, groups: Any = None) -> Self:
+    def _fit(
+        self,
+        X: Any,
+        sample_weight: Any,
+        counts: Any,
+        groups: Any = None,
+        covariates: Any = None,
+    ) -> Self:
         self._check_settings()
+        if covariates is not None and not self._takes_covariates:
+            raise SettingError(
+                setting="covariates",
+                value="a table",
+                expected=f"None for {type(self).__name__}; AutoIsing, PseudolikelihoodIsing and "
+                "linear estimators take covariates",
+            )
         try:
-            packed, weights = self._read(X, sample_weight, counts, groups=groups, reset=True)
+            packed, weights = self._read(
+                X, sample_weight, counts, groups=groups, covariates=covariates, reset=True
+            )
         except MissingValuesError as error:
             raise error.offering(self._policies) from None
         n_samples = packed.n_samples if weights is None else weights.n_samples
@@ -161,7 +192,14 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         require_number("threshold", self.threshold, at_least=0)
 
     def _read(
-        self, X: Any, sample_weight: Any, counts: Any, *, reset: bool, groups: Any = None
+        self,
+        X: Any,
+        sample_weight: Any,
+        counts: Any,
+        *,
+        reset: bool,
+        groups: Any = None,
+        covariates: Any = None,
     ) -> tuple[PackedSpins, RowWeights | None]:
         if isinstance(X, PackedSpins | Spins):
             packed, rows = apply_missing_policy(pack(X), self.missing)
@@ -191,13 +229,37 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
                     self, X, reset=True, skip_check_array=True
                 )  # sets n_features_in_ and feature_names_in_
         weights = row_weights(sample_weight, counts, packed.n_samples, groups=groups, rows=rows)
-        return packed, weights
+        if covariates is None:
+            self._coding = None if reset else self._coding
+            return packed, weights
+        return packed, self._with_covariates(packed, weights, covariates, rows)
+
+    def _with_covariates(
+        self,
+        packed: PackedSpins,
+        weights: RowWeights | None,
+        covariates: Any,
+        rows: BoolArray | None,
+    ) -> RowWeights:
+        """What is known of rows, with these covariates, and keep how they were coded."""
+        ones = np.ones(packed.n_samples)
+        plain = RowWeights(ones, ones) if weights is None else weights
+        coded = as_covariates(covariates, packed.n_samples, rows, plain.totals)
+        self._coding = coded.coding
+        return replace(plain, covariates=coded.values)
 
     def _read_only(
-        self, X: Any, sample_weight: Any, counts: Any, groups: Any = None
+        self,
+        X: Any,
+        sample_weight: Any,
+        counts: Any,
+        groups: Any = None,
+        covariates: Any = None,
     ) -> tuple[PackedSpins, RowWeights | None]:
         """As `fit` reads what it learns from, but nothing of it is kept."""
-        packed, weights = clone(self)._read(X, sample_weight, counts, groups=groups, reset=True)
+        packed, weights = clone(self)._read(
+            X, sample_weight, counts, groups=groups, covariates=covariates, reset=True
+        )
         n_samples = packed.n_samples if weights is None else weights.n_samples
         require_network(n_samples, packed.n_spins)
         return packed, self._in_samples(packed, weights)
@@ -223,8 +285,13 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         self.n_samples_ = n_samples
         self.mapping_ = data.mapping
         couplings = symmetric_couplings(estimates, self._least_coupling(), self.rule)
-        self.model_ = IsingModel(couplings, self._fields(couplings, means), data.names)
+        effects = None if self._coding is None else self._effects(self._coding)
+        self.model_ = IsingModel(couplings, self._fields(couplings, means), data.names, effects)
         return self
+
+    def _effects(self, coding: CovariateCoding) -> CovariateEffects:
+        """By how much covariates shift fields, once that is estimated."""
+        raise NotImplementedError
 
     def _least_coupling(self) -> float:
         """What counts as absent is below it."""

@@ -24,11 +24,14 @@ class RowDesign:
     least_effect: float = 1.0  # what groups count for at least, in units of independent rows
     outcomes: FloatArray | None = None  # (n_spins, n_rows): spins, 0 where they were imputed
     observed: float = 1.0  # fraction of rows in which two spins were both observed
+    covariates: FloatArray | None = None  # (n_covariates, n_rows): centred
 
     @property
     def is_counted(self) -> bool:
         """Whether rows are independent samples, or stand for several."""
         if self.groups is not None or self.outcomes is not None or self.design_effect != 1:
+            return False
+        if self.covariates is not None:
             return False
         return self.weights is None or self.weights.are_counts
 
@@ -44,8 +47,10 @@ def row_design(weights: RowWeights | None) -> RowDesign:
     """Rows that count for their weights, and are independent of each other."""
     if weights is None:
         return INDEPENDENT
-    is_plain = bool((weights.totals == 1).all() and (weights.squares == 1).all())
-    return RowDesign(None if is_plain else weights)
+    covariates = None
+    if weights.covariates is not None:
+        covariates = np.ascontiguousarray(weights.covariates.T)
+    return RowDesign(None if weights.are_plain else weights, covariates=covariates)
 
 
 def each_sample(
@@ -55,7 +60,9 @@ def each_sample(
     if weights is None or (weights.counts == 1).all():
         return packed, weights
     each = weights.of_each_sample()
-    groups = None
-    if weights.groups is not None:
-        groups = np.repeat(weights.groups, weights.counts.astype(np.int64))
-    return repeated(packed, weights), RowWeights(each, each**2, groups)
+    times = weights.counts.astype(np.int64)
+    groups = None if weights.groups is None else np.repeat(weights.groups, times)
+    covariates = None
+    if weights.covariates is not None:
+        covariates = np.repeat(weights.covariates, times, axis=0)
+    return repeated(packed, weights), RowWeights(each, each**2, groups, covariates)

@@ -1,0 +1,225 @@
+"""Covariates: what else is known of each row, as centred numbers that shift the fields of spins."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from isingkit.arrays import BoolArray, FloatArray
+from isingkit.exceptions import CovariatesError
+from isingkit.spins import columns_of, missing_labels
+
+_COLLINEAR = 1e-8  # of a covariate's size: less than this is nothing of its own
+_MOST_CATEGORIES = 50  # of one column: more would be the names of rows
+
+
+@dataclass(frozen=True, slots=True)
+class CovariateColumn:
+    """How one column becomes numbers: standardised, or one for each category but the first."""
+
+    name: str
+    categories: tuple[str, ...]  # sorted; none where the column holds numbers
+    means: tuple[float, ...]  # one for each number that the column becomes
+    scale: float  # numbers are divided by it; 1 for categories
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the numbers that the column becomes."""
+        if not self.categories:
+            return (self.name,)
+        return tuple(f"{self.name}={category}" for category in self.categories[1:])
+
+    def values(self, column: Any) -> FloatArray:
+        """(n_rows, n): the numbers of a column that is read like this one."""
+        _require_values(self.name, column)
+        holds_texts = column.dtype.kind not in "iuf"
+        if holds_texts != bool(self.categories):
+            kinds = ("numbers", "texts") if holds_texts else ("texts", "numbers")
+            raise CovariatesError(
+                problem=f"'{self.name}' held {kinds[0]} when the network was learnt, and now "
+                f"holds {kinds[1]}",
+                advice="pass the same columns",
+            )
+        if not self.categories:
+            return np.asarray((column[:, None] - self.means) / self.scale, dtype=np.float64)
+        texts = column.astype(str)
+        unknown = sorted(set(texts.tolist()) - set(self.categories))
+        if unknown:
+            raise CovariatesError(
+                problem=f"'{self.name}' holds '{unknown[0]}', which it did not when the network "
+                "was learnt",
+                advice="leave these rows out",
+            )
+        indicators = texts[:, None] == np.array(self.categories[1:])
+        return np.asarray(indicators - np.array(self.means), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class CovariateCoding:
+    """How a table of covariates becomes numbers, wherever it is read again."""
+
+    columns: tuple[CovariateColumn, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the numbers."""
+        return tuple(name for column in self.columns for name in column.names)
+
+    def values(self, table: Any, n_rows: int) -> FloatArray:
+        """(n_rows, n): a table of the same columns as numbers."""
+        columns = dict(_columns(table, n_rows))
+        lacking = [column.name for column in self.columns if column.name not in columns]
+        if lacking:
+            raise CovariatesError(
+                problem=f"there is no column '{lacking[0]}'", advice="pass the same columns"
+            )
+        parts = [column.values(columns[column.name]) for column in self.columns]
+        return np.concatenate(parts, axis=1)
+
+    def as_plain(self) -> list[dict[str, Any]]:
+        """As JSON has it."""
+        return [asdict(column) for column in self.columns]
+
+
+def coding_from(plain: Sequence[dict[str, Any]]) -> CovariateCoding:
+    """The coding that `as_plain` has made."""
+    return CovariateCoding(
+        tuple(
+            CovariateColumn(
+                one["name"], tuple(one["categories"]), tuple(one["means"]), one["scale"]
+            )
+            for one in plain
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Covariates:
+    """Numbers of rows, whose means are 0, and how they were made."""
+
+    values: FloatArray  # (n_rows, n): float64
+    coding: CovariateCoding
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.coding.names
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CovariateEffects:
+    """By how much covariates shift the fields of spins."""
+
+    values: FloatArray  # (n_spins, n): of one standard deviation of a number, or of a category
+    coding: CovariateCoding
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.coding.names
+
+    def shifts(self, table: Any, n_rows: int) -> FloatArray:
+        """(n_rows, n_spins): what covariates add to fields, row by row."""
+        return self.coding.values(table, n_rows) @ self.values.T
+
+
+def as_covariates(
+    table: Any,
+    n_samples: int,
+    rows: BoolArray | None = None,
+    weights: FloatArray | None = None,
+) -> Covariates:
+    """Numbers standardised, texts and truth values one for each category but the first.
+
+    rows: which rows of the table were kept; there are `n_samples` of them
+    weights: (n_samples,), what rows count for where means are taken
+    """
+    columns = _columns(table, n_samples if rows is None else len(rows))
+    if rows is not None:
+        columns = [(name, column[rows]) for name, column in columns]
+    counted = np.ones(n_samples) if weights is None else weights
+    coding = CovariateCoding(tuple(_coding(name, column, counted) for name, column in columns))
+    parts = [one.values(column) for one, (_, column) in zip(coding.columns, columns, strict=True)]
+    values = np.concatenate(parts, axis=1)
+    _refuse_collinear(values, coding.names, counted)
+    return Covariates(values, coding)
+
+
+def _columns(table: Any, n_rows: int) -> list[tuple[str, Any]]:
+    """Names and columns, each of numbers or of texts."""
+    columns = columns_of(table)
+    if not columns:
+        raise CovariatesError(problem="there is no column", advice="leave covariates out")
+    length = len(columns[0][1])
+    if length != n_rows:
+        raise CovariatesError(
+            problem=f"there are {length} rows of them for {n_rows} rows of spins",
+            advice="pass one row for each",
+        )
+    return columns
+
+
+def _coding(name: str, column: Any, weights: FloatArray) -> CovariateColumn:
+    """What a column holds, with the means of the rows that count."""
+    _require_values(name, column)
+    if column.dtype.kind in "iuf":
+        return _numbers(name, column, weights)
+    texts = column.astype(str)
+    categories = tuple(sorted(set(texts[weights > 0].tolist())))
+    if len(categories) < 2:
+        raise _constant(name)
+    if len(categories) > _MOST_CATEGORIES:
+        raise CovariatesError(
+            problem=f"'{name}' holds {len(categories)} different texts, which look like names of "
+            "rows",
+            advice="leave it out, or pass it as groups",
+        )
+    indicators = texts[:, None] == np.array(categories[1:])
+    means = weights @ indicators / weights.sum()
+    return CovariateColumn(name, categories, tuple(means.tolist()), 1.0)
+
+
+def _numbers(name: str, column: Any, weights: FloatArray) -> CovariateColumn:
+    """Of a column of numbers, which will be standardised."""
+    numbers = column.astype(np.float64)
+    if not np.isfinite(numbers).all():
+        raise CovariatesError(problem=f"'{name}' holds infinity", advice="leave these rows out")
+    mean = float(weights @ numbers / weights.sum())
+    scale = float(np.sqrt(weights @ (numbers - mean) ** 2 / weights.sum()))
+    if scale <= 1e-12 * max(abs(mean), 1e-300):
+        raise _constant(name)
+    return CovariateColumn(name, (), (mean,), scale)
+
+
+def _constant(name: str) -> CovariatesError:
+    return CovariatesError(
+        problem=f"'{name}' is the same in all rows, which explains nothing", advice="leave it out"
+    )
+
+
+def _require_values(name: str, column: Any) -> None:
+    """Refuse missing values: of a row of which something is not known, nothing can be said."""
+    missing = missing_labels(column)
+    if missing.any():
+        raise CovariatesError(
+            problem=f"'{name}' lacks {int(missing.sum())} of {len(column)} values",
+            advice="fill them in, or leave these rows out",
+        )
+
+
+def _refuse_collinear(values: FloatArray, names: Sequence[str], weights: FloatArray) -> None:
+    """Refuse a covariate that follows from those before it."""
+    scaled = np.sqrt(weights)[:, None] * values
+    found: list[FloatArray] = []
+    for column, name in zip(scaled.T, names, strict=True):
+        left = column.copy()
+        for _ in range(2):  # the second time for what rounding has left
+            for one in found:
+                left -= (one @ left) * one
+        size = float(np.linalg.norm(left))
+        if size <= _COLLINEAR * float(np.linalg.norm(column)):
+            raise CovariatesError(
+                problem=f"'{name}' follows from the others, so that their effects cannot be told "
+                "apart",
+                advice="leave it out",
+            )
+        found.append(left / size)
