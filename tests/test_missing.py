@@ -12,7 +12,7 @@ from isingkit.estimators import incomplete_rows as findings_of_rows
 from isingkit.estimators import row_stories, shifted_rows
 from isingkit.estimators.fitted_graph import fit_graph, samples_of
 from isingkit.estimators.graph import graph_of
-from isingkit.estimators.imputation import drawn_coefficients, impute, start
+from isingkit.estimators.imputation import Network, drawn_network, impute, start
 from isingkit.estimators.incomplete_rows import incomplete_rows
 from isingkit.missing import COMPLETE_ROWS, WITHOUT_DRAWING
 from isingkit.packing import apply_missing_policy
@@ -53,7 +53,7 @@ def test_missing_cells_are_drawn_as_enumeration_has_them(observed, rng):
     n_rows = 40_000
     is_seen = np.repeat((observed != 0)[:, None], n_rows, axis=1)
     spins = np.where(is_seen, observed[:, None], -1.0)
-    drawn = impute(spins, is_seen, graph, directed(graph, COUPLINGS), FIELDS, 20, rng)
+    drawn = impute(spins, is_seen, network(graph), 20, rng)
     np.testing.assert_array_equal(drawn[is_seen], spins[is_seen])
     states = ((drawn[MISSING] > 0).T @ [4, 2, 1]).astype(int)
     found = np.bincount(states, minlength=8) / n_rows
@@ -69,12 +69,9 @@ def test_the_same_seed_draws_the_same_cells_on_any_number_of_threads(rng):
     spins = start(rng.choice([-1.0, 1.0], (6, 1000)), observed, rng)
     before = spins.copy()
     one, two, three = (
-        impute(
-            spins, observed, graph, directed(graph, COUPLINGS), FIELDS, 3,
-            np.random.default_rng(seed), n_jobs
-        )
+        impute(spins, observed, network(graph), 3, np.random.default_rng(seed), n_jobs)
         for seed, n_jobs in ((5, 1), (5, 2), (6, 1))
-    )  # fmt: skip
+    )
     np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(spins, before)
     assert (one != three).any()
@@ -102,7 +99,7 @@ def test_coefficients_are_drawn_around_estimates_with_their_errors(rng):
     packed = ik.sample(truth, n_samples=500, random_state=1)
     pairs = np.array([[0, 1], [0, 2], [0, 3], [2, 3]])
     fitted = fit_graph(samples_of(packed), pairs)
-    draws = np.array([drawn_coefficients(fitted, rng)[1] for _ in range(4000)])
+    draws = np.array([drawn_network(fitted, rng).couplings for _ in range(4000)])
     directed, errors = fitted.observed_couplings_and_errors()
     for pair, (forth, back) in enumerate(fitted.graph.sides):
         np.testing.assert_array_equal(draws[:, forth], draws[:, back])
@@ -117,7 +114,7 @@ def test_coefficients_of_a_column_that_never_changes_stay_near_their_estimates(r
     with pytest.warns(ex.ConstantColumnWarning):
         packed = ik.pack(spins)
     fitted = fit_graph(samples_of(packed), np.array([[0, 2]]))
-    fields = np.array([drawn_coefficients(fitted, rng)[0][1] for _ in range(200)])
+    fields = np.array([drawn_network(fitted, rng).fields[1] for _ in range(200)])
     assert 0.5 < fields.std() < 1.5  # by the Hessian it would be above 10
 
 

@@ -1,9 +1,19 @@
 """Cells: samples in which all regressors of a spin are the same, taken together.
 
 With n neighbours there are at most 2^n different rows, however many samples: regressions then cost
-by the cell. A graph tuple is (indptr, indices); a sample tuple is (spins, weights, outcomes, ...):
-outcomes are spins where they were observed, and 0 where a regression must not explain them.
+by the cell. A graph tuple is (indptr, indices); a sample tuple is (spins, weights, outcomes,
+squares, groups, bounds, causes): outcomes are spins where they were observed, and 0 where a
+regression must not explain them.
+
+Causes are regressors that belong to rows, after the neighbours in a design: a tuple (values,
+loadings, bends, means, codes, firsts), of which values are (n_causes, n_samples). Of a cause that
+was made of the spins themselves, the sum of loadings times (spin - mean), the spins in question are
+taken out: loadings are (n_causes, n_spins), or (n_causes, 0) where no cause was. A bend above 0
+makes tanh(bend x value) of it. Codes number the different rows of values, firsts are a sample of
+each; both are empty where hardly any two are the same.
 """
+
+from math import tanh
 
 import numpy as np
 from numba import njit
@@ -35,11 +45,13 @@ def regressors_of(i, without, also, graph):
 
 
 @njit(**PART)
-def are_shared(n_regressors, n_samples):
+def are_shared(n_regressors, samples):
     """Whether patterns are few enough for samples to share cells."""
-    if n_regressors >= _MOST_REGRESSORS:
+    values, firsts = samples[6][0], samples[6][5]
+    if n_regressors >= _MOST_REGRESSORS or (len(values) > 0 and len(firsts) == 0):
         return False
-    return 1 << n_regressors <= _PATTERNS_PER_SAMPLE * n_samples
+    n_codes = max(len(firsts), 1)
+    return n_codes << n_regressors <= _PATTERNS_PER_SAMPLE * len(samples[1])
 
 
 @njit(**PART)
@@ -62,17 +74,23 @@ def _number_patterns(cell, n_patterns):
 def _shared_cells(regressors, samples, seen, cell):
     """Design of cells that samples share."""
     spins, weights = samples[0], samples[1]
+    values, codes, firsts = samples[6][0], samples[6][4], samples[6][5]
     value = numbers(len(weights))
     n = len(regressors)
     fill(cell, 0)
+    for k in range(len(codes)):
+        cell[k] = codes[k] << n
     for a in range(n):
         spin_row(spins, regressors[a], value)
         for k in range(len(cell)):
             cell[k] += (1 << a) if value[k] > 0 else 0
             seen[k] *= value[k] * value[k]
-    patterns = _number_patterns(cell, 1 << n)
-    design = matrix(n + 1, len(patterns))
+    patterns = _number_patterns(cell, max(len(firsts), 1) << n)
+    design = matrix(1 + n + len(values), len(patterns))
     fill(design[0], 1.0)
+    for a in range(len(values)):
+        for c in range(len(patterns)):
+            design[1 + n + a, c] = values[a, firsts[patterns[c] >> n]]
     for a in range(n):
         for c in range(len(patterns)):
             design[a + 1, c] = 1.0 if patterns[c] >> a & 1 else -1.0
@@ -80,11 +98,40 @@ def _shared_cells(regressors, samples, seen, cell):
 
 
 @njit(**PART)
-def _own_cells(regressors, samples, seen, cell):
+def add_causes(i, other, samples, own, design):
+    """Last rows of the design: causes, without what two spins have put into them.
+
+    own: (n_samples,), the first of these spins; -1 for no other
+    """
+    spins = samples[0]
+    values, loadings, bends, means = samples[6][0], samples[6][1], samples[6][2], samples[6][3]
+    first = len(design) - len(values)
+    value = numbers(len(own))
+    for a in range(len(values)):
+        out = design[first + a]
+        for k in range(len(own)):
+            out[k] = values[a, k]
+        if loadings.shape[1] > 0:
+            for k in range(len(own)):
+                out[k] -= loadings[a, i] * (own[k] - means[i]) * own[k] * own[k]
+            if other >= 0:
+                spin_row(spins, other, value)
+                for k in range(len(own)):
+                    out[k] -= loadings[a, other] * (value[k] - means[other]) * value[k] * value[k]
+        if bends[a] > 0:
+            for k in range(len(own)):
+                out[k] = tanh(bends[a] * out[k])
+
+
+@njit(**PART)
+def _own_cells(i, other, regressors, samples, own, seen, cell):
     """Design of samples, each a cell of its own."""
     spins, weights = samples[0], samples[1]
-    design = matrix(len(regressors) + 1, len(weights))
+    n_causes = len(samples[6][0])
+    design = matrix(1 + len(regressors) + n_causes, len(weights))
     fill(design[0], 1.0)
+    if n_causes > 0:
+        add_causes(i, other, samples, own, design)
     for k in range(len(cell)):
         cell[k] = k
     for a in range(len(regressors)):
@@ -100,7 +147,7 @@ def into_cells(i, other, regressors, samples, own, seen, cell):
 
     Of the rows where i and another spin were observed; -1 for no other.
 
-    The design, (1 + n_regressors, n_cells), has a row of ones for the field.
+    The design, (1 + n_regressors + n_causes, n_cells), has a row of ones for the field.
     own, seen, cell: (n_samples,), overwritten: the spin, the weights of rows in which nothing is
     missing (0 for others), and the cell of each row
     """
@@ -114,10 +161,10 @@ def into_cells(i, other, regressors, samples, own, seen, cell):
     spin_row(outcomes, i, own)
     for k in range(len(own)):
         seen[k] *= own[k] * own[k]
-    if are_shared(len(regressors), len(weights)):
+    if are_shared(len(regressors), samples):
         design = _shared_cells(regressors, samples, seen, cell)
     else:
-        design = _own_cells(regressors, samples, seen, cell)
+        design = _own_cells(i, other, regressors, samples, own, seen, cell)
     totals = numbers(design.shape[1])
     sums = numbers(design.shape[1])
     fill(totals, 0.0)

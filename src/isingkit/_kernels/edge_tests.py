@@ -16,7 +16,7 @@ from isingkit._kernels.elementary import exp, log
 from isingkit._kernels.estimators import substitute
 from isingkit._kernels.fitted_graph import coefficients_of
 from isingkit._kernels.flags import KERNEL, PART, VECTOR_PART
-from isingkit._kernels.logistic import logistic, predict, project
+from isingkit._kernels.logistic import logistic, predict, project, ridges_of
 from isingkit._kernels.robust import as_normal, grouped_variance
 from isingkit._kernels.sources import spin_row
 from isingkit._kernels.workspace import fill, matrix, numbers, whole_numbers
@@ -159,11 +159,11 @@ def _regression(i, without, rival, problem, means, residual, seen, cell):
 
     Gives the design of cells, the Cholesky factor of the Hessian, 1 - m^2 of each cell, and
     information.
-    problem: (samples, graph, coefficients, ridges)
+    problem: (samples, graph, coefficients, penalties)
     means, residual: (n_samples,), overwritten with m and s - m; 1 and 0 in rows that lack something
     seen, cell: (n_samples,), overwritten with the weights of the other rows, and their cells
     """
-    samples, graph, coefficients, ridges = problem
+    samples, graph, coefficients, penalties = problem
     regressors = regressors_of(i, without, rival, graph)
     regression = into_cells(i, without, regressors, samples, residual, seen, cell)
     design = regression[2]
@@ -171,6 +171,7 @@ def _regression(i, without, rival, problem, means, residual, seen, cell):
     state = (numbers(n_cells), numbers(n_cells), numbers(n_cells))
     x = numbers(len(design))
     coefficients_of(i, regressors, graph, coefficients, x)
+    ridges = ridges_of(penalties, len(regressors), len(design))
     factor, _ = logistic(regression, ridges, 0.0, x, state)
     mean, _, variance = state
     information = 0.0
@@ -237,7 +238,7 @@ def score_test_couplings(start, stop, pairs, rivals, problem, z_scores, residual
     z-score is multiplied by sqrt(1 - n / M), n the mean number of coefficients spent. Rows that
     matter differently or belong together count as fewer samples, by the variance that they give the
     score.
-    problem: (samples, graph, coefficients, ridges)
+    problem: (samples, graph, coefficients, penalties)
     z_scores: (n_pairs,)     residuals: (n_pairs, 2, n_samples), w (s - m) of both
     information: (n_pairs, 2), sums of w (1 - m^2)     all overwritten
     """

@@ -1,15 +1,15 @@
 """Logistic regressions of the spins of a graph on their neighbours.
 
-Tuples: samples (spins, weights, outcomes, squares, groups, bounds), graph (indptr, indices),
-coefficients (fields, couplings) and inverses (values, places): inverse Hessians spin after spin,
-that of spin i from places[i] on.
+Tuples: samples as in `cells`, graph (indptr, indices), coefficients (fields, couplings, effects of
+causes, (n_spins, n_causes)) and inverses (values, places): inverse Hessians spin after spin, that
+of spin i from places[i] on. Penalties are on squares of a field, of a coupling and of an effect.
 """
 
 from math import sqrt, tanh
 
 from numba import njit
 
-from isingkit._kernels.cells import NONE, into_cells, regressors_of
+from isingkit._kernels.cells import NONE, add_causes, into_cells, regressors_of
 from isingkit._kernels.flags import KERNEL, PART
 from isingkit._kernels.logistic import (
     SHORT,
@@ -17,8 +17,10 @@ from isingkit._kernels.logistic import (
     logistic,
     predict,
     responses,
+    ridges_of,
 )
 from isingkit._kernels.robust import grouped_variance
+from isingkit._kernels.sources import spin_row
 from isingkit._kernels.workspace import fill, matrix, numbers, whole_numbers
 
 # variance of the mean of two directed couplings, at least, in units of that of either
@@ -31,11 +33,16 @@ _MOST_GROWN, _LARGEST_VARIANCE = 1.1, 0.25
 
 @njit(**PART)
 def coefficients_of(i, regressors, graph, coefficients, x):
-    """x: overwritten with the field of spin i and its couplings to regressors, 0 for others."""
+    """x: overwritten with the field of spin i, its couplings to regressors, and effects.
+
+    Of regressors that are no neighbours, 0.
+    """
     indptr, indices = graph
-    fields, couplings = coefficients
+    fields, couplings, effects = coefficients
     fill(x, 0.0)
     x[0] = fields[i]
+    for a in range(effects.shape[1]):
+        x[1 + len(regressors) + a] = effects[i, a]
     place = 0
     for k in range(indptr[i], indptr[i + 1]):
         if place < len(regressors) and indices[k] == regressors[place]:
@@ -44,35 +51,32 @@ def coefficients_of(i, regressors, graph, coefficients, x):
 
 
 @njit(**PART)
-def _is_sound(before, after, inverse, last_step):
+def _is_sound(before, after, n_couplings, inverse, last_step):
     """Whether Firth's fit is. Where spins are separated it may have several optima, some absurd."""
     if last_step >= SHORT or len(after) == 1:
         return False
     largest, was = 0.0, 0.0
-    for a in range(1, len(after)):
+    for a in range(1, n_couplings + 1):
         if before[a] * after[a] < 0 or inverse[a, a] >= _LARGEST_VARIANCE:
             return False
         largest = max(largest, abs(after[a]))
         was = max(was, abs(before[a]))
-    return largest <= _MOST_GROWN * was
+    return largest <= _MOST_GROWN * was or n_couplings == 0
 
 
 @njit(**KERNEL)
-def refit(start, stop, chosen, samples, graph, ridges, firth, coefficients, inverses, sums):
+def refit(start, stop, chosen, samples, graph, penalties, firth, coefficients, inverses, sums):
     """Logistic regressions of spins chosen[start:stop] on their neighbours.
 
-    ridges: as `logistic` takes them     firth: 1.0 to remove the bias of few samples, with next to
-    no ridge, else 0.0; where that is not sound, a spin's numbers stay what they were
+    firth: 1.0 to remove the bias of few samples, with next to no penalty on couplings, else 0.0;
+    where that is not sound, a spin's numbers stay what they were
     coefficients, inverses: overwritten     sums: (2, n_spins), overwritten with information, sums
     of w (1 - m^2), and the weight of the rows in which nothing is missing
     """
-    fields, couplings = coefficients
+    fields, couplings, effects = coefficients
     values, places = inverses
     n_samples = len(samples[1])
     own, seen, cell = numbers(n_samples), numbers(n_samples), whole_numbers(n_samples)
-    penalties = numbers(len(ridges))
-    penalties[0] = ridges[0]
-    penalties[1] = _FIRTH_RIDGE if firth > 0 else ridges[1]
     for number in range(start, stop):
         i = chosen[number]
         regressors = regressors_of(i, NONE, NONE, graph)
@@ -83,9 +87,12 @@ def refit(start, stop, chosen, samples, graph, ridges, firth, coefficients, inve
         coefficients_of(i, regressors, graph, coefficients, before)
         for a in range(size):
             x[a] = before[a] if firth > 0 else 0.0
-        factor, last_step = logistic(regression, penalties, firth, x, state)
+        ridges = ridges_of(penalties, len(regressors), size)
+        if firth > 0:
+            fill(ridges[1 : len(regressors) + 1], _FIRTH_RIDGE)
+        factor, last_step = logistic(regression, ridges, firth, x, state)
         inverse_of_factor(factor, inverse)
-        if firth > 0 and not _is_sound(before, x, inverse, last_step):
+        if firth > 0 and not _is_sound(before, x, len(regressors), inverse, last_step):
             continue
         sums[0, i] = 0.0
         sums[1, i] = 0.0
@@ -93,8 +100,10 @@ def refit(start, stop, chosen, samples, graph, ridges, firth, coefficients, inve
             sums[0, i] += state[2][c]
             sums[1, i] += regression[0][c]
         fields[i] = x[0]
-        for a in range(1, size):
-            couplings[graph[0][i] + a - 1] = x[a]
+        for a in range(len(regressors)):
+            couplings[graph[0][i] + a] = x[a + 1]
+        for a in range(effects.shape[1]):
+            effects[i, a] = x[1 + len(regressors) + a]
         for a in range(size):
             for b in range(size):
                 values[places[i] + a * size + b] = inverse[a, b]
@@ -119,12 +128,24 @@ def residuals_of(start, stop, chosen, samples, graph, coefficients, residuals):
 
 
 @njit(**KERNEL)
-def fields_given(start, stop, samples, graph, couplings, ridge, fields):
-    """Fields of spins start to stop where couplings are given.
+def shifts_of(start, stop, samples, effects, shifts):
+    """shifts[i] = what causes add to the field of spin i, row by row, for spins start to stop."""
+    n_samples = len(samples[1])
+    own, design = numbers(n_samples), matrix(effects.shape[1], n_samples)
+    for i in range(start, stop):
+        spin_row(samples[0], i, own)
+        add_causes(i, NONE, samples, own, design)
+        predict(effects[i], design, shifts[i])
 
-    Newton's method for sum_m w_m (s_m - tanh(H + sum_j J_j s_jm)) = ridge H, from `fields`, which
-    are overwritten.
+
+@njit(**KERNEL)
+def fields_given(start, stop, samples, graph, coefficients, ridge):
+    """Fields of spins start to stop where couplings and effects are given.
+
+    Newton's method for sum_m w_m (s_m - tanh(H + sum_j J_j s_jm)) = ridge H, from those of
+    `coefficients`, which are overwritten.
     """
+    fields = coefficients[0]
     n_samples = len(samples[1])
     own, seen, cell = numbers(n_samples), numbers(n_samples), whole_numbers(n_samples)
     for i in range(start, stop):
@@ -133,7 +154,7 @@ def fields_given(start, stop, samples, graph, couplings, ridge, fields):
         n_cells = len(totals)
         local, residual, curvature = numbers(n_cells), numbers(n_cells), numbers(n_cells)
         x = numbers(len(design))
-        coefficients_of(i, regressors, graph, (fields, couplings), x)
+        coefficients_of(i, regressors, graph, coefficients, x)
         predict(x, design, local)
         for _ in range(_MOST_STEPS):
             responses(totals, sums, local, residual, curvature)
@@ -150,10 +171,11 @@ def fields_given(start, stop, samples, graph, couplings, ridge, fields):
 
 
 @njit(**PART)
-def _add_influence(i, which, samples, graph, coefficients, row, work, influence):
-    """Adds half of the influence of each sample on coupling `which` of spin i.
+def _add_influence(i, part, samples, graph, coefficients, row, work, influence):
+    """Adds a part of the influence of each sample on a coefficient of spin i.
 
-    row: of the inverse Hessian     work: (own, seen, cell)     influence: (n_samples,)
+    row: of the inverse Hessian, the coefficient's     work: (own, seen, cell)
+    influence: (n_samples,)
     """
     own, seen, cell = work
     regressors = regressors_of(i, NONE, NONE, graph)
@@ -166,7 +188,7 @@ def _add_influence(i, which, samples, graph, coefficients, row, work, influence)
         means[c] = tanh(means[c])
     for k in range(len(own)):
         if seen[k] > 0:
-            influence[k] += 0.5 * influence_of_cell[cell[k]] * (own[k] - means[cell[k]])
+            influence[k] += part * influence_of_cell[cell[k]] * (own[k] - means[cell[k]])
 
 
 @njit(**PART)
@@ -205,17 +227,44 @@ def edge_errors(start, stop, pairs, sides, samples, graph, coefficients, inverse
         for side in range(2):
             i = pairs[e, side]
             which = sides[e, side] - indptr[i] + 1
-            size = indptr[i + 1] - indptr[i] + 1
+            size = indptr[i + 1] - indptr[i] + 1 + coefficients[2].shape[1]
             first = places[i] + which * size
             row = values[first : first + size]
-            _add_influence(i, which, samples, graph, coefficients, row, work, influence)
+            _add_influence(i, 0.5, samples, graph, coefficients, row, work, influence)
             bound += 0.5 * row[which]
         total = _variance(influence, samples)
         errors[e] = sqrt(max(total, _LEAST_SHARED * bound * samples[5][0]))
 
 
+@njit(**KERNEL)
+def effect_errors(start, stop, samples, graph, coefficients, inverses, errors):
+    """errors[i, a] = standard error of the effect of cause a on spins start to stop.
+
+    As those of couplings, by the influence of samples that matter differently or belong together;
+    of equal, independent ones, by the inverse Hessian.
+    """
+    indptr = graph[0]
+    values, places = inverses
+    n_samples = len(samples[1])
+    work = (numbers(n_samples), numbers(n_samples), whole_numbers(n_samples))
+    influence = numbers(n_samples)
+    for i in range(start, stop):
+        degree = indptr[i + 1] - indptr[i]
+        size = degree + 1 + errors.shape[1]
+        for a in range(errors.shape[1]):
+            which = degree + 1 + a
+            first = places[i] + which * size
+            row = values[first : first + size]
+            variance = row[which]
+            if len(samples[3]) > 0 or len(samples[4]) > 0:
+                fill(influence, 0.0)
+                _add_influence(i, 1.0, samples, graph, coefficients, row, work, influence)
+                variance = _variance(influence, samples)
+            errors[i, a] = sqrt(variance)
+
+
 @njit(**PART)
-def _observed_pair(i, j, samples, graph, ridges, work, influence):
+def _observed_pair(i, j, samples, graph, penalties, work, influence):
     """Coupling of spin i to its neighbour j from rows where both were observed; and a variance.
 
     That is of the inverse Hessian. Half of each row's influence is added; Firth's fit where sound.
@@ -227,18 +276,18 @@ def _observed_pair(i, j, samples, graph, ridges, work, influence):
     design = regression[2]
     size, n_cells = design.shape
     state = (numbers(n_cells), numbers(n_cells), numbers(n_cells))
-    x, inverse, penalties = numbers(size), matrix(size, size), numbers(len(ridges))
+    x, inverse = numbers(size), matrix(size, size)
     other, of_other = numbers(size), matrix(size, size)
     fill(x, 0.0)
+    ridges = ridges_of(penalties, len(regressors), size)
     factor, _ = logistic(regression, ridges, 0.0, x, state)
     inverse_of_factor(factor, inverse)
-    penalties[0] = ridges[0]
-    penalties[1] = _FIRTH_RIDGE
+    fill(ridges[1 : len(regressors) + 1], _FIRTH_RIDGE)
     for a in range(size):
         other[a] = x[a]
-    factor, last_step = logistic(regression, penalties, 1.0, other, state)
+    factor, last_step = logistic(regression, ridges, 1.0, other, state)
     inverse_of_factor(factor, of_other)
-    if _is_sound(x, other, of_other, last_step):
+    if _is_sound(x, other, len(regressors), of_other, last_step):
         x, inverse = other, of_other
     which = 1
     while regressors[which - 1] != j:
@@ -253,7 +302,7 @@ def _observed_pair(i, j, samples, graph, ridges, work, influence):
 
 
 @njit(**KERNEL)
-def observed_pairs(start, stop, pairs, samples, graph, ridges, couplings, errors):
+def observed_pairs(start, stop, pairs, samples, graph, penalties, couplings, errors):
     """Directed couplings of pairs from rows where both were observed, and errors of their means.
 
     pairs: of the graph     couplings: (n_pairs, 2)     errors: (n_pairs,)     both overwritten
@@ -264,7 +313,7 @@ def observed_pairs(start, stop, pairs, samples, graph, ridges, couplings, errors
     for e in range(start, stop):
         i, j = pairs[e, 0], pairs[e, 1]
         fill(influence, 0.0)
-        couplings[e, 0], first = _observed_pair(i, j, samples, graph, ridges, work, influence)
-        couplings[e, 1], second = _observed_pair(j, i, samples, graph, ridges, work, influence)
+        couplings[e, 0], first = _observed_pair(i, j, samples, graph, penalties, work, influence)
+        couplings[e, 1], second = _observed_pair(j, i, samples, graph, penalties, work, influence)
         least = _LEAST_SHARED * (first + second) / 2 * samples[5][0]
         errors[e] = sqrt(max(_variance(influence, samples), least))

@@ -15,12 +15,13 @@ def impute_rows(start, stop, rows, missing, network, n_sweeps, streams, spins):
 
     rows: (n_incomplete,) int64: their places in spins
     missing: (ends: (n_incomplete + 1,), cells: the missing spins of one row after the other) int64
-    network: (indptr, indices, couplings, fields), couplings alike in both directions
+    network: (indptr, indices, couplings, fields, shifts), couplings alike in both directions;
+    shifts: (n_spins, n_rows) of fields, or (n_spins, 0) where all rows have the same
     streams: (n_incomplete, 4) uint64, a generator a row
     spins: (n_spins, n_rows) float64, whose missing cells are overwritten
     """
     ends, cells = missing
-    indptr, indices, couplings, fields = network
+    indptr, indices, couplings, fields, shifts = network
     n_spins = len(fields)
     row = numbers(n_spins)  # cells of a row lie far apart in spins
     for place in range(start, stop):
@@ -32,6 +33,8 @@ def impute_rows(start, stop, rows, missing, network, n_sweeps, streams, spins):
             for k in range(ends[place], ends[place + 1]):
                 i = cells[k]
                 field = fields[i]
+                if shifts.shape[1] > 0:
+                    field += shifts[i, r]
                 for at in range(indptr[i], indptr[i + 1]):
                     field += couplings[at] * row[indices[at]]
                 up = 1 / (1 + math.exp(-2 * field))

@@ -82,13 +82,23 @@ def _whiten(design, factor, whitened, leverage):
 
 
 @njit(**PART)
+def ridges_of(penalties, n_regressors, size):
+    """(size,): penalties of the field, of couplings to regressors, and of what else there is."""
+    ridges = numbers(size)
+    fill(ridges, penalties[2])
+    for a in range(n_regressors + 1):
+        ridges[a] = penalties[min(a, 1)]
+    return ridges
+
+
+@njit(**PART)
 def logistic(regression, ridges, firth, x, state):
     """Fit P(s) ~ exp(s (design' x)) in place, by Newton steps.
 
     Gives the last Hessian's Cholesky factor and the length of the last step.
     state: (field, residual, curvature), each (n_cells,), overwritten: f, sums - w tanh f,
     w (1 - tanh^2 f)
-    ridges: penalties on the square of the field, which is x[0], and of couplings, the others
+    ridges: (n,), penalties on the squares of coefficients
     firth: 0.0; or 1.0 to maximise the likelihood times the square root of the Hessian's
     determinant, which removes the bias of few samples, some x / n_samples for each coefficient, to
     first order (a number: of True and False numba would compile one version each)
@@ -106,7 +116,7 @@ def logistic(regression, ridges, firth, x, state):
         responses(totals, sums, field, residual, curvature)
         _hessian(design, curvature, scratch, factor)
         for a in range(size):
-            factor[a, a] += max(ridges[min(a, 1)], _LEAST * factor[a, a])
+            factor[a, a] += max(ridges[a], _LEAST * factor[a, a])
         factorize(factor, size)
         if firth > 0:
             _whiten(design, factor, whitened, scratch)
@@ -114,7 +124,7 @@ def logistic(regression, ridges, firth, x, state):
                 residual[k] -= curvature[k] * scratch[k] * tanh(field[k])
         project(design, residual, change)
         for a in range(size):
-            change[a] -= ridges[min(a, 1)] * x[a]
+            change[a] -= ridges[a] * x[a]
         substitute(factor, change, size)
         longest = 0.0
         for a in range(size):

@@ -150,6 +150,7 @@ class AutoIsing(IsingEstimator):
     """
 
     _policies: ClassVar[Sequence[MissingPolicy]] = EVERY_POLICY
+    _takes_covariates: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -202,6 +203,7 @@ class AutoIsing(IsingEstimator):
         *,
         counts: Any = None,
         groups: Any = None,
+        covariates: Any = None,
     ) -> Self:
         """Learn from a table of two-valued columns or from PackedSpins.
 
@@ -221,8 +223,11 @@ class AutoIsing(IsingEstimator):
         groups
             Which rows belong together (a person, a recording, a site): one label for each, a number
             or a text.
+        covariates
+            What else is known of each row (age, habitat, day), a table of numbers or categories:
+            they shift the fields of spins, and are no part of the network.
         """
-        return self._fit(X, sample_weight, counts, groups)
+        return self._fit(X, sample_weight, counts, groups, covariates)
 
     def _in_samples(self, packed: PackedSpins, weights: RowWeights | None) -> RowWeights | None:
         if weights is None:
@@ -234,7 +239,7 @@ class AutoIsing(IsingEstimator):
 
     def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
         packed, weights = repeated_if_large(packed, weights)
-        if self.missing == MissingPolicy.IMPUTE:
+        if self.missing == MissingPolicy.IMPUTE or self._coding is not None:
             packed, weights = each_sample(packed, weights)
         if weights is not None and weights.groups is not None:
             require_groups(weights.groups)
@@ -258,6 +263,7 @@ class AutoIsing(IsingEstimator):
         self.elimination_ = found.elimination
         self.n_rounds_ = found.selection.n_rounds
         self.n_groups_ = rows.design.n_groups if is_declared else 0
+        self._tabulate_effects(estimates.fitted)
         directed, intercepts = self._directed(moments, estimates.fitted)
         self._tabulate(found, estimates, directed)
         self.diagnostics_ = diagnose(self._evidence(rows, found, estimates))
@@ -317,7 +323,8 @@ class AutoIsing(IsingEstimator):
             form = linear_form if self.refit == "linear" else bethe_form
             estimates, intercepts = form(moments, refitted)
         elif self.fit_fields:
-            intercepts = refitted.fields_given(refitted.graph.symmetric(estimates))
+            symmetric = refitted.graph.symmetric(estimates)
+            intercepts = refitted.fields_given(symmetric, self._effect_values)
         if not self.fit_fields:
             return estimates, np.zeros(moments.n_spins)
         constant = ~moments.changes
@@ -480,6 +487,19 @@ class AutoIsing(IsingEstimator):
         if self.refit == "linear" and self.fit_fields:
             return super()._fields(couplings, means)
         return np.asarray(self.intercepts_)
+
+    def _tabulate_effects(self, fitted: FittedGraph) -> None:
+        """The table of what covariates do, and the same as the model has it."""
+        self._effect_values, errors = fitted.effects_and_errors()
+        if self._coding is None:
+            self.__dict__.pop("covariate_effects_", None)
+            return
+        self.covariate_effects_ = covariate_table(
+            fitted_names(fitted), self._coding.names, self._effect_values, errors
+        )
+
+    def _effects(self, coding: CovariateCoding) -> CovariateEffects:
+        return CovariateEffects(self._effect_values, coding)
 
     def _tabulate(self, found: Found, estimates: NetworkEstimates, directed: FloatArray) -> None:
         """Tables of edges and of what was rejected, and intervals."""

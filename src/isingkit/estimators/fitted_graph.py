@@ -8,6 +8,7 @@ import numpy as np
 from isingkit._kernels import fitted_graph as kernels
 from isingkit._kernels.threads import one_blas_thread, parallel_map
 from isingkit.arrays import FloatArray, IntArray, Pairs
+from isingkit.estimators.causes import Causes, known_causes, no_causes
 from isingkit.estimators.graph import Graph, graph_of, ranges
 from isingkit.estimators.nodewise import distinct_rows
 from isingkit.estimators.row_design import INDEPENDENT, RowDesign
@@ -15,8 +16,11 @@ from isingkit.packing import PackedSpins, distinct_samples
 
 # on squares of couplings, where samples count 1: keeps separated ones finite
 _RIDGE = 0.5
-# the same on squares of fields: next to nothing, or so much that there are none
+# the same on squares of fields and effects: next to nothing, or so much that there are none
 _FREE, _NONE = 1e-3, 1e15
+# the same of effects that are reported, which no penalty should shrink
+_PLAIN = 1e-9
+_SEPARATED = 0.25  # variance of an effect beyond which likelihood alone does not keep it finite
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +30,7 @@ class Samples:
     spins: Any  # (n_spins, n_rows) float64, 0 where missing; or (n_spins, n_words) uint64
     sample_weights: FloatArray  # (n_rows,): how many samples a row stands for
     outcomes: Any  # as spins: 0 where a value was imputed, which explains but is not explained
+    causes: Causes
     # (n_rows,): of weights; empty where these are counts
     squares: FloatArray = field(default_factory=lambda: np.empty(0))
     # (n_rows,): which rows belong together; empty where none do
@@ -45,6 +50,7 @@ class Samples:
             self.squares,
             self.groups,
             bounds,
+            self.causes.arrays,
         )
 
     @property
@@ -67,12 +73,13 @@ def samples_of(packed: PackedSpins, design: RowDesign = INDEPENDENT) -> Samples:
         rows = distinct_rows(packed, weights)
         counts = rows.weights * totals.sum()
         is_whole = weights is None or weights.are_whole
-        return Samples(rows.spins, np.rint(counts) if is_whole else counts, rows.spins)
+        whole = np.rint(counts) if is_whole else counts
+        return Samples(rows.spins, whole, rows.spins, no_causes(len(whole)))
     kept = np.flatnonzero(totals)
     first, place = distinct_samples(packed[kept])
     spins = np.ascontiguousarray(np.asarray(packed[kept[first]], dtype=np.float64).T)
     counts = np.asarray(np.bincount(place, weights=totals[kept]), np.float64)
-    return Samples(spins, counts, spins)
+    return Samples(spins, counts, spins, no_causes(len(counts)))
 
 
 def _designed(spins: Any, n_rows: int, design: RowDesign) -> Samples:
@@ -83,7 +90,8 @@ def _designed(spins: Any, n_rows: int, design: RowDesign) -> Samples:
     groups = np.empty(0, np.int64) if design.groups is None else design.groups
     bounds = (design.least_effect / effect, design.block_factor, design.prior_freedom)
     outcomes = spins if design.outcomes is None else design.outcomes
-    return Samples(spins, weights / effect, outcomes, squares, groups, bounds)
+    causes = no_causes(n_rows) if design.covariates is None else known_causes(design.covariates)
+    return Samples(spins, weights / effect, outcomes, causes, squares, groups, bounds)
 
 
 def samples_of_bits(packed: PackedSpins, design: RowDesign) -> Samples:
@@ -101,6 +109,7 @@ class FittedGraph:
     n_jobs: int | None
     fields: FloatArray  # (n_spins,)
     couplings: FloatArray  # (2 n_pairs,): directed
+    effects: FloatArray  # (n_spins, n_causes)
     inverses: FloatArray  # inverse Hessians, spin after spin
     places: IntArray  # (n_spins + 1,): of each spin's in `inverses`
     information: FloatArray  # (n_spins,): sum of w (1 - m^2)
@@ -111,19 +120,19 @@ class FittedGraph:
         return self.graph.n_spins
 
     @property
-    def ridges(self) -> FloatArray:
-        """Penalties on the squares of a field and of couplings."""
-        return np.array([_FREE if self.fit_fields else _NONE, _RIDGE])
+    def penalties(self) -> FloatArray:
+        """On the squares of a field, of couplings and of effects."""
+        return np.array([_FREE if self.fit_fields else _NONE, _RIDGE, _FREE])
 
     @property
-    def coefficients(self) -> tuple[FloatArray, FloatArray]:
+    def coefficients(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """As kernels take them."""
-        return self.fields, self.couplings
+        return self.fields, self.couplings, self.effects
 
     @property
     def problem(self) -> tuple[Any, ...]:
-        """Samples, graph, coefficients and ridges, as kernels take them."""
-        return self.samples.arrays, self.graph.csr, self.coefficients, self.ridges
+        """Samples, graph, coefficients and penalties, as kernels take them."""
+        return self.samples.arrays, self.graph.csr, self.coefficients, self.penalties
 
     def refit(self, pairs: Pairs) -> tuple[Self, IntArray]:
         """The graph of these sorted pairs, and the spins whose neighbours have changed.
@@ -137,20 +146,43 @@ class FittedGraph:
         same = np.ones(self.n_spins, dtype=bool)
         same[changed] = False
         sizes = graph.degrees[same]
-        blocks = (sizes + 1) ** 2
+        blocks = _block_sizes(sizes, self.samples)
         ours, theirs = graph.indptr[:-1][same], self.graph.indptr[:-1][same]
         new.couplings[ranges(ours, sizes)] = self.couplings[ranges(theirs, sizes)]
         ours, theirs = new.places[:-1][same], self.places[:-1][same]
         new.inverses[ranges(ours, blocks)] = self.inverses[ranges(theirs, blocks)]
-        _fit(new, changed, firth=False)
+        _fit(new, changed, new.penalties)
         return new, changed  # type: ignore[return-value]
 
     def firth_refit(self) -> Self:
         """The same graph without the bias of few samples: for estimates, not for tests."""
-        copied = ("fields", "couplings", "inverses", "information", "seen")
-        new = replace(self, **{name: getattr(self, name).copy() for name in copied})
-        _fit(new, np.arange(self.n_spins), firth=True)
+        new = self._copied()
+        _fit(new, np.arange(self.n_spins), self.penalties, firth=True)
         return new
+
+    def _copied(self) -> Self:
+        copied = ("fields", "couplings", "effects", "inverses", "information", "seen")
+        return replace(self, **{name: getattr(self, name).copy() for name in copied})
+
+    def effects_and_errors(self) -> tuple[FloatArray, FloatArray]:
+        """(n_spins, n_causes) both, by maximum likelihood given neighbours.
+
+        Where that leaves a spin all but free, its effects are those of this fit.
+        """
+        plain = self._copied()
+        field_penalty = _PLAIN if self.fit_fields else _NONE
+        _fit(plain, np.arange(self.n_spins), np.array([field_penalty, _PLAIN, _PLAIN]))
+        errors = plain._effect_errors()
+        separated = (errors**2 > _SEPARATED).any(axis=1) | ~np.isfinite(plain.effects).all(axis=1)
+        plain.effects[separated] = self.effects[separated]
+        errors[separated] = self._effect_errors()[separated]
+        return plain.effects, errors
+
+    def _effect_errors(self) -> FloatArray:
+        errors = np.zeros(self.effects.shape)
+        fixed = (*self.problem[:3], (self.inverses, self.places), errors)
+        parallel_map(kernels.effect_errors, self.n_spins, *fixed, chunk=32, n_jobs=self.n_jobs)
+        return errors
 
     def residuals_of(self, some: IntArray) -> FloatArray:
         """(n_some, n_rows): w (s - m) of these spins."""
@@ -159,11 +191,21 @@ class FittedGraph:
         parallel_map(kernels.residuals_of, len(some), *fixed, chunk=16, n_jobs=self.n_jobs)
         return residuals
 
+    def shifts(self) -> FloatArray:
+        """(n_spins, n_rows): what causes add to fields; (n_spins, 0) where there are none."""
+        causes = self.samples.causes
+        if causes.n_causes == 0:
+            return np.empty((self.n_spins, 0))
+        shifts = np.empty((self.n_spins, self.samples.n_rows))
+        fixed = (self.samples.arrays, self.effects, shifts)
+        parallel_map(kernels.shifts_of, self.n_spins, *fixed, chunk=16, n_jobs=self.n_jobs)
+        return shifts
+
     def z_scores_of_couplings(self) -> FloatArray:
         """(2 n_pairs,): directed couplings over their standard errors."""
         own = self.graph.owners
         inside = np.arange(len(own)) - self.graph.indptr[own] + 1
-        size = self.graph.degrees[own] + 1
+        size = self.graph.degrees[own] + 1 + self.samples.causes.n_causes
         variances = self.inverses[self.places[own] + inside * (size + 1)]
         return np.asarray(self.couplings / np.sqrt(variances))
 
@@ -181,19 +223,21 @@ class FittedGraph:
         """
         n_pairs = len(self.graph.pairs)
         couplings, errors = np.zeros((n_pairs, 2)), np.zeros(n_pairs)
-        problem = (self.samples.arrays, self.graph.csr, self.ridges)
+        problem = (self.samples.arrays, self.graph.csr, self.penalties)
         fixed = (self.graph.pairs, *problem, couplings, errors)
         parallel_map(kernels.observed_pairs, n_pairs, *fixed, chunk=16, n_jobs=self.n_jobs)
         return couplings, errors
 
-    def fields_given(self, couplings: FloatArray) -> FloatArray:
-        """(n_spins,) fields of the regressions where couplings are these and no longer free.
+    def fields_given(self, couplings: FloatArray, effects: FloatArray | None = None) -> FloatArray:
+        """(n_spins,) fields of the regressions where couplings are these and no longer free, nor
+        effects, which are by default those of the regressions.
 
         Means of both directions are not the couplings that the regressions' own fields go with:
         with those, samples of the model can miss the means of the data by far.
         """
         fields = self.fields.copy()
-        fixed = (self.samples.arrays, self.graph.csr, couplings, _FREE, fields)
+        coefficients = (fields, couplings, self.effects if effects is None else effects)
+        fixed = (self.samples.arrays, self.graph.csr, coefficients, _FREE)
         parallel_map(kernels.fields_given, self.n_spins, *fixed, chunk=64, n_jobs=self.n_jobs)
         return fields
 
@@ -204,7 +248,7 @@ def fit_graph(
     """Regressions of all spins on their neighbours in a graph of sorted pairs."""
     n_spins = len(samples.spins)
     fitted = _unfitted(samples, graph_of(pairs, n_spins), fit_fields, n_jobs, None)
-    _fit(fitted, np.arange(n_spins), firth=False)
+    _fit(fitted, np.arange(n_spins), fitted.penalties)
     return fitted
 
 
@@ -216,8 +260,9 @@ def _unfitted(
     start: FittedGraph | None,
 ) -> FittedGraph:
     """Room for the regressions of a graph; what belongs to spins is that of `start`."""
-    places = np.concatenate([[0], np.cumsum((graph.degrees + 1) ** 2)])
+    places = np.concatenate([[0], np.cumsum(_block_sizes(graph.degrees, samples))])
     of_spins = {name: np.zeros(graph.n_spins) for name in ("fields", "information", "seen")}
+    of_spins["effects"] = np.zeros((graph.n_spins, samples.causes.n_causes))
     if start is not None:
         of_spins = {name: getattr(start, name).copy() for name in of_spins}
     return FittedGraph(
@@ -232,10 +277,17 @@ def _unfitted(
     )
 
 
-def _fit(fitted: FittedGraph, chosen: IntArray, firth: bool) -> None:
+def _block_sizes(degrees: IntArray, samples: Samples) -> IntArray:
+    """Numbers of each inverse Hessian: of a field, couplings and effects."""
+    return np.asarray((degrees + 1 + samples.causes.n_causes) ** 2)
+
+
+def _fit(
+    fitted: FittedGraph, chosen: IntArray, penalties: FloatArray, firth: bool = False
+) -> None:
     """Fill in the regressions of the chosen spins. Only for one that nobody else has seen."""
     sums = np.stack([fitted.information, fitted.seen])
-    fixed = (chosen, fitted.samples.arrays, fitted.graph.csr, fitted.ridges, float(firth))
+    fixed = (chosen, fitted.samples.arrays, fitted.graph.csr, penalties, float(firth))
     out = (fitted.coefficients, (fitted.inverses, fitted.places), sums)
     with one_blas_thread():
         parallel_map(kernels.refit, len(chosen), *fixed, *out, chunk=16, n_jobs=fitted.n_jobs)

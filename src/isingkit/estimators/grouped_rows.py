@@ -78,14 +78,18 @@ def _probed(n_spins: int) -> IntArray:
 
 
 def residuals(packed: PackedSpins, fitted: FittedGraph) -> FloatArray:
-    """(n_rows, n_some): spins less what their neighbours explain, 0 where missing."""
+    """(n_rows, n_some): spins less what neighbours and causes explain, 0 where missing."""
     some = _probed(packed.n_spins)
     couplings = fitted.graph.matrix(fitted.couplings)[some]
+    shifts = fitted.shifts()[some]
+    if shifts.shape[1] == 0:
+        shifts = np.zeros((len(some), packed.n_samples))
     left = np.empty((packed.n_samples, len(some)))
     step = max(1, _CELLS // packed.n_spins)
     for start in range(0, packed.n_samples, step):
         values = np.asarray(packed[start : start + step], dtype=np.float64)
-        means = np.tanh((couplings @ values.T).T + fitted.fields[some])
+        from_causes = shifts[:, start : start + step].T
+        means = np.tanh((couplings @ values.T).T + fitted.fields[some] + from_causes)
         here = values[:, some]
         left[start : start + step] = np.where(here != 0, here - means, 0.0)
     return left

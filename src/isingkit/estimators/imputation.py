@@ -1,12 +1,17 @@
 """Completed samples: missing cells drawn from a network, given the cells that are there."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
+import scipy.sparse
 
 from isingkit._kernels.imputation import impute_rows
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import BoolArray, FloatArray
 from isingkit.estimators.fitted_graph import FittedGraph
-from isingkit.estimators.graph import Graph
+from isingkit.estimators.graph import Graph, graph_of
+from isingkit.model import IsingModel
 
 _ROWS = 64  # incomplete rows that a thread draws at a time
 # the largest standard error that a coefficient is drawn with: where it is larger (spins that
@@ -35,12 +40,33 @@ def start(spins: FloatArray, observed: BoolArray, rng: np.random.Generator) -> F
     return completed
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """Couplings and fields that cells are drawn from."""
+
+    graph: Graph
+    couplings: FloatArray  # (2 n_pairs,): directed, in the order of `graph.indices`
+    fields: FloatArray  # (n_spins,)
+    shifts: FloatArray  # (n_spins, n_rows): of fields; (n_spins, 0) where all rows have the same
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """As kernels take it."""
+        symmetric = self.graph.symmetric(self.couplings)
+        return (*self.graph.csr, symmetric, self.fields, self.shifts)
+
+
+def network_of(model: IsingModel, shifts: FloatArray) -> Network:
+    """The network of a model whose fields are shifted row by row."""
+    upper = scipy.sparse.triu(model.couplings, k=1).tocsr()
+    pairs = np.column_stack(upper.nonzero()).astype(np.int64)
+    return Network(graph_of(pairs, model.n_spins), model.couplings.data, model.fields, shifts)
+
+
 def impute(
     spins: FloatArray,
     observed: BoolArray,
-    graph: Graph,
-    couplings: FloatArray,
-    fields: FloatArray,
+    network: "Network",
     n_sweeps: int,
     rng: np.random.Generator,
     n_jobs: int | None = None,
@@ -57,12 +83,8 @@ def impute(
         (n_spins, n_rows): -1 and +1; missing cells hold where the chain starts.
     observed
         (n_spins, n_rows): which cells are not missing.
-    graph
-        The network.
-    couplings
-        (2 n_pairs,): directed, in the order of `graph.indices`.
-    fields
-        (n_spins,).
+    network
+        What cells are drawn from.
     n_sweeps
         How often each missing cell is drawn.
     rng
@@ -74,17 +96,14 @@ def impute(
     rows, n_missing = np.unique(by_row, return_counts=True)
     ends = np.concatenate([[0], np.cumsum(n_missing)])
     streams = rng.integers(2**64, size=(len(rows), 4), dtype=np.uint64)
-    network = (*graph.csr, graph.symmetric(couplings), fields)
     completed = np.array(spins, order="C")
-    fixed = (rows, (ends, cells), network, n_sweeps, streams, completed)
+    fixed = (rows, (ends, cells), network.arrays, n_sweeps, streams, completed)
     parallel_map(impute_rows, len(rows), *fixed, chunk=_ROWS, n_jobs=n_jobs)
     return completed
 
 
-def drawn_coefficients(
-    fitted: FittedGraph, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Fields (n_spins,) and couplings (2 n_pairs,), both directions alike, drawn around estimates.
+def drawn_network(fitted: FittedGraph, rng: np.random.Generator) -> Network:
+    """A network drawn around estimates, its couplings alike in both directions.
 
     Couplings are those of rows in which both spins were observed, normal with their standard
     errors; fields go with them, normal with those of the regressions. Completions by drawn
@@ -100,4 +119,4 @@ def drawn_coefficients(
         field_errors = np.sqrt(fitted.inverses[fitted.places[:-1]])
         allowed = np.minimum(field_errors, _LARGEST_ERROR)
         fields += rng.standard_normal(len(fields)) * allowed
-    return fields, couplings
+    return Network(graph, couplings, fields, fitted.shifts())

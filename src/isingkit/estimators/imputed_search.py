@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from isingkit.arrays import FloatArray, Pairs
 from isingkit.estimators.fitted_graph import FittedGraph, fit_graph, samples_of
-from isingkit.estimators.imputation import drawn_coefficients, impute, start
+from isingkit.estimators.imputation import drawn_network, impute, start
 from isingkit.estimators.network_estimates import NetworkEstimates
 from isingkit.estimators.network_search import Found, SearchSettings, find_network
 from isingkit.estimators.row_design import RowDesign
@@ -71,6 +71,9 @@ class _Table:
         groups = np.arange(n_rows) if design.groups is None else design.groups
         least = SETTINGS.least_effect if design.groups is None else design.least_effect
         spins = np.concatenate(completions, axis=1)
+        covariates = None
+        if design.covariates is not None:
+            covariates = np.tile(design.covariates, (1, n_completions))
         whole = replace(
             design,
             weights=weights,
@@ -78,6 +81,7 @@ class _Table:
             outcomes=np.tile(self.values, (1, n_completions)),
             observed=self.observed,
             least_effect=least,
+            covariates=covariates,
         )
         return self._packed(spins), whole
 
@@ -141,10 +145,9 @@ def _drawn(
     table: _Table, fitted: FittedGraph, state: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
     """The next completion, from coefficients that are as uncertain as the data leave them."""
-    fields, couplings = drawn_coefficients(fitted, rng)
+    network = drawn_network(fitted, rng)
     observed = table.values != 0
-    sweeps, n_jobs = SETTINGS.n_sweeps, fitted.n_jobs
-    return impute(state, observed, fitted.graph, couplings, fields, sweeps, rng, n_jobs)
+    return impute(state, observed, network, SETTINGS.n_sweeps, rng, fitted.n_jobs)
 
 
 def _combined(table: _Table, found: Found, completions: list[FloatArray]) -> NetworkEstimates:

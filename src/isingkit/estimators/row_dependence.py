@@ -54,7 +54,11 @@ class RowDependence:
 
 
 def row_dependence(
-    packed: PackedSpins, model: IsingModel, *, is_series: bool = False
+    packed: PackedSpins,
+    model: IsingModel,
+    shifts: FloatArray | None = None,
+    *,
+    is_series: bool = False,
 ) -> RowDependence:
     """Whether rows look like independent draws of the network fitted to them.
 
@@ -67,6 +71,8 @@ def row_dependence(
         The rows.
     model
         The network fitted to them as if they were independent.
+    shifts
+        (n_spins, n_rows): what causes outside the network add to fields; by default nothing.
     is_series
         Whether rows are known to be in the order of time: then what neighbouring ones have in
         common counts, however little it is.
@@ -90,7 +96,7 @@ def row_dependence(
     matters = is_series or (order.is_seen and order.design_effect > _MATTERS)
     matters = matters and not _is_histogram(which, n_equal)  # whose order means nothing
     if excess.tail_effect() > _SUSPICIOUS:
-        null = stretched(null_of_model(rows, packed, model, rng), counts[2])
+        null = stretched(null_of_model(rows, packed, model, shifts, rng), counts[2])
         excess = Excess(counts[2], null, n_queries, present)
         found = _repeats(rows, excess, order if matters else None)
         is_more = found is not None and not (is_series and _holds(order, found.design_effect))

@@ -13,6 +13,7 @@ from isingkit._kernels.row_dependence import close_pairs, distance_counts, lagge
 from isingkit._kernels.sampling import LANES
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import FloatArray, IntArray
+from isingkit.estimators.imputation import impute, network_of
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, Words, bits
 from isingkit.worlds.sampling import number_chains
@@ -157,14 +158,20 @@ def null_of_halves(counts: IntArray) -> FloatArray:
 
 
 def null_of_model(
-    rows: RowBits, packed: PackedSpins, model: IsingModel, rng: np.random.Generator
+    rows: RowBits,
+    packed: PackedSpins,
+    model: IsingModel,
+    shifts: FloatArray | None,
+    rng: np.random.Generator,
 ) -> FloatArray:
     """Expected pairs at each distance of as many independent rows of the fitted network.
 
     Chains start at rows of the table, so that a network with several modes stays where the data
-    are, and run until they have forgotten which.
+    are, and run until they have forgotten which; each has the fields of its row.
     """
     n_chains = min(-(-packed.n_samples // LANES) * LANES, _MOST_CHAINS)
+    if shifts is not None:
+        return _null_of_rows(rows, packed, model, shifts, rng)
     start = _some_rows(packed, n_chains)[rng.permutation(n_chains)]
     start = np.where(start == 0, rng.choice(np.array([-1, 1], np.int8), start.shape), start)
     chains = number_chains(model, n_chains, True, rng)
@@ -175,6 +182,27 @@ def null_of_model(
     for _ in range(_SNAPSHOTS):
         chains.sweep(_SWEEPS // 2)
         total += rows.like(chains.words(), n_chains).distances()[2]
+    return total / total.sum()
+
+
+def _null_of_rows(
+    rows: RowBits,
+    packed: PackedSpins,
+    model: IsingModel,
+    shifts: FloatArray,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """The same where each row has fields of its own."""
+    step = -(-packed.n_samples // _MOST_CHAINS)
+    some = np.arange(0, packed.n_samples, step)
+    network = network_of(model, np.ascontiguousarray(shifts[:, some]))
+    spins = np.asarray(packed[some], dtype=np.float64).T
+    spins = np.where(spins == 0, rng.choice([-1.0, 1.0], spins.shape), spins)
+    nothing = np.zeros(spins.shape, dtype=np.bool_)
+    total = np.zeros(len(rows.columns) + 1)
+    for n_sweeps in (_SWEEPS, *[_SWEEPS // 2] * _SNAPSHOTS):
+        spins = impute(spins, nothing, network, n_sweeps, rng)
+        total += rows.like(bits(spins.T.astype(np.int8)), len(some)).distances()[2]
     return total / total.sum()
 
 
