@@ -1,18 +1,19 @@
 """NormalEquations: the matrix and the means from which every linear estimator is solved."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
+from scipy.linalg import lapack, solve_triangular
 
 from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import FloatArray
 from isingkit.exceptions import (
     ContradictoryPairsWarning,
+    CovariatesError,
     DuplicateColumnsError,
     NotConvergedError,
     NoValuesError,
@@ -21,8 +22,12 @@ from isingkit.exceptions import (
     warn,
 )
 from isingkit.gram import Gram, Joint
+from isingkit.packing import PackedSpins
+from isingkit.spins import RowWeights
 
 _SWEEPS = 300  # over the pairs never seen together
+_ROWS = 4096  # of samples that are written out at once
+_DETERMINED = 1e-10  # of a spin's variance: less than this is nothing that covariates leave
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,6 +191,79 @@ def _reconciled(matrix: FloatArray) -> FloatArray:
     nearest = (vectors * np.maximum(values, 0.0)) @ vectors.T
     scale = np.sqrt(np.diagonal(matrix) / np.maximum(np.diagonal(nearest), np.finfo(float).tiny))
     return np.asarray(nearest * np.outer(scale, scale))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CovariateSums:
+    """Pair sums of spins and covariates, and of covariates, over rows and their weights."""
+
+    products: FloatArray  # (n_spins, n): S'Z of centred (or raw) spins; 0 of constant ones
+    factor: FloatArray  # (n, n): upper triangular R, Z'Z = R'R
+
+    @property
+    def orthonormal(self) -> FloatArray:
+        """(n_spins, n): pair sums of spins and covariates that were made orthonormal."""
+        return np.asarray(solve_triangular(self.factor, self.products.T, trans="T").T)
+
+    @property
+    def slopes(self) -> FloatArray:
+        """(n_spins, n): least squares of each spin on covariates alone."""
+        return np.asarray(solve_triangular(self.factor, self.orthonormal.T).T)
+
+
+def covariate_sums(
+    normal: NormalEquations, packed: PackedSpins, weights: RowWeights
+) -> CovariateSums:
+    """Pair sums of spins and covariates, in one pass over rows.
+
+    Where values are missing, the sum over the rows that have one is scaled to all rows, as
+    covariances of spins are.
+    """
+    covariates = weights.covariates
+    assert covariates is not None
+    totals = weights.totals * (normal.n_samples / weights.totals.sum())
+    weighted = totals[:, None] * covariates
+    products = np.zeros((normal.n_spins, covariates.shape[1]))
+    present = np.zeros(normal.n_spins)
+    for start in range(0, packed.n_samples, _ROWS):
+        rows = slice(start, start + _ROWS)
+        spins = np.asarray(packed[rows], dtype=np.float64)
+        if packed.present is not None:
+            is_there = spins != 0
+            present += totals[rows] @ is_there
+            spins -= normal.means * is_there
+        products += spins.T @ weighted[rows]
+    if packed.present is not None:
+        products *= (normal.n_samples / present)[:, None]
+    products[~normal.changes] = 0.0
+    factor = np.asarray(np.linalg.qr(np.sqrt(totals)[:, None] * covariates, mode="r"))
+    return CovariateSums(products, factor)
+
+
+def without_covariates(
+    normal: NormalEquations, packed: PackedSpins, weights: RowWeights
+) -> NormalEquations:
+    """Normal equations of what covariates leave of spins: S'S - S'Z (Z'Z)^{-1} Z'S."""
+    return left_by(covariate_sums(normal, packed, weights), normal, packed.present is not None)
+
+
+def left_by(sums: CovariateSums, normal: NormalEquations, pairwise: bool) -> NormalEquations:
+    """Normal equations of what covariates of these sums leave of spins.
+
+    pairwise: whether pairs were counted over different rows, so that sums may contradict
+    """
+    explained = sums.orthonormal
+    matrix: FloatArray = explained @ explained.T
+    np.subtract(normal.matrix, matrix, out=matrix)
+    left = np.diagonal(matrix)
+    determined = normal.changes & (left <= _DETERMINED * normal.variances)
+    if determined.any():
+        name = normal.names[int(determined.argmax())]
+        raise CovariatesError(
+            problem=f"they determine '{name}', of which nothing is left for a network",
+            advice="leave that column of spins out, or the covariate",
+        )
+    return replace(normal, matrix=_reconciled(matrix) if pairwise else matrix)
 
 
 def correlations(normal: NormalEquations) -> FloatArray:

@@ -1,0 +1,60 @@
+"""The table of covariate effects: one row a spin and a covariate, surest first."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from isingkit.arrays import FloatArray
+
+_DIGITS = 9  # of z-scores and effects that rows are ordered by: rounding does not reach them
+COVARIATE_COLUMNS = ("spin", "covariate", "effect", "std_error", "z", "p_value", "q_value")
+
+
+def covariate_table(
+    names: Sequence[str], covariate_names: Sequence[str], effects: FloatArray, errors: FloatArray
+) -> Any:
+    """Structured array: spin, covariate, effect, std_error, z, p_value, q_value, surest first.
+
+    effects, errors: (n_spins, n_covariates); an error is NaN where it is not known, and so are then
+    z, p and q. p-values are two-sided; q-values are Benjamini and Hochberg's over all that were
+    tested. Where nothing was tested, the strongest is first.
+    """
+    flat = effects.ravel()
+    std_errors = errors.ravel()
+    known = std_errors > 0
+    z_scores = np.full(len(flat), np.nan)
+    z_scores[known] = flat[known] / std_errors[known]
+    p_values = 2 * ndtr(-np.abs(z_scores))
+    columns = {
+        "spin": np.repeat(np.array(names, dtype=np.str_), len(covariate_names)),
+        "covariate": np.tile(np.array(covariate_names, dtype=np.str_), len(names)),
+        "effect": flat,
+        "std_error": std_errors,
+        "z": z_scores,
+        "p_value": p_values,
+        "q_value": _q_values(p_values),
+    }
+    order = _surest_first(z_scores, flat)
+    table = np.empty(len(flat), dtype=[(name, columns[name].dtype) for name in COVARIATE_COLUMNS])
+    for name in COVARIATE_COLUMNS:
+        table[name] = columns[name][order]
+    return table
+
+
+def _surest_first(z_scores: FloatArray, effects: FloatArray) -> Any:
+    """The order of rows: by |z|, those without a test last, then by |effect|."""
+    sizes = np.round(np.abs(z_scores), _DIGITS)
+    sizes[np.isnan(z_scores)] = -1.0
+    return np.lexsort((-np.round(np.abs(effects), _DIGITS), -sizes))
+
+
+def _q_values(p_values: FloatArray) -> FloatArray:
+    """Benjamini and Hochberg's, over p-values that are not NaN."""
+    q_values = np.full(len(p_values), np.nan)
+    tested = np.flatnonzero(~np.isnan(p_values))
+    order = tested[np.argsort(p_values[tested], kind="stable")]
+    stepped = p_values[order] * len(order) / np.arange(1, len(order) + 1)
+    q_values[order] = np.minimum.accumulate(stepped[::-1])[::-1]
+    return q_values
