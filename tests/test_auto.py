@@ -15,10 +15,11 @@ import reference
 from isingkit import exceptions as ex
 from isingkit._kernels import edge_tests as kernels
 from isingkit._kernels.cells import into_cells
+from isingkit.estimators.causes import no_causes
 from isingkit.estimators.degrees import degree_weights
 from isingkit.estimators.edge_tests import EdgeTester, critical_z
 from isingkit.estimators.elimination import eliminate
-from isingkit.estimators.fitted_graph import fit_graph, samples_of
+from isingkit.estimators.fitted_graph import Samples, fit_graph, samples_of
 from isingkit.estimators.intervals import intervals_of_found
 from isingkit.estimators.normal import normal_equations
 from isingkit.estimators.score_cache import dense_scores
@@ -420,6 +421,12 @@ def test_degrees_by_chance_say_nothing_and_constant_spins_have_none():
     )
 
 
+def samples_of_rows(spins, weights, causes=None):
+    """As kernels take them."""
+    causes = no_causes(len(weights)) if causes is None else causes
+    return Samples(spins, weights, spins, causes).arrays
+
+
 @doubts_allowed
 @pytest.mark.parametrize("n_neighbours", [0, 1, 5, 9, 60])
 def test_samples_with_the_same_neighbours_are_one_cell(n_neighbours, rng):
@@ -429,7 +436,7 @@ def test_samples_with_the_same_neighbours_are_one_cell(n_neighbours, rng):
     own, seen, cell = np.empty(200), np.empty(200), np.empty(200, np.int64)
     neighbours = np.arange(n_neighbours)
     totals, sums, design = into_cells(
-        n_neighbours, -1, neighbours, (spins, weights, spins), own, seen, cell
+        n_neighbours, -1, neighbours, samples_of_rows(spins, weights), own, seen, cell
     )
     expected = np.concatenate([np.ones((1, 200)), spins[:-1]])
     np.testing.assert_array_equal(design[:, cell], expected)

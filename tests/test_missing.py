@@ -33,6 +33,12 @@ def directed(graph, couplings, difference=0.2):
     return values
 
 
+def network(graph):
+    """What cells are drawn from: the same fields in all rows."""
+    shifts = np.empty((len(FIELDS), 0))
+    return Network(graph, directed(graph, COUPLINGS), FIELDS, shifts)
+
+
 def conditional_chances(observed):
     """Of the eight states of the missing cells (0 in `observed`), by enumeration."""
     weights = []

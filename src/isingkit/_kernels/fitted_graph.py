@@ -86,7 +86,7 @@ def refit(start, stop, chosen, samples, graph, penalties, firth, coefficients, i
         before, x, inverse = numbers(size), numbers(size), matrix(size, size)
         coefficients_of(i, regressors, graph, coefficients, before)
         for a in range(size):
-            x[a] = before[a] if firth > 0 else 0.0
+            x[a] = before[a] if firth > 0 or effects.shape[1] > 0 else 0.0
         ridges = ridges_of(penalties, len(regressors), size)
         if firth > 0:
             fill(ridges[1 : len(regressors) + 1], _FIRTH_RIDGE)

@@ -35,8 +35,9 @@ def _spin_row(spins, i, out):
 def covariance(source, i, j):
     """Sum over samples of the product of centred spins i and j.
 
-    source: (n_spins, n_spins) float64, or words, sums of spins (0 where these are not centred), and
-    the number of samples, a float
+    source: (n_spins, n_spins) float64, or words, sums of spins (0 where these are not centred), the
+    number of samples, a float, and (n_covariates, n_spins) sums of spins times covariates, which
+    are orthonormal: what these explain is taken off
     """
     raise NotImplementedError
 
@@ -47,13 +48,16 @@ def _covariance(source, i, j):
         return lambda source, i, j: source[i, j]
 
     def from_bits(source, i, j):
-        words, sums, n_samples = source
+        words, sums, n_samples, explained = source
         mine = words[i]
         other = words[j]
         differ = np.uint64(0)
         for w in range(words.shape[1]):
             differ += popcount(mine[w] ^ other[w])
         agreement = n_samples - 2 * np.int64(differ)
-        return agreement - sums[i] / n_samples * sums[j]  # rounded as in `estimators.centred`
+        found = agreement - sums[i] / n_samples * sums[j]  # rounded as in `estimators.centred`
+        for k in range(len(explained)):
+            found -= explained[k, i] * explained[k, j]
+        return found
 
     return from_bits

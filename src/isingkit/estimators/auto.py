@@ -11,9 +11,11 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from isingkit.arrays import FloatArray
+from isingkit.covariates import CovariateCoding, CovariateEffects
 from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.bits import repeated_if_large
 from isingkit.estimators.closed_forms import bethe_form, linear_form, tree_couplings
+from isingkit.estimators.covariate_table import covariate_table
 from isingkit.estimators.diagnostics import LIMITS, Evidence, diagnose
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of
@@ -263,7 +265,7 @@ class AutoIsing(IsingEstimator):
         self.elimination_ = found.elimination
         self.n_rounds_ = found.selection.n_rounds
         self.n_groups_ = rows.design.n_groups if is_declared else 0
-        self._tabulate_effects(estimates.fitted)
+        self._tabulate_effects(estimates.fitted, moments.names)
         directed, intercepts = self._directed(moments, estimates.fitted)
         self._tabulate(found, estimates, directed)
         self.diagnostics_ = diagnose(self._evidence(rows, found, estimates))
@@ -295,7 +297,8 @@ class AutoIsing(IsingEstimator):
         samples, of_each = each_sample(packed, weights)
         couplings = fitted.graph.matrix(fitted.graph.symmetric(fitted.couplings))
         model = IsingModel(couplings, fitted.fields, packed.names)
-        found = row_dependence(samples, model, is_series=self.rows == "ordered")
+        shifts = fitted.shifts() if fitted.samples.causes.n_causes else None
+        found = row_dependence(samples, model, shifts, is_series=self.rows == "ordered")
         if self.rows == "independent" or found.kind == "none":
             return _Rows(packed, design, found)
         designed = dependent(samples, row_design(of_each), found, fitted)
@@ -367,6 +370,7 @@ class AutoIsing(IsingEstimator):
         sample_weight: Any = None,
         counts: Any = None,
         groups: Any = None,
+        covariates: Any = None,
         random_state: Seed = None,
         progress: bool = False,
     ) -> Stability:
@@ -389,6 +393,8 @@ class AutoIsing(IsingEstimator):
             How many equal samples each row stands for; then halves are of these.
         groups
             Which rows belong together; then halves are of groups.
+        covariates
+            What else is known of each row.
         random_state
             Seed, or a numpy Generator.
         progress
@@ -396,7 +402,7 @@ class AutoIsing(IsingEstimator):
         """
         self._check_settings()
         require_number("n_resamples", n_resamples, at_least=2, whole=True)
-        packed, weights = self._read_only(X, sample_weight, counts, groups)
+        packed, weights = self._read_only(X, sample_weight, counts, groups, covariates)
         packed, weights = repeated_if_large(packed, weights)
         # what a worker is sent: nothing fitted
         plain = clone(self).set_params(n_jobs=1, checkpoint=None, progress=False)
@@ -488,14 +494,14 @@ class AutoIsing(IsingEstimator):
             return super()._fields(couplings, means)
         return np.asarray(self.intercepts_)
 
-    def _tabulate_effects(self, fitted: FittedGraph) -> None:
+    def _tabulate_effects(self, fitted: FittedGraph, names: Sequence[str]) -> None:
         """The table of what covariates do, and the same as the model has it."""
         self._effect_values, errors = fitted.effects_and_errors()
         if self._coding is None:
             self.__dict__.pop("covariate_effects_", None)
             return
         self.covariate_effects_ = covariate_table(
-            fitted_names(fitted), self._coding.names, self._effect_values, errors
+            names, self._coding.names, self._effect_values, errors
         )
 
     def _effects(self, coding: CovariateCoding) -> CovariateEffects:

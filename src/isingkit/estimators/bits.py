@@ -3,7 +3,7 @@ instead of being stored.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,10 @@ class Bits:
     sums: FloatArray  # (n_spins,): of spins; zero where fields are not fitted
     scales: FloatArray  # (n_spins,): sqrt(M - s^2 / M); infinite where a spin never changes
     design_effect: float = 1.0  # rows that belong together count as fewer, by this factor
+    # (n_covariates, n_samples): covariates, orthonormal, whose part of spins is taken off; and
+    # (n_covariates, n_spins): sums of spins times these
+    covariates: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    explained: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
     @property
     def n_spins(self) -> int:
@@ -64,12 +68,15 @@ class Bits:
     @property
     def variances(self) -> FloatArray:
         """(n_spins,): sums of squares of centred spins."""
-        return np.asarray(self.n_samples - self.sums / self.n_samples * self.sums)
+        left = self.n_samples - self.sums / self.n_samples * self.sums
+        if len(self.covariates):
+            left = left - (self.explained**2).sum(axis=0)
+        return np.asarray(left)
 
     @property
-    def source(self) -> tuple[Any, FloatArray, float]:
+    def source(self) -> tuple[Any, FloatArray, float, FloatArray]:
         """Where kernels count covariances."""
-        return self.packed.words, self.sums, float(self.n_samples)
+        return self.packed.words, self.sums, float(self.n_samples), self.explained
 
     def covariances(self, pairs: NDArray[np.int64]) -> FloatArray:
         """(n_pairs,): sums of products of two centred spins."""
@@ -84,7 +91,10 @@ class Bits:
         sums = self.sums[some]
         if len(some) == 0:
             return np.empty((0, 0))
-        return np.asarray(gram(self.packed[:, some]).sums - np.outer(sums, sums) / self.n_samples)
+        found = gram(self.packed[:, some]).sums - np.outer(sums, sums) / self.n_samples
+        if len(self.covariates):
+            found -= self.explained[:, some].T @ self.explained[:, some]
+        return np.asarray(found)
 
     def require_memory(self, n_bytes: float) -> None:
         """Refuse what needs more memory than there is, before it starts."""
@@ -105,6 +115,8 @@ class Bits:
             np.ascontiguousarray(self.packed.words[some]), self.n_samples, np.float64
         )
         values -= self.means[some][:, None]
+        if len(self.covariates):
+            values -= self.explained[:, some].T @ self.covariates
         values[~self.changes[some]] = 0.0
         return values
 
@@ -134,6 +146,11 @@ class Bits:
         products -= shift
         products -= shift[:, None]
         products += means @ means
+        for covariate in self.covariates:  # P K P with P = 1 - z z'
+            part = products @ covariate
+            part -= covariate * (covariate @ part) / 2
+            products -= np.outer(covariate, part)
+            products -= np.outer(part, covariate)
         return products
 
     def large_sums(
@@ -222,6 +239,18 @@ def goes_by_bits(packed: PackedSpins, weights: RowWeights | None) -> bool:
     weights and no holes.
     """
     return packed.n_spins > sizes.MOST_DENSE and packed.present is None and weights is None
+
+
+def without_covariates(bits: Bits, covariates: FloatArray) -> Bits:
+    """What covariates, (n_covariates, n_samples) and centred, leave of spins."""
+    orthonormal = np.ascontiguousarray(np.linalg.qr(covariates.T)[0].T)
+    explained = np.empty((len(orthonormal), bits.n_spins))
+    for first in range(0, bits.n_spins, sizes.TILE):
+        some = slice(first, first + sizes.TILE)
+        explained[:, some] = orthonormal @ bits.centred(some).T
+    new = replace(bits, covariates=orthonormal, explained=explained)
+    scales = np.where(bits.changes, np.sqrt(np.maximum(new.variances, 1e-300)), np.inf)
+    return replace(new, scales=scales)
 
 
 def bits_of(packed: PackedSpins, fit_fields: bool) -> Bits:

@@ -282,9 +282,7 @@ def _block_sizes(degrees: IntArray, samples: Samples) -> IntArray:
     return np.asarray((degrees + 1 + samples.causes.n_causes) ** 2)
 
 
-def _fit(
-    fitted: FittedGraph, chosen: IntArray, penalties: FloatArray, firth: bool = False
-) -> None:
+def _fit(fitted: FittedGraph, chosen: IntArray, penalties: FloatArray, firth: bool = False) -> None:
     """Fill in the regressions of the chosen spins. Only for one that nobody else has seen."""
     sums = np.stack([fitted.information, fitted.seen])
     fixed = (chosen, fitted.samples.arrays, fitted.graph.csr, penalties, float(firth))

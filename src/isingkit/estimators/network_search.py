@@ -9,6 +9,7 @@ import numpy as np
 from isingkit._kernels.threads import one_blas_thread
 from isingkit.arrays import FloatArray, Pairs
 from isingkit.estimators.bits import bits_of, goes_by_bits
+from isingkit.estimators.bits import without_covariates as bits_without_covariates
 from isingkit.estimators.edge_tests import EdgeTester, critical_z, screening_z
 from isingkit.estimators.elimination import Elimination, eliminate
 from isingkit.estimators.fitted_graph import (
@@ -19,7 +20,7 @@ from isingkit.estimators.fitted_graph import (
     samples_of_bits,
 )
 from isingkit.estimators.moments import SecondMoments
-from isingkit.estimators.normal import normal_equations
+from isingkit.estimators.normal import normal_equations, without_covariates
 from isingkit.estimators.row_design import RowDesign
 from isingkit.estimators.score_cache import ScoreCache, dense_scores, sparse_scores
 from isingkit.estimators.screen import Screen, candidates, screen
@@ -116,6 +117,8 @@ class _Screened:
 def _by_bits(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> _Screened:
     """Nothing of the size of all pairs is stored."""
     bits = replace(bits_of(packed, settings.fit_fields), design_effect=design.design_effect)
+    if design.covariates is not None:
+        bits = bits_without_covariates(bits, design.covariates)
     n_jobs = settings.n_jobs
     screened, pairs = screen_by_tiles(bits, settings.checkpoint, n_jobs, settings.progress)
     samples = samples_of_bits(packed, design)
@@ -130,6 +133,8 @@ def _by_matrices(packed: PackedSpins, design: RowDesign, settings: SearchSetting
     n_bytes = 8 * packed.n_spins * n_numbers
     require_memory(n_bytes, n_spins=packed.n_spins, n_samples=packed.n_samples)
     moments = normal_equations(gram_of(packed, design.weights), settings.fit_fields)
+    if design.covariates is not None:
+        moments = without_covariates(moments, packed, design.known)
     n_effective = moments.n_effective * design.observed / design.design_effect
     moments = replace(moments, n_effective=n_effective)
     screened = screen(moments)

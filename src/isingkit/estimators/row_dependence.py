@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isingkit.arrays import IntArray
+from isingkit.arrays import FloatArray, IntArray
 from isingkit.estimators.row_distances import (
     Excess,
     RowBits,

@@ -1,6 +1,6 @@
 """RowDesign: what rows count for, and which of them belong together: docs/design/rows.md."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +34,15 @@ class RowDesign:
         if self.covariates is not None:
             return False
         return self.weights is None or self.weights.are_counts
+
+    @property
+    def known(self) -> RowWeights:
+        """What rows count for, with their covariates."""
+        n_rows = 0 if self.covariates is None else self.covariates.shape[1]
+        ones = np.ones(n_rows)
+        weights = RowWeights(ones, ones) if self.weights is None else self.weights
+        covariates = None if self.covariates is None else self.covariates.T
+        return replace(weights, covariates=covariates)
 
     @property
     def n_groups(self) -> int:

@@ -299,11 +299,14 @@ class SparseScores:
 def sparse_scores(bits: Bits, screening_z: float, n_jobs: int | None) -> SparseScores:
     """With the pairs of spins that are near, whose neighbours may hide what they have to say."""
     near = _nearness(bits)
+    centred = bits_of(bits.packed, True)
+    # before covariates are taken off, spins are nearer to each other, if anything
+    plain = centred if len(bits.covariates) else bits
     kept = screened(
-        CorrelationScreen(bits, near), bits.packed, n_jobs=n_jobs, run=current_executor()
+        CorrelationScreen(plain, near), bits.packed, n_jobs=n_jobs, run=current_executor()
     )
     matrix = symmetric_matrix(kept.pairs, np.ones(len(kept.pairs)), bits.n_spins)
-    return SparseScores(bits, bits_of(bits.packed, True), matrix, near, screening_z)
+    return SparseScores(bits, centred, matrix, near, screening_z)
 
 
 def _nearness(bits: Bits) -> float:

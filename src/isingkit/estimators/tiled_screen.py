@@ -1,5 +1,6 @@
 """The screen of large networks, tile by tile: only what may be a candidate is stored."""
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,10 @@ class ScoreScreen:
     def settings(self) -> dict[str, Any]:
         """What the result depends on, beside the data."""
         centred = bool(self.bits.sums.any())
-        return {"screen": "scores", "ridge": self.ridge, "least": self.least, "centred": centred}
+        found = {"screen": "scores", "ridge": self.ridge, "least": self.least, "centred": centred}
+        if len(self.bits.covariates):
+            found["covariates"] = hashlib.sha256(self.bits.covariates.data).hexdigest()[:16]
+        return found
 
     def prepare(self, n_jobs: int | None = None) -> None:
         """Make what all bands need, where it is not there yet."""
