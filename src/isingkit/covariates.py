@@ -146,7 +146,7 @@ def as_covariates(
 
 def _columns(table: Any, n_rows: int) -> list[tuple[str, Any]]:
     """Names and columns, each of numbers or of texts."""
-    columns = columns_of(table)
+    columns = columns_of(table, unnamed="z")
     if not columns:
         raise CovariatesError(problem="there is no column", advice="leave covariates out")
     length = len(columns[0][1])

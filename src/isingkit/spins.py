@@ -409,25 +409,24 @@ def row_weights(
 # From any table to blocks
 
 
-def columns_of(table: Any) -> list[tuple[str, NDArray[Any]]]:
+def columns_of(table: Any, unnamed: str = "x") -> list[tuple[str, NDArray[Any]]]:
     """Names and columns of any table: numbers, NaN where missing, truth values, or texts, None
-    where missing. A table of one dimension is one column.
+    where missing. What has one dimension is one column; those without names are numbered.
     """
     if getattr(table, "ndim", 2) == 1:
         name = getattr(table, "name", None)
-        column = np.asarray(table)
-        label = "x0" if name is None else str(name)
-        return [(label, _plain(column, label))]
-    return [
-        (
-            name,
-            block.array[:, j]
-            if not scipy.sparse.issparse(block.array)
-            else block.array[:, [j]].toarray()[:, 0],
-        )
+        label = f"{unnamed}0" if name is None else str(name)
+        return [(label, _plain(np.asarray(table), label))]
+    is_named = _named_columns(table) is not None or isinstance(table, Table)
+    columns = [
+        (name, chunk[:, j])
         for block in _blocks(table)[2]
+        for chunk in [block.array.toarray() if scipy.sparse.issparse(block.array) else block.array]
         for j, name in enumerate(block.names)
     ]
+    if is_named:
+        return columns
+    return [(f"{unnamed}{j}", column) for j, (_, column) in enumerate(columns)]
 
 
 def _blocks(table: Any) -> tuple[tuple[str, ...], int, list[_Block]]:

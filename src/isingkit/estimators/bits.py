@@ -227,7 +227,7 @@ def repeated_if_large(
     """
     if weights is None or packed.n_spins <= sizes.MOST_DENSE or packed.present is not None:
         return packed, weights
-    if not weights.are_counts or weights.groups is not None:
+    if not weights.are_counts or weights.groups is not None or weights.covariates is not None:
         return packed, weights
     n_samples = weights.n_samples
     require_memory(packed.n_spins * n_samples // 8, n_spins=packed.n_spins, n_samples=n_samples)
