@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from isingkit.arrays import BoolArray, FloatArray
-from isingkit.exceptions import CovariatesError
+from isingkit.exceptions import CovariatesError, SettingError
 from isingkit.spins import columns_of, missing_labels
 
 _COLLINEAR = 1e-8  # of a covariate's size: less than this is nothing of its own
@@ -66,15 +66,21 @@ class CovariateCoding:
         """Of the numbers."""
         return tuple(name for column in self.columns for name in column.names)
 
-    def values(self, table: Any, n_rows: int) -> FloatArray:
-        """(n_rows, n): a table of the same columns as numbers."""
+    def values(
+        self, table: Any, n_rows: int | None = None, rows: BoolArray | None = None
+    ) -> FloatArray:
+        """(n_rows, n): a table of the same columns as numbers.
+
+        n_rows: how many rows it should have, where that is known; rows: which of them to keep
+        """
         columns = dict(_columns(table, n_rows))
         lacking = [column.name for column in self.columns if column.name not in columns]
         if lacking:
             raise CovariatesError(
                 problem=f"there is no column '{lacking[0]}'", advice="pass the same columns"
             )
-        parts = [column.values(columns[column.name]) for column in self.columns]
+        kept = slice(None) if rows is None else rows
+        parts = [column.values(columns[column.name][kept]) for column in self.columns]
         return np.concatenate(parts, axis=1)
 
     def as_plain(self) -> list[dict[str, Any]]:
@@ -122,6 +128,43 @@ class CovariateEffects:
         return self.coding.values(table, n_rows) @ self.values.T
 
 
+def of_plain_numbers(effects: CovariateEffects) -> CovariateEffects:
+    """The same effects, of covariates that are such numbers already: columns x0, x1, ..."""
+    n_covariates = effects.values.shape[1]
+    columns = [CovariateColumn(f"x{k}", (), (0.0,), 1.0) for k in range(n_covariates)]
+    return CovariateEffects(effects.values, CovariateCoding(tuple(columns)))
+
+
+def covariates_for(
+    effects: CovariateEffects | None,
+    table: Any,
+    n_rows: int | None = None,
+    rows: BoolArray | None = None,
+) -> FloatArray | None:
+    """(n_rows, n): covariates as the numbers that these effects are of; None where there are no
+    effects.
+
+    A table that is lacking, or that nothing depends on, is refused.
+    """
+    if effects is None:
+        if table is None:
+            return None
+        raise SettingError(
+            setting="covariates",
+            value="a table",
+            expected="None, for the model was learnt without covariates",
+        )
+    if table is None:
+        names = ", ".join(column.name for column in effects.coding.columns)
+        raise SettingError(
+            setting="covariates",
+            value=None,
+            expected=f"a table of {names}, with which fields of the model change "
+            "(dataclasses.replace(model, effects=None) is the model at their means)",
+        )
+    return effects.coding.values(table, n_rows, rows)
+
+
 def as_covariates(
     table: Any,
     n_samples: int,
@@ -144,13 +187,13 @@ def as_covariates(
     return Covariates(values, coding)
 
 
-def _columns(table: Any, n_rows: int) -> list[tuple[str, Any]]:
+def _columns(table: Any, n_rows: int | None) -> list[tuple[str, Any]]:
     """Names and columns, each of numbers or of texts."""
     columns = columns_of(table, unnamed="z")
     if not columns:
         raise CovariatesError(problem="there is no column", advice="leave covariates out")
     length = len(columns[0][1])
-    if length != n_rows:
+    if n_rows is not None and length != n_rows:
         raise CovariatesError(
             problem=f"there are {length} rows of them for {n_rows} rows of spins",
             advice="pass one row for each",

@@ -1,11 +1,13 @@
 """FitCheck: does a model, once sampled, look like the data it was learnt from?"""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isingkit.arrays import FloatArray
+from isingkit.covariates import covariates_for, of_plain_numbers
 from isingkit.exceptions import ModelMismatchError, NotEquilibratedError, require_instance
 from isingkit.gram import Gram, gram, gram_of
 from isingkit.model import IsingModel
@@ -84,6 +86,7 @@ def fit_check(
     *,
     sample_weight: Any = None,
     counts: Any = None,
+    covariates: Any = None,
     random_state: Seed = 0,
 ) -> FitCheck:
     """Numbers of the data beside those of samples of the model.
@@ -98,6 +101,9 @@ def fit_check(
         How much each row matters.
     counts
         How many equal samples each row stands for.
+    covariates
+        Of a model that was learnt with covariates: the same columns, of these rows. The model is
+        then sampled given those of rows drawn from them.
     random_state
         Seed or numpy Generator.
     """
@@ -107,12 +113,14 @@ def fit_check(
     packed = pack(X if isinstance(X, PackedSpins | Spins) else as_spins(X, missing="pairwise"))
     packed = _matched(packed, model)
     weights = row_weights(sample_weight, counts, packed.n_samples)
+    values = covariates_for(model.effects, covariates, packed.n_samples)
     if model.n_spins > _MOST_SPINS:
         return _nothing(
             model, f"it has more than {_MOST_SPINS} spins, whose sampling would take long"
         )
     pairs = _some_pairs(model)
-    drawn, problem = _drawn(model, random_state)
+    totals = None if weights is None else weights.totals
+    drawn, problem = _drawn(model, values, totals, generator(random_state))
     of_data = _moments(gram_of(packed, weights), pairs)
     of_model = (
         (np.full(model.n_spins, np.nan), np.full(len(pairs), np.nan))
@@ -122,7 +130,7 @@ def fit_check(
     sums = np.arange(-model.n_spins, model.n_spins + 1, 2)
     model_shares = np.full(len(sums), np.nan) if drawn is None else _shares(drawn, None)
     n_drawn = 0 if drawn is None else drawn.n_samples
-    data_shares = _shares(packed, None if weights is None else weights.totals)
+    data_shares = _shares(packed, totals)
     return FitCheck(
         model.names,
         of_data[0],
@@ -168,20 +176,29 @@ def _slope(data: NDArray[np.float64], model: NDArray[np.float64]) -> float:
     return float(data @ model / max(float(data @ data), 1e-300))
 
 
-def _drawn(model: IsingModel, random_state: Seed) -> tuple[PackedSpins | None, str | None]:
-    """Samples of the model, or why there are none."""
-    rng = generator(random_state)
-    if model.n_spins <= _MOST_EXACT:
+def _drawn(
+    model: IsingModel,
+    covariates: FloatArray | None,
+    weights: FloatArray | None,
+    rng: np.random.Generator,
+) -> tuple[PackedSpins | None, str | None]:
+    """Samples of the model, given covariates of rows where there are any, or why there are none."""
+    if model.n_spins <= _MOST_EXACT and covariates is None:
         return exact(model).sample(n_samples=_N_DRAWN, random_state=rng), None
     n_drawn = min(_N_DRAWN, max(2000, 2_000_000 // model.n_spins))
+    given = None
+    if covariates is not None and model.effects is not None:
+        model = replace(model, effects=of_plain_numbers(model.effects))
+        shares = None if weights is None else weights / weights.sum()
+        given = covariates[rng.choice(len(covariates), n_drawn, p=shares)]
     longest = _MOST_UPDATES // (n_drawn * model.n_spins)
     usual = min(default_warm_up(model), longest)
     try:
-        return sample(model, n_samples=n_drawn, warm_up=usual, random_state=rng), None
+        return sample(model, n_drawn, covariates=given, warm_up=usual, random_state=rng), None
     except NotEquilibratedError:
         pass  # patience may help
     try:
-        return sample(model, n_samples=n_drawn, warm_up=longest, random_state=rng), None
+        return sample(model, n_drawn, covariates=given, warm_up=longest, random_state=rng), None
     except NotEquilibratedError as error:
         problem = (
             f"after {error.warm_up} sweeps its chains still remember how they started, as they do "

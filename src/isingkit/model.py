@@ -15,7 +15,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from isingkit.atomic import replacing
-from isingkit.covariates import CovariateEffects
+from isingkit.covariates import CovariateEffects, coding_from
 from isingkit.edge_table import CSV_COLUMNS, edge_array
 from isingkit.exceptions import (
     ColumnNamesError,
@@ -82,7 +82,8 @@ class IsingModel:
         return int(self.couplings.nnz) // 2
 
     def __repr__(self) -> str:
-        return f"IsingModel({self.n_spins} spins, {self.n_edges} edges)"
+        covariates = "" if self.effects is None else f", {len(self.effects.names)} covariates"
+        return f"IsingModel({self.n_spins} spins, {self.n_edges} edges{covariates})"
 
     def edges(self) -> NDArray[Any]:
         """A table of edges, strongest first: the columns source, target, coupling of a structured
@@ -216,6 +217,7 @@ class IsingModel:
                 indptr=self.couplings.indptr,
                 fields=self.fields,
                 names=np.array(self.names, dtype=np.str_),
+                **_effect_arrays(self.effects),
             )
 
     @staticmethod
@@ -242,14 +244,35 @@ def _from_arrays(file: Any) -> IsingModel:
     csr = (file["data"], file["indices"], file["indptr"])
     couplings = scipy.sparse.csr_array(csr, shape=(n_spins, n_spins))
     couplings.check_format(full_check=True)  # an index out of range would crash
-    return IsingModel(couplings, file["fields"], tuple(file["names"].tolist()))
+    names = tuple(file["names"].tolist())
+    return IsingModel(couplings, file["fields"], names, _effects_from(file))
+
+
+def _effect_arrays(effects: CovariateEffects | None) -> dict[str, Any]:
+    """What a file holds of effects: numbers, and how covariates become numbers, as JSON."""
+    if effects is None:
+        return {}
+    coding = json.dumps(effects.coding.as_plain())
+    return {"effects": effects.values, "covariates": np.str_(coding)}
+
+
+def _effects_from(file: Any) -> CovariateEffects | None:
+    """What `_effect_arrays` has written; models without covariates, and old files, have none."""
+    if "effects" not in file.files:
+        return None
+    return CovariateEffects(file["effects"], coding_from(json.loads(str(file["covariates"]))))
 
 
 def log_pseudolikelihood(
-    model: IsingModel, packed: PackedSpins, weights: NDArray[np.float64] | None
+    model: IsingModel,
+    packed: PackedSpins,
+    weights: NDArray[np.float64] | None,
+    covariates: NDArray[np.float64] | None = None,
 ) -> float:
     """Mean over samples of the sum over spins of log P(s_i | the others); missing values are left
     out.
+
+    covariates: (n_samples, n), as `covariates_for` makes them, where the model has effects
     """
     if packed.n_samples == 0:
         raise EmptyTableError(n_samples=0, n_spins=packed.n_spins)
@@ -258,6 +281,8 @@ def log_pseudolikelihood(
     for start in range(0, packed.n_samples, 4096):
         spins = np.asarray(packed[start : start + 4096], dtype=np.float64)
         local = spins @ model.couplings + model.fields
+        if covariates is not None and model.effects is not None:
+            local += covariates[start : start + 4096] @ model.effects.values.T
         each = np.where(spins == 0, 0.0, -np.logaddexp(0.0, -2 * spins * local)).sum(axis=1)
         weight = np.ones(len(each)) if weights is None else weights[start : start + 4096]
         total += float(weight @ each)

@@ -75,6 +75,7 @@ def plot_fit_check(
     *,
     sample_weight: Any = None,
     counts: Any = None,
+    covariates: Any = None,
     random_state: Any = 0,
 ) -> "Axes":
     """What the data have beside what samples of the model have; a good model's points lie on the
@@ -94,12 +95,19 @@ def plot_fit_check(
         How much each row matters.
     counts
         How many equal samples each row stands for.
+    covariates
+        Of a model that was learnt with covariates: the same columns, of these rows.
     random_state
         Seed or numpy Generator of the model's samples.
     """
     require_choice("show", show, sorted(FIT_CHARTS))
     check = fit_check(
-        model, X, sample_weight=sample_weight, counts=counts, random_state=random_state
+        model,
+        X,
+        sample_weight=sample_weight,
+        counts=counts,
+        covariates=covariates,
+        random_state=random_state,
     )
     axes = new_axes((5, 4.5)) if ax is None else ax
     FIT_CHARTS[show].draw(axes, check)

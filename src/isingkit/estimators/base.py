@@ -11,7 +11,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isingkit._kernels.threads import blas_threads_for
 from isingkit.arrays import BoolArray, FloatArray
-from isingkit.covariates import CovariateCoding, CovariateEffects, as_covariates
+from isingkit.covariates import (
+    CovariateCoding,
+    CovariateEffects,
+    as_covariates,
+    covariates_for,
+)
 from isingkit.estimators.normal import NormalEquations, normal_equations
 from isingkit.estimators.symmetric import RULES, symmetric_couplings
 from isingkit.exceptions import (
@@ -34,7 +39,7 @@ from isingkit.spins import (
     row_weights,
     warn_of_constants,
 )
-from isingkit.worlds.exact import exact
+from isingkit.worlds.exact import exact, log_partitions
 
 
 class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  # scikit-learn has no types
@@ -128,7 +133,13 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         return None if weights is None else weights.in_samples()
 
     def score(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, counts: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        counts: Any = None,
+        covariates: Any = None,
     ) -> float:
         """Mean log pseudolikelihood of the samples under `model_`, the sum over spins of log P(s_i
         | the others); larger is better.
@@ -143,15 +154,24 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
             How much each row matters.
         counts
             How many equal samples each row stands for.
+        covariates
+            What else is known of each row: the same columns as in `fit`.
         """
         check_is_fitted(self)
-        packed, weights = self._read(X, sample_weight, counts, reset=False)
+        packed, weights = self._read(X, sample_weight, counts, covariates=covariates, reset=False)
         totals = None if weights is None else weights.totals
+        values = None if weights is None else weights.covariates
         with blas_threads_for(packed.n_spins):
-            return log_pseudolikelihood(self.model_, packed, totals)
+            return log_pseudolikelihood(self.model_, packed, totals, values)
 
     def log_likelihood(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, counts: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        counts: Any = None,
+        covariates: Any = None,
     ) -> float:
         """Mean exact log likelihood of the samples under `model_`, for up to 24 spins, or where the
         network is a tree.
@@ -166,16 +186,21 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
             How much each row matters.
         counts
             How many equal samples each row stands for.
+        covariates
+            What else is known of each row: the same columns as in `fit`.
         """
         check_is_fitted(self)
-        packed, weights = self._read(X, sample_weight, counts, reset=False)
+        packed, weights = self._read(X, sample_weight, counts, covariates=covariates, reset=False)
         if packed.present is not None:
             raise SettingError(
                 setting="missing", value=self.missing, expected="'drop' for an exact likelihood"
             )
         stat, model = gram_of(packed, weights), self.model_
         energy = model.couplings.multiply(stat.sums).sum() / 2 + model.fields @ stat.spin_sums
-        return float(energy / stat.n_samples - exact(model).log_z)
+        if weights is None or weights.covariates is None or model.effects is None:
+            return float(energy / stat.n_samples - exact(model).log_z)
+        energy += (model.effects.values * _pair_sums(packed, weights)).sum()
+        return float(energy / stat.n_samples - _mean_log_z(model, weights))
 
     @abstractmethod
     def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
@@ -229,24 +254,39 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
                     self, X, reset=True, skip_check_array=True
                 )  # sets n_features_in_ and feature_names_in_
         weights = row_weights(sample_weight, counts, packed.n_samples, groups=groups, rows=rows)
-        if covariates is None:
-            self._coding = None if reset else self._coding
+        values = self._covariates(packed, weights, covariates, rows, reset)
+        if values is None:
             return packed, weights
-        return packed, self._with_covariates(packed, weights, covariates, rows)
+        ones = np.ones(packed.n_samples)
+        plain = RowWeights(ones, ones) if weights is None else weights
+        return packed, replace(plain, covariates=values)
 
-    def _with_covariates(
+    def _covariates(
         self,
         packed: PackedSpins,
         weights: RowWeights | None,
-        covariates: Any,
+        table: Any,
         rows: BoolArray | None,
-    ) -> RowWeights:
-        """What is known of rows, with these covariates, and keep how they were coded."""
-        ones = np.ones(packed.n_samples)
-        plain = RowWeights(ones, ones) if weights is None else weights
-        coded = as_covariates(covariates, packed.n_samples, rows, plain.totals)
+        reset: bool,
+    ) -> FloatArray | None:
+        """(n_rows, n): covariates as numbers, where there are any; `fit` (reset) keeps how they
+        were coded, and everything else takes what it kept.
+        """
+        n_rows = packed.n_samples if rows is None else len(rows)
+        if not reset:
+            return covariates_for(self.model_.effects, table, n_rows, rows)
+        self._forget_covariates()
+        if table is None:
+            return None
+        totals = None if weights is None else weights.totals
+        coded = as_covariates(table, packed.n_samples, rows, totals)
         self._coding = coded.coding
-        return replace(plain, covariates=coded.values)
+        return coded.values
+
+    def _forget_covariates(self) -> None:
+        """Those of an earlier fit."""
+        self._coding = None
+        self.__dict__.pop("covariate_effects_", None)
 
     def _read_only(
         self,
@@ -285,12 +325,13 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         self.n_samples_ = n_samples
         self.mapping_ = data.mapping
         couplings = symmetric_couplings(estimates, self._least_coupling(), self.rule)
-        effects = None if self._coding is None else self._effects(self._coding)
-        self.model_ = IsingModel(couplings, self._fields(couplings, means), data.names, effects)
+        self.model_ = IsingModel(couplings, self._fields(couplings, means), data.names)
+        if self._coding is not None:
+            self.model_ = replace(self.model_, effects=self._effects(self._coding))
         return self
 
     def _effects(self, coding: CovariateCoding) -> CovariateEffects:
-        """By how much covariates shift fields, once that is estimated."""
+        """By how much covariates shift fields of `model_`, once that is estimated."""
         raise NotImplementedError
 
     def _least_coupling(self) -> float:
@@ -305,6 +346,28 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         tags.input_tags.sparse = True
         tags.input_tags.string = True
         return tags
+
+
+def _pair_sums(packed: PackedSpins, weights: RowWeights) -> FloatArray:
+    """(n_spins, n): sums over rows of a spin times a covariate."""
+    assert weights.covariates is not None
+    weighted = weights.totals[:, None] * weights.covariates
+    sums = np.zeros((packed.n_spins, weighted.shape[1]))
+    for start in range(0, packed.n_samples, 4096):
+        spins = np.asarray(packed[start : start + 4096], dtype=np.float64)
+        sums += spins.T @ weighted[start : start + 4096]
+    return sums
+
+
+def _mean_log_z(model: IsingModel, weights: RowWeights) -> float:
+    """Mean over rows of log Z given their covariates; equal ones are looked at once."""
+    assert model.effects is not None
+    assert weights.covariates is not None
+    kept = weights.totals > 0
+    different, place = np.unique(weights.covariates[kept], axis=0, return_inverse=True)
+    shares = np.bincount(place.ravel(), weights=weights.totals[kept]) / weights.totals.sum()
+    fields = model.fields + different @ model.effects.values.T
+    return float(shares @ log_partitions(model, fields))
 
 
 class GramEstimator(IsingEstimator):
@@ -325,6 +388,7 @@ class GramEstimator(IsingEstimator):
         require_network(stat.n_rows, stat.n_spins)
         self.n_features_in_ = stat.n_spins
         self._set_names(stat.names)
+        self._forget_covariates()
         self.__dict__.pop("gram_", None)
         with blas_threads_for(stat.n_spins):
             return self._solve(stat, None, None, warned=False)

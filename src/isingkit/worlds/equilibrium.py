@@ -17,12 +17,16 @@ STANDARD_ERRORS = 5.0
 class EquilibrationMonitor:
     """Looks at some chains in the second half of the warm-up: their energy, the sum over coupled
     pairs, and the sum of spins.
+
+    fields: (n_chains / 2, n_spins), where chains have fields of their own: one that started at
+    random and one that started aligned have the same, and only their differences are looked at
     """
 
-    def __init__(self, model: IsingModel) -> None:
+    def __init__(self, model: IsingModel, fields: NDArray[np.float64] | None = None) -> None:
         self._upper = scipy.sparse.triu(model.couplings, k=1).tocsr()
         self._pairs = self._upper.astype(bool).astype(np.float64)
-        self._fields = model.fields
+        self._fields = model.fields if fields is None else np.tile(fields, (2, 1))
+        self._diagnose = _diagnosed if fields is None else _diagnosed_pairs
         self._seen: list[
             dict[str, NDArray[np.float64]]
         ] = []  # for each look: one number a chain, random starts first
@@ -40,18 +44,24 @@ class EquilibrationMonitor:
         spins = np.concatenate(chains).astype(np.float64)
         self._seen.append(
             {
-                "energy": -(spins * (spins @ self._upper)).sum(axis=1) - spins @ self._fields,
+                "energy": -(spins * (spins @ self._upper)).sum(axis=1) - self._in_fields(spins),
                 "pair sum": (spins * (spins @ self._pairs)).sum(axis=1),
                 "spin sum": spins.sum(axis=1),
             }
         )
+
+    def _in_fields(self, spins: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n_chains,): sum_i H_i s_i."""
+        if self._fields.ndim == 1:
+            return np.asarray(spins @ self._fields)
+        return np.asarray((spins * self._fields).sum(axis=1))
 
     def diagnostics(self) -> dict[str, dict[str, float]]:
         """For each quantity R-hat, effective sample size, and how far random and aligned starts are
         apart, in standard errors.
         """
         return {
-            name: _diagnosed(np.stack([look[name] for look in self._seen], axis=1))
+            name: self._diagnose(np.stack([look[name] for look in self._seen], axis=1))
             for name in ("energy", "pair sum", "spin sum")
         }
 
@@ -68,9 +78,6 @@ class EquilibrationMonitor:
 def _diagnosed(draws: NDArray[np.float64]) -> dict[str, float]:
     """draws: (n_chains, n_looks), the first half of the chains started at random, the other
     aligned.
-
-    R-hat wants chains that have had time to change: where there are fewer looks than planned it is
-    left at 1.
     """
     n_chains, n_looks = draws.shape
     smallest = (1e-9 * np.abs(draws).max()) ** 2  # what is less is rounding
@@ -79,6 +86,31 @@ def _diagnosed(draws: NDArray[np.float64]) -> dict[str, float]:
     aligned = ends[n_chains // 2 :]
     variance = (random.var(ddof=1) + aligned.var(ddof=1)) / (n_chains // 2)
     apart = (random.mean() - aligned.mean()) ** 2
+    return _summary(draws, float(apart), float(variance), smallest)
+
+
+def _diagnosed_pairs(draws: NDArray[np.float64]) -> dict[str, float]:
+    """The same of chains with fields of their own, of which chain k and chain n_chains / 2 + k have
+    the same: the differences within these pairs have mean 0 whatever the fields.
+    """
+    n_pairs = len(draws) // 2
+    smallest = (1e-9 * np.abs(draws).max()) ** 2
+    differences = draws[:n_pairs] - draws[n_pairs:]
+    ends = differences[:, draws.shape[1] // 2 :].mean(axis=1)
+    variance = ends.var(ddof=1) / n_pairs
+    return _summary(differences, float(ends.mean() ** 2), float(variance), smallest)
+
+
+def _summary(
+    draws: NDArray[np.float64], apart: float, variance: float, smallest: float
+) -> dict[str, float]:
+    """R-hat, effective sample size, and how far two kinds of start are apart.
+
+    draws: (n_chains, n_looks)     apart, variance: the square of their distance, and its variance
+    R-hat wants chains that have had time to change: where there are fewer looks than planned it is
+    left at 1.
+    """
+    n_chains, n_looks = draws.shape
     starts_apart = (
         0.0 if apart <= smallest else np.sqrt(apart / variance) if variance > smallest else np.inf
     )

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from isingkit._kernels import exact as kernels
 from isingkit._kernels import sampling
@@ -18,6 +19,7 @@ from isingkit.worlds.graphs import Seed, generator
 from isingkit.worlds.sampling import Chains
 
 MOST_SPINS = 24
+_MOST_STATES = 2**30  # of all rows of covariates: a minute
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,6 +154,35 @@ def exact(model: IsingModel) -> Enumeration | Tree:
             expected=f"a tree, or have at most {MOST_SPINS} spins (isingkit.sample takes any)",
         )
     return enumeration(model)
+
+
+def log_partitions(model: IsingModel, fields: FloatArray) -> FloatArray:
+    """(n,): log Z of the model with other fields, (n, n_spins), row by row."""
+    tree = _tree(model)
+    if tree is not None:
+        fixed = (tree.order, tree.parent, tree.parent_couplings)
+        return np.array(
+            [kernels.sum_upwards(*fixed, row, np.empty(model.n_spins)) for row in fields]
+        )
+    if model.n_spins > MOST_SPINS or len(fields) * 2**model.n_spins > _MOST_STATES:
+        raise SettingError(
+            setting="covariates",
+            value=f"{len(fields)} different rows of them for {model.n_spins} spins",
+            expected="those of a tree, or so few that 2^n_spins states of each can be summed",
+        )
+    masks, i, j = statistics_of(model.n_spins)
+    energy: FloatArray = np.zeros(2**model.n_spins)
+    energy[masks[model.n_spins :]] = model.couplings.toarray()[i, j]
+    walsh_hadamard(energy)
+    return np.array([logsumexp(energy + _field_energies(row)) for row in fields])
+
+
+def _field_energies(fields: FloatArray) -> FloatArray:
+    """(2**n_spins,): sum_i H_i s_i of all states; bit i is set where spin i is -1."""
+    energies = np.zeros(1)
+    for field in fields:
+        energies = np.concatenate([energies + field, energies - field])
+    return energies
 
 
 def enumeration(model: IsingModel) -> Enumeration:

@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from tqdm import tqdm
 
+from isingkit._kernels import conditional_sampling as conditional
 from isingkit._kernels import sampling as kernels
 from isingkit._kernels.packing import pack_words
 from isingkit._kernels.threads import parallel_map
+from isingkit.arrays import FloatArray
+from isingkit.covariates import covariates_for
 from isingkit.exceptions import SettingError, require_instance, require_number
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, unpacked
@@ -27,8 +30,9 @@ WATCHED = 64
 
 def sample(
     model: IsingModel,
-    n_samples: int,
+    n_samples: int | None = None,
     *,
+    covariates: Any = None,
     warm_up: int | None = None,
     n_chains: int | None = None,
     thin: int = 10,
@@ -53,6 +57,9 @@ def sample(
         The Ising model to sample.
     n_samples
         How many.
+    covariates
+        Of a model that was learnt with covariates: a table of the same columns. There is one sample
+        for each row, and n_samples may be left out.
     warm_up
         Sweeps before the first snapshot; one sweep is n_spins updates. By default 50 / (1 - the
         growth that `paramagnetic` finds), from 100 to 10,000. The paper's own experiments take
@@ -86,7 +93,48 @@ def sample(
     require_instance(
         "model", model, IsingModel, "an IsingModel, such as model_ of a fitted estimator"
     )
+    values = covariates_for(model.effects, covariates)
+    _check_settings(thin, n_chains, warm_up, update, order)
+    if values is not None:
+        _check_conditional(len(values), n_samples, n_chains, update)
+        n_samples = len(values)
     require_number("n_samples", n_samples, at_least=1, whole=True)
+    assert n_samples is not None
+    n_chains = n_samples if n_chains is None else min(n_chains, n_samples)
+    warm_up = default_warm_up(model) if warm_up is None else warm_up
+    rng = generator(random_state)
+    chains, watched = _chains(model, n_chains, values, update == "heat-bath", rng)
+    n_snapshots = -(-n_samples // n_chains)
+    watch = _monitor(model, watched) if check and warm_up > 0 else None
+    moved = [chains] if watch is None or watched is chains else [chains, watched]
+    with tqdm(
+        total=warm_up + thin * (n_snapshots - 1), desc="sweeps", unit="sweep", disable=not progress
+    ) as bar:
+
+        def run(n_sweeps: int) -> None:
+            for step in _steps(n_sweeps, model.n_spins * chains.n_chains):
+                for some in moved:
+                    some.sweep(step, random_order=order == "random", n_jobs=n_jobs)
+                bar.update(step)
+
+        if watch is None:
+            run(warm_up)
+        else:
+            for n_sweeps in watch.intervals(warm_up):
+                run(n_sweeps)
+                watch.look(watched.watched())
+            watch.check(warm_up)
+        snapshots = [chains.packed(model, n_chains)]
+        for _ in range(n_snapshots - 1):
+            run(thin)
+            snapshots.append(chains.packed(model, n_chains))
+    return (snapshots[0] if n_snapshots == 1 else PackedSpins.concatenate(snapshots))[:n_samples]
+
+
+def _check_settings(
+    thin: int, n_chains: int | None, warm_up: int | None, update: str, order: str
+) -> None:
+    """Refuse settings that nothing is sampled with."""
     require_number("thin", thin, at_least=1, whole=True)
     if n_chains is not None:
         require_number("n_chains", n_chains, at_least=1, whole=True)
@@ -96,34 +144,20 @@ def sample(
         raise SettingError(setting="update", value=update, expected="'heat-bath' or 'metropolis'")
     if order not in ("sequential", "random"):
         raise SettingError(setting="order", value=order, expected="'sequential' or 'random'")
-    n_chains = n_samples if n_chains is None else min(n_chains, n_samples)
-    warm_up = default_warm_up(model) if warm_up is None else warm_up
-    rng = generator(random_state)
-    make_chains = _bit_chains if _has_one_strength(model) else number_chains
-    chains = make_chains(model, n_chains, update == "heat-bath", rng)
-    n_snapshots = -(-n_samples // n_chains)
-    watch = EquilibrationMonitor(model) if check and warm_up > 0 else None
-    with tqdm(
-        total=warm_up + thin * (n_snapshots - 1), desc="sweeps", unit="sweep", disable=not progress
-    ) as bar:
 
-        def run(n_sweeps: int) -> None:
-            for step in _steps(n_sweeps, model.n_spins * chains.n_chains):
-                chains.sweep(step, random_order=order == "random", n_jobs=n_jobs)
-                bar.update(step)
 
-        if watch is None:
-            run(warm_up)
-        else:
-            for n_sweeps in watch.intervals(warm_up):
-                run(n_sweeps)
-                watch.look(chains.watched())
-            watch.check(warm_up)
-        snapshots = [chains.packed(model, n_chains)]
-        for _ in range(n_snapshots - 1):
-            run(thin)
-            snapshots.append(chains.packed(model, n_chains))
-    return (snapshots[0] if n_snapshots == 1 else PackedSpins.concatenate(snapshots))[:n_samples]
+def _check_conditional(
+    n_rows: int, n_samples: int | None, n_chains: int | None, update: str
+) -> None:
+    """Refuse what sampling given covariates cannot do."""
+    if n_samples not in (None, n_rows):
+        expected = f"None or {n_rows}, one sample for each row of covariates"
+        raise SettingError(setting="n_samples", value=n_samples, expected=expected)
+    if n_chains not in (None, n_rows):
+        expected = f"None with covariates, of which each of the {n_rows} rows has its own chain"
+        raise SettingError(setting="n_chains", value=n_chains, expected=expected)
+    if update != "heat-bath":
+        raise SettingError(setting="update", value=update, expected="'heat-bath' with covariates")
 
 
 def default_warm_up(model: IsingModel) -> int:
@@ -194,6 +228,51 @@ class Chains:
         words = np.empty((n_spins, n_blocks), dtype=np.uint64)
         parallel_map(pack_words, n_blocks, np.ascontiguousarray(values), words)
         return words
+
+
+def _chains(
+    model: IsingModel,
+    n_chains: int,
+    covariates: FloatArray | None,
+    heat_bath: bool,
+    rng: np.random.Generator,
+) -> tuple[Chains, Chains]:
+    """The chains, and those that the check looks at: some of the same, or, where all have fields of
+    their own, others of which two at a time have the same.
+    """
+    if covariates is None:
+        make_chains = _bit_chains if _has_one_strength(model) else number_chains
+        chains = make_chains(model, n_chains, heat_bath, rng)
+        return chains, chains
+    chains = chains_given(model, covariates, rng)
+    some = np.linspace(0, len(covariates) - 1, WATCHED // 2).astype(np.int64)
+    return chains, chains_given(model, np.tile(covariates[some], (2, 1)), rng)
+
+
+def chains_given(model: IsingModel, covariates: FloatArray, rng: np.random.Generator) -> Chains:
+    """One chain for each row of covariates; those that fill the last block up repeat the last
+    row.
+    """
+    assert model.effects is not None
+    graph = model.couplings
+    lanes = conditional.LANES
+    n_blocks = -(-len(covariates) // lanes)
+    filled = np.minimum(np.arange(n_blocks * lanes), len(covariates) - 1)
+    by_block = covariates[filled].reshape(n_blocks, lanes, -1)
+    structure = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data)
+    fixed = (structure, model.fields, np.ascontiguousarray(model.effects.values), by_block)
+    streams = rng.integers(2**64, size=(n_blocks, 4, lanes), dtype=np.uint64)
+    states = 2 * rng.integers(2, size=(n_blocks, model.n_spins, lanes), dtype=np.int8) - 1
+    states[:, :, lanes // 2 :] = 1  # the other half starts aligned
+    return Chains(conditional.sweeps_given, fixed, streams, states)
+
+
+def _monitor(model: IsingModel, watched: Chains) -> EquilibrationMonitor:
+    """What looks at these chains."""
+    if model.effects is None:
+        return EquilibrationMonitor(model)
+    covariates = watched.fixed[-1].reshape(WATCHED, -1)[: WATCHED // 2]
+    return EquilibrationMonitor(model, model.fields + covariates @ model.effects.values.T)
 
 
 def _has_one_strength(model: IsingModel) -> bool:
