@@ -2,7 +2,7 @@
 
 Tuples: samples as in `cells`, graph (indptr, indices), coefficients (fields, couplings, effects of
 causes, (n_spins, n_causes)) and inverses (values, places): inverse Hessians spin after spin, that
-of spin i from places[i] on. Penalties are on squares of a field, of a coupling and of an effect.
+of spin i from places[i] on. Penalties are on squares of a field, of a coupling and of each effect.
 """
 
 from math import sqrt, tanh

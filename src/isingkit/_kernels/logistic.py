@@ -83,11 +83,10 @@ def _whiten(design, factor, whitened, leverage):
 
 @njit(**PART)
 def ridges_of(penalties, n_regressors, size):
-    """(size,): penalties of the field, of couplings to regressors, and of what else there is."""
+    """(size,): penalties of the field, of couplings to regressors, and of each cause."""
     ridges = numbers(size)
-    fill(ridges, penalties[2])
-    for a in range(n_regressors + 1):
-        ridges[a] = penalties[min(a, 1)]
+    for a in range(size):
+        ridges[a] = penalties[min(a, 1) if a <= n_regressors else a - n_regressors + 1]
     return ridges
 
 

@@ -17,6 +17,7 @@ from isingkit.estimators.bits import repeated_if_large
 from isingkit.estimators.closed_forms import bethe_form, linear_form, tree_couplings
 from isingkit.estimators.covariate_table import covariate_table
 from isingkit.estimators.diagnostics import LIMITS, Evidence, diagnose
+from isingkit.estimators.edge_tests import precisions
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of
 from isingkit.estimators.grouped_rows import dependent, grouped, require_groups
@@ -164,6 +165,7 @@ class AutoIsing(IsingEstimator):
         binarize: float | None = None,
         missing: str = "error",
         rows: str = "auto",
+        hidden: int | str = 0,
         random_state: Seed = 0,
         checkpoint: str | os.PathLike[str] | None = None,
         n_jobs: int | None = None,
@@ -176,6 +178,7 @@ class AutoIsing(IsingEstimator):
         self.control = control
         self.refit = refit
         self.rows = rows
+        self.hidden = hidden
         self.random_state = random_state
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs
@@ -312,6 +315,7 @@ class AutoIsing(IsingEstimator):
             level=self.level,
             control=self.control,
             fit_fields=self.fit_fields,
+            hidden=self.hidden,
             checkpoint=checkpoint,
             n_jobs=self.n_jobs,
             progress=self.progress,
@@ -505,7 +509,7 @@ class AutoIsing(IsingEstimator):
         )
 
     def _effects(self, coding: CovariateCoding) -> CovariateEffects:
-        return CovariateEffects(self._effect_values, coding)
+        return CovariateEffects(self._effect_values[:, : len(coding.names)], coding)
 
     def _tabulate(self, found: Found, estimates: NetworkEstimates, directed: FloatArray) -> None:
         """Tables of edges and of what was rejected, and intervals."""
@@ -521,8 +525,7 @@ class AutoIsing(IsingEstimator):
         self.edges_ = tested_edges(names, tests, edges, couplings[place], errors[place])
         margins = found.margins()[place]
         self.intervals_ = intervals_of_found(couplings[place], half_widths[place], margins)
-        scale = np.sqrt(fitted.information)[tests.pairs[others]]
-        to_first_order = 2 / scale.sum(axis=1)
+        to_first_order = 1 / precisions(fitted, tests.pairs[others])
         z_scores = tests.z_scores[others]
         self.rejected_ = tested_edges(
             names, tests, others, z_scores * to_first_order, to_first_order

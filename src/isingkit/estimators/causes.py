@@ -12,11 +12,14 @@ import numpy as np
 from isingkit.arrays import FloatArray, IntArray
 
 _ROWS_PER_CODE = 4  # of the same covariates, on average, for samples to share cells
+# on squares of effects, where samples count 1: next to nothing on those of covariates
+_FREE, _RIDGE = 1e-3, 0.5
+_BENDS = (2.0, 4.0)  # of a hidden cause's score, in units of its spread
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Causes:
-    """Regressors that belong to rows."""
+    """Regressors that belong to rows: covariates, then functions of scores of hidden causes."""
 
     values: FloatArray  # (n_causes, n_rows)
     # (n_causes, n_spins): what a spin adds to a score, for each it is above its mean; (n_causes, 0)
@@ -26,10 +29,21 @@ class Causes:
     means: FloatArray  # (n_spins,): of spins; empty where loadings are
     codes: IntArray  # (n_rows,): which of the different rows of values; empty where they are many
     firsts: IntArray  # (n_codes,): a row of each
+    n_covariates: int = 0
 
     @property
     def n_causes(self) -> int:
         return len(self.values)
+
+    @property
+    def ridges(self) -> FloatArray:
+        """(n_causes,): penalties on squares of effects."""
+        return np.where(np.arange(self.n_causes) < self.n_covariates, _FREE, _RIDGE)
+
+    @property
+    def covariates(self) -> FloatArray:
+        """(n_covariates, n_rows)."""
+        return self.values[: self.n_covariates]
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -53,4 +67,27 @@ def known_causes(covariates: FloatArray) -> Causes:
             firsts = first.astype(np.int64)
     loadings = np.empty((n_causes, 0))
     values = np.ascontiguousarray(covariates)
-    return Causes(values, loadings, np.zeros(n_causes), np.empty(0), codes, firsts)
+    return Causes(values, loadings, np.zeros(n_causes), np.empty(0), codes, firsts, n_causes)
+
+
+def with_hidden(
+    known: Causes, scores: FloatArray, loadings: FloatArray, means: FloatArray, bent: bool
+) -> Causes:
+    """Known causes and scores of hidden ones, whose spread is 1; bent: and tanh of these.
+
+    scores: (n_hidden, n_rows), sums of loadings, (n_hidden, n_spins), times spins less their means
+    """
+    bends = (0.0, *_BENDS) if bent else (0.0,)
+    n_hidden = len(scores)
+    values = np.concatenate([known.covariates, *[scores] * len(bends)])
+    nothing = np.zeros((known.n_covariates, len(means)))
+    nowhere = np.empty(0, np.int64)
+    return Causes(
+        values,
+        np.concatenate([nothing, *[loadings] * len(bends)]),
+        np.concatenate([np.zeros(known.n_covariates), np.repeat(bends, n_hidden)]),
+        means,
+        nowhere,
+        nowhere,
+        known.n_covariates,
+    )

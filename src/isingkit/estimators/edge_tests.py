@@ -1,6 +1,6 @@
 """EdgeTests: how sure it is of each pair that it is an edge."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -90,12 +90,40 @@ def test_edges(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SharedCauses:
+    """What two spins have in common by hidden causes beyond the scores of these.
+
+    A pair is tested given scores that know nothing of it. What these leave open of the causes makes
+    couplings of it, b_i' K b_j of loadings b.
+    """
+
+    loadings: FloatArray  # (n_hidden, n_spins)
+    strength: FloatArray  # (n_hidden, n_hidden): K, symmetric
+
+    def couplings(self, pairs: Pairs) -> FloatArray:
+        """(n_pairs,): b_i' K b_j."""
+        first, second = self.loadings[:, pairs[:, 0]], self.loadings[:, pairs[:, 1]]
+        return np.asarray((first * (self.strength @ second)).sum(axis=0))
+
+    def z_scores(self, fitted: FittedGraph, pairs: Pairs) -> FloatArray:
+        """(n_pairs,): what such couplings add to z-scores, to first order."""
+        return np.asarray(self.couplings(pairs) * precisions(fitted, pairs))
+
+
+def precisions(fitted: FittedGraph, pairs: Pairs) -> FloatArray:
+    """(n_pairs,): one over standard errors of couplings, to first order."""
+    return np.asarray(np.sqrt(fitted.information)[pairs].mean(axis=1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class EdgeTester:
     """Tests single couplings, in the graph without them."""
 
     scores: ScoreCache  # approximate z-scores of pairs outside
     changes: BoolArray  # (n_spins,): spins that are not constant
     progress: bool = False
+    # what hidden causes make of pairs, of whose scores these pairs are no part
+    shared: SharedCauses | None = None
 
     def z_scores(self, fitted: FittedGraph, pairs: Pairs, critical: FloatArray) -> FloatArray:
         """z-scores of single couplings; those below the critical ones may be approximate.
@@ -121,11 +149,11 @@ class EdgeTester:
         found = np.zeros(len(pairs))
         with self._bar(len(pairs), "testing pairs", " pairs") as bar, one_blas_thread():
             for some in _portions(len(pairs), fitted):
-                alone = _score_tests(fitted, pairs[some], None)
+                alone = self._score_tests(fitted, pairs[some], None)
                 passing = np.flatnonzero(np.abs(alone.z_scores) > critical[some])
                 rivals = self._rivals(fitted, alone.of(passing), alone.z_scores[passing])
                 passing = passing[rivals.exist]
-                given = _score_tests(fitted, pairs[some][passing], rivals.spins[rivals.exist])
+                given = self._score_tests(fitted, pairs[some][passing], rivals.spins[rivals.exist])
                 sign = np.sign(alone.z_scores[passing])
                 weaker = np.maximum(sign * given.z_scores, 0.0)
                 size = np.minimum(np.abs(alone.z_scores[passing]), weaker)
@@ -149,11 +177,11 @@ class EdgeTester:
         with self._bar(len(unclear), "margins of edges", " edges") as bar, one_blas_thread():
             for portion in _portions(len(unclear), fitted):
                 here = unclear[portion]
-                alone = _score_tests(fitted, pairs[here], None)
+                alone = self._score_tests(fitted, pairs[here], None)
                 rivals = self._rivals(fitted, alone, critical[here])
                 some = here[rivals.exist]
                 z_alone = alone.z_scores[rivals.exist]
-                given = _score_tests(fitted, pairs[some], rivals.spins[rivals.exist])
+                given = self._score_tests(fitted, pairs[some], rivals.spins[rivals.exist])
                 left = np.sign(z_alone) * given.z_scores - critical[some]
                 ahead = np.abs(z_alone)[:, None] - SETTINGS.rival_margin
                 ahead = ahead - rivals.z_scores[rivals.exist]
@@ -162,7 +190,16 @@ class EdgeTester:
                 bar.update(len(here))
         return np.maximum(found, 0.0)
 
-    def _rivals(self, fitted: FittedGraph, tested: "_Tested", z_scores: FloatArray) -> "_Rivals":
+    def _score_tests(
+        self, fitted: FittedGraph, pairs: Pairs, rivals: IntArray | None
+    ) -> "ScoreTests":
+        """Without what hidden causes explain."""
+        found = score_tests(fitted, pairs, rivals)
+        if self.shared is None:
+            return found
+        return replace(found, z_scores=found.z_scores - self.shared.z_scores(fitted, pairs))
+
+    def _rivals(self, fitted: FittedGraph, tested: "ScoreTests", z_scores: FloatArray) -> "_Rivals":
         """For each end of a pair, the best spin to stand for the other end.
 
         If its z-score is within `rival_margin` of the pair's; spins that are nearly the same as the
@@ -190,7 +227,7 @@ class EdgeTester:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Tested:
+class ScoreTests:
     """Score tests of pairs, and the regressions without these couplings."""
 
     pairs: Pairs
@@ -198,9 +235,9 @@ class _Tested:
     residuals: FloatArray  # (n_pairs, 2, n_rows)
     information: FloatArray  # (n_pairs, 2)
 
-    def of(self, some: IntArray) -> "_Tested":
+    def of(self, some: IntArray) -> "ScoreTests":
         """Some of the pairs."""
-        return _Tested(
+        return ScoreTests(
             self.pairs[some], self.z_scores[some], self.residuals[some], self.information[some]
         )
 
@@ -223,7 +260,7 @@ def _clear_z(fitted: FittedGraph) -> float:
     return np.inf if fitted.samples.are_grouped else SETTINGS.clear_z
 
 
-def _score_tests(fitted: FittedGraph, pairs: Pairs, rivals: IntArray | None) -> _Tested:
+def score_tests(fitted: FittedGraph, pairs: Pairs, rivals: IntArray | None) -> ScoreTests:
     """Of pairs given rivals, (n_pairs, 2)."""
     given = np.full((len(pairs), 2), -1) if rivals is None else rivals
     z_scores, information = np.zeros(len(pairs)), np.zeros((len(pairs), 2))
@@ -231,7 +268,7 @@ def _score_tests(fitted: FittedGraph, pairs: Pairs, rivals: IntArray | None) -> 
     fixed = (pairs, given, fitted.problem, z_scores, residuals, information)
     kernel = kernels.score_test_couplings
     parallel_map(kernel, len(pairs), *fixed, chunk=16, n_jobs=fitted.n_jobs)
-    return _Tested(pairs, z_scores, residuals, information)
+    return ScoreTests(pairs, z_scores, residuals, information)
 
 
 def _abs_correlations(fitted: FittedGraph, pairs: IntArray) -> FloatArray:

@@ -16,7 +16,7 @@ from isingkit.packing import PackedSpins, distinct_samples
 
 # on squares of couplings, where samples count 1: keeps separated ones finite
 _RIDGE = 0.5
-# the same on squares of fields and effects: next to nothing, or so much that there are none
+# the same on squares of fields: next to nothing, or so much that there are none
 _FREE, _NONE = 1e-3, 1e15
 # the same of effects that are reported, which no penalty should shrink
 _PLAIN = 1e-9
@@ -121,8 +121,8 @@ class FittedGraph:
 
     @property
     def penalties(self) -> FloatArray:
-        """On the squares of a field, of couplings and of effects."""
-        return np.array([_FREE if self.fit_fields else _NONE, _RIDGE, _FREE])
+        """On the squares of a field, of couplings and of each effect."""
+        return np.array([_FREE if self.fit_fields else _NONE, _RIDGE, *self.samples.causes.ridges])
 
     @property
     def coefficients(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -170,8 +170,9 @@ class FittedGraph:
         Where that leaves a spin all but free, its effects are those of this fit.
         """
         plain = self._copied()
-        field_penalty = _PLAIN if self.fit_fields else _NONE
-        _fit(plain, np.arange(self.n_spins), np.array([field_penalty, _PLAIN, _PLAIN]))
+        penalties = np.full(2 + self.samples.causes.n_causes, _PLAIN)
+        penalties[0] = _PLAIN if self.fit_fields else _NONE
+        _fit(plain, np.arange(self.n_spins), penalties)
         errors = plain._effect_errors()
         separated = (errors**2 > _SEPARATED).any(axis=1) | ~np.isfinite(plain.effects).all(axis=1)
         plain.effects[separated] = self.effects[separated]

@@ -19,6 +19,12 @@ from isingkit.estimators.fitted_graph import (
     samples_of,
     samples_of_bits,
 )
+from isingkit.estimators.hidden_causes import (
+    HiddenCauses,
+    first_loadings,
+    iterated,
+    shared_causes,
+)
 from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.normal import normal_equations, without_covariates
 from isingkit.estimators.row_design import RowDesign
@@ -41,6 +47,7 @@ class SearchSettings:
     level: float
     control: str  # "fdr" or "fwer"
     fit_fields: bool
+    hidden: int | str = 0  # causes that are no columns, or "auto"
     checkpoint: Path | None = None
     n_jobs: int | None = None
     progress: bool = False
@@ -57,6 +64,7 @@ class Found:
     elimination: Elimination
     tester: EdgeTester
     selection: Selection
+    hidden: HiddenCauses | None = None
 
     @property
     def fitted(self) -> FittedGraph:
@@ -91,16 +99,43 @@ def find_network(packed: PackedSpins, design: RowDesign, settings: SearchSetting
     road = _by_bits if is_large else _by_matrices
     way = road(packed, design, settings)
     moments = way.moments
-    level, control, n_jobs = settings.level, settings.control, settings.n_jobs
     with one_blas_thread():  # once for all steps, which use threads themselves
-        elimination = eliminate(moments, way.candidates, n_jobs)
-        survivors = elimination.survivors
-        n_spins = int(moments.changes.sum())
-        least = screening_z(n_spins, len(survivors), level, control)
-        tester = EdgeTester(way.scores(least), moments.changes, settings.progress)
-        fitted = fit_graph(way.samples, survivors, fit_fields=settings.fit_fields, n_jobs=n_jobs)
-        selection = select_edges(fitted, tester, way.candidates, level, control)
-    return Found(settings, moments, way.screen, way.candidates, elimination, tester, selection)
+        elimination = eliminate(moments, way.candidates, settings.n_jobs)
+        pairs = elimination.survivors
+        hidden = None
+        if settings.hidden != 0:
+            hidden, pairs = _hidden(way, pairs, settings)
+        tester, selection = _selected(way, hidden, pairs, settings)
+    return Found(
+        settings, moments, way.screen, way.candidates, elimination, tester, selection, hidden
+    )
+
+
+def _selected(
+    way: "_Screened", hidden: HiddenCauses | None, pairs: Pairs, settings: SearchSettings
+) -> tuple[EdgeTester, Selection]:
+    """The edges of a search that starts at some pairs, given causes, and what tested them."""
+    changes = way.moments.changes
+    level, control = settings.level, settings.control
+    samples = way.samples if hidden is None else hidden.beside(way.samples, bent=True)
+    fitted = fit_graph(samples, pairs, fit_fields=settings.fit_fields, n_jobs=settings.n_jobs)
+    shared = None if hidden is None else shared_causes(fitted, hidden)
+    least = screening_z(int(changes.sum()), len(pairs), level, control)
+    tester = EdgeTester(way.scores(least), changes, settings.progress, shared)
+    return tester, select_edges(fitted, tester, way.candidates, level, control)
+
+
+def _hidden(way: "_Screened", pairs: Pairs, settings: SearchSettings) -> tuple[HiddenCauses, Pairs]:
+    strict = replace(settings, control="fwer")
+    fitted = _selected(way, None, pairs, strict)[1].fitted
+    pairs = fitted.graph.pairs
+    loadings = first_loadings(fitted, int(settings.hidden))
+    causes = iterated(fitted, loadings, pairs)
+    for _ in range(2):
+        found = _selected(way, causes, pairs, strict)[1]
+        pairs = found.fitted.graph.pairs
+        causes = iterated(fitted, causes.loadings, pairs)
+    return causes, pairs
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,124 @@
+"""Hidden causes: scores of rows that many spins follow, told by what a strict network leaves.
+
+Why so, and what was no better: docs/design/causes.md.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse.linalg import eigsh
+
+from isingkit.arrays import FloatArray, Pairs
+from isingkit.estimators.causes import with_hidden
+from isingkit.estimators.edge_tests import SharedCauses, precisions, score_tests
+from isingkit.estimators.fitted_graph import FittedGraph, Samples, fit_graph
+from isingkit.estimators.graph import keys_of, pairs_of
+
+_ITERATIONS = 4  # of loadings
+_MOST_PAIRS = 2000  # that tell what scores leave open of causes
+_ROBUST_Z = 2.5  # z-scores beyond it count as that: they may be those of edges
+_ROBUST_STEPS = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HiddenCauses:
+    """Scores of rows, and what spins put into them."""
+
+    scores: FloatArray  # (n_hidden, n_rows): of spread 1
+    loadings: FloatArray  # (n_hidden, n_spins)
+    means: FloatArray  # (n_spins,)
+
+    @property
+    def n_hidden(self) -> int:
+        return len(self.scores)
+
+    def beside(self, samples: Samples, bent: bool) -> Samples:
+        """The same samples, of which regressions know these causes, too."""
+        causes = with_hidden(samples.causes, self.scores, self.loadings, self.means, bent)
+        return replace(samples, causes=causes)
+
+
+def hidden_of(samples: Samples, loadings: FloatArray) -> HiddenCauses:
+    """Causes of these loadings, scaled so that scores have spread 1."""
+    weights = samples.sample_weights / samples.sample_weights.sum()
+    means = samples.spins @ weights
+    scores = loadings @ samples.spins - (loadings @ means)[:, None]
+    spread = np.sqrt(scores**2 @ weights)
+    spread = np.maximum(spread, 1e-300)
+    return HiddenCauses(scores / spread[:, None], loadings / spread[:, None], means)
+
+
+def first_loadings(fitted: FittedGraph, n_hidden: int) -> FloatArray:
+    """(n_hidden, n_spins): the foremost eigenvectors of correlations of residuals."""
+    residuals = fitted.residuals_of(np.arange(fitted.n_spins))
+    weights = np.sqrt(np.maximum(fitted.samples.sample_weights, 1e-300))
+    residuals /= weights
+    residuals /= np.sqrt(np.maximum(fitted.information, 1e-9))[:, None]
+    correlations = residuals @ residuals.T
+    np.fill_diagonal(correlations, 0.0)
+    return eigenvectors(correlations, n_hidden)[1]
+
+
+def eigenvectors(matrix: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
+    """The n largest eigenvalues, falling, and their vectors, (n, n_rows)."""
+    if len(matrix) < 200:
+        values, vectors = np.linalg.eigh(matrix)
+    else:
+        start = np.random.default_rng(0).normal(size=len(matrix))
+        values, vectors = eigsh(matrix, k=n, which="LA", v0=start, tol=1e-6)
+    order = np.argsort(-values)[:n]
+    return values[order], np.ascontiguousarray(vectors[:, order].T)
+
+
+def iterated(fitted: FittedGraph, loadings: FloatArray, pairs: Pairs) -> HiddenCauses:
+    """Loadings as the regressions of spins on neighbours and scores have them."""
+    samples = fitted.samples
+    n_covariates = samples.causes.n_covariates
+    for _ in range(_ITERATIONS):
+        causes = hidden_of(samples, loadings)
+        given = fit_graph(
+            causes.beside(samples, bent=False),
+            pairs,
+            fit_fields=fitted.fit_fields,
+            n_jobs=fitted.n_jobs,
+        )
+        loadings = given.effects[:, n_covariates:].T
+        if len(loadings) > 1:
+            loadings = np.ascontiguousarray(np.linalg.qr(loadings.T)[0].T)
+    return hidden_of(samples, loadings)
+
+
+def shared_causes(fitted: FittedGraph, hidden: HiddenCauses) -> SharedCauses:
+    """What scores leave open of causes, told by pairs outside a graph.
+
+    Least squares of z-scores on products of loadings, those that stick out clipped.
+    """
+    pairs = _telling_pairs(fitted, hidden.loadings)
+    z_scores = score_tests(fitted, pairs, None).z_scores
+    rows, columns = np.triu_indices(hidden.n_hidden)
+    first, second = hidden.loadings[:, pairs[:, 0]], hidden.loadings[:, pairs[:, 1]]
+    products = first[rows] * second[columns] + first[columns] * second[rows]
+    products[rows == columns] /= 2
+    design = (products * precisions(fitted, pairs)).T
+    strength = np.zeros(len(rows))
+    for _ in range(_ROBUST_STEPS):
+        off = np.clip(z_scores - design @ strength, -_ROBUST_Z, _ROBUST_Z)
+        strength += np.linalg.lstsq(design, off, rcond=1e-8)[0]
+    matrix = np.zeros((hidden.n_hidden, hidden.n_hidden))
+    matrix[rows, columns] = matrix[columns, rows] = strength
+    return SharedCauses(hidden.loadings, matrix)
+
+
+def _telling_pairs(fitted: FittedGraph, loadings: FloatArray) -> Pairs:
+    """Pairs outside a graph: half of them with the largest loadings, half at random."""
+    n_spins = fitted.n_spins
+    changing = np.flatnonzero(fitted.information > 1e-6)
+    size = np.sqrt((loadings**2).sum(axis=0))[changing]
+    n_strongest = min(len(changing), int(np.sqrt(_MOST_PAIRS)) + 1)
+    strongest = changing[np.argsort(-size, kind="stable")[:n_strongest]]
+    rng = np.random.default_rng(0)
+    anywhere = rng.choice(changing, size=(_MOST_PAIRS, 2))
+    among = np.stack(np.meshgrid(strongest, strongest), axis=-1).reshape(-1, 2)
+    pairs = np.sort(np.concatenate([among, anywhere]), axis=1)
+    keys = np.unique(keys_of(pairs[pairs[:, 0] < pairs[:, 1]], n_spins))
+    return pairs_of(np.setdiff1d(keys, fitted.graph.keys), n_spins)
