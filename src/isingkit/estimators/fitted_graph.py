@@ -20,6 +20,7 @@ _RIDGE = 0.5
 _FREE, _NONE = 1e-3, 1e15
 # the same of effects that are reported, which no penalty should shrink
 _PLAIN = 1e-9
+_AT_A_TIME = 256  # spins whose residuals are held
 _SEPARATED = 0.25  # variance of an effect beyond which likelihood alone does not keep it finite
 
 
@@ -191,6 +192,17 @@ class FittedGraph:
         fixed = (some, self.samples.arrays, self.graph.csr, self.coefficients, residuals)
         parallel_map(kernels.residuals_of, len(some), *fixed, chunk=16, n_jobs=self.n_jobs)
         return residuals
+
+    def log_likelihood(self) -> float:
+        """Sum over rows and spins of w log P(s | neighbours and causes)."""
+        total = 0.0
+        weights = self.samples.sample_weights
+        for some in np.array_split(np.arange(self.n_spins), -(-self.n_spins // _AT_A_TIME)):
+            off = np.abs(self.residuals_of(some)) / np.maximum(
+                weights, 1e-300
+            )  # |s - m|: P(s) is 1 - |s - m| / 2
+            total += float((weights * np.log(np.maximum(1 - off / 2, 1e-300))).sum())
+        return total
 
     def shifts(self) -> FloatArray:
         """(n_spins, n_rows): what causes add to fields; (n_spins, 0) where there are none."""

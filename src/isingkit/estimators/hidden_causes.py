@@ -15,9 +15,10 @@ from isingkit.estimators.fitted_graph import FittedGraph, Samples, fit_graph
 from isingkit.estimators.graph import keys_of, pairs_of
 
 _ITERATIONS = 4  # of loadings
-_MOST_PAIRS = 2000  # that tell what scores leave open of causes
+_MOST_PAIRS = 400  # at random, that tell what scores leave open of causes; as many strong ones
 _ROBUST_Z = 2.5  # z-scores beyond it count as that: they may be those of edges
 _ROBUST_STEPS = 5
+_SMALL_MATRIX = 200  # rows, below which all eigenvectors are quicker than some
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +33,13 @@ class HiddenCauses:
     def n_hidden(self) -> int:
         return len(self.scores)
 
+    @property
+    def n_spins(self) -> float:
+        """How many spins a cause acts on, the fewest of all: (sum b^2)^2 / sum b^4."""
+        squares = self.loadings**2
+        each = squares.sum(axis=1) ** 2 / np.maximum((squares**2).sum(axis=1), 1e-300)
+        return float(each.min())
+
     def beside(self, samples: Samples, bent: bool) -> Samples:
         """The same samples, of which regressions know these causes, too."""
         causes = with_hidden(samples.causes, self.scores, self.loadings, self.means, bent)
@@ -39,12 +47,12 @@ class HiddenCauses:
 
 
 def hidden_of(samples: Samples, loadings: FloatArray) -> HiddenCauses:
-    """Causes of these loadings, scaled so that scores have spread 1."""
+    """Causes of these loadings, scaled so that scores have spread 1; what is missing adds 0."""
     weights = samples.sample_weights / samples.sample_weights.sum()
-    means = samples.spins @ weights
-    scores = loadings @ samples.spins - (loadings @ means)[:, None]
-    spread = np.sqrt(scores**2 @ weights)
-    spread = np.maximum(spread, 1e-300)
+    there = np.abs(samples.spins)
+    means = samples.spins @ weights / np.maximum(there @ weights, 1e-300)
+    scores = loadings @ samples.spins - (loadings * means) @ there
+    spread = np.maximum(np.sqrt(scores**2 @ weights), 1e-300)
     return HiddenCauses(scores / spread[:, None], loadings / spread[:, None], means)
 
 
@@ -61,7 +69,7 @@ def first_loadings(fitted: FittedGraph, n_hidden: int) -> FloatArray:
 
 def eigenvectors(matrix: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
     """The n largest eigenvalues, falling, and their vectors, (n, n_rows)."""
-    if len(matrix) < 200:
+    if len(matrix) < _SMALL_MATRIX:
         values, vectors = np.linalg.eigh(matrix)
     else:
         start = np.random.default_rng(0).normal(size=len(matrix))

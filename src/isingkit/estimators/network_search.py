@@ -10,6 +10,7 @@ from isingkit._kernels.threads import one_blas_thread
 from isingkit.arrays import FloatArray, Pairs
 from isingkit.estimators.bits import bits_of, goes_by_bits
 from isingkit.estimators.bits import without_covariates as bits_without_covariates
+from isingkit.estimators.cause_search import CauseEvidence, Network, leftover, search
 from isingkit.estimators.edge_tests import EdgeTester, critical_z, screening_z
 from isingkit.estimators.elimination import Elimination, eliminate
 from isingkit.estimators.fitted_graph import (
@@ -19,12 +20,7 @@ from isingkit.estimators.fitted_graph import (
     samples_of,
     samples_of_bits,
 )
-from isingkit.estimators.hidden_causes import (
-    HiddenCauses,
-    first_loadings,
-    iterated,
-    shared_causes,
-)
+from isingkit.estimators.hidden_causes import HiddenCauses, shared_causes
 from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.normal import normal_equations, without_covariates
 from isingkit.estimators.row_design import RowDesign
@@ -62,9 +58,16 @@ class Found:
     screen: Screen
     candidates: Pairs
     elimination: Elimination
-    tester: EdgeTester
-    selection: Selection
-    hidden: HiddenCauses | None = None
+    network: Network
+    causes: CauseEvidence
+
+    @property
+    def tester(self) -> EdgeTester:
+        return self.network.tester
+
+    @property
+    def selection(self) -> Selection:
+        return self.network.selection
 
     @property
     def fitted(self) -> FittedGraph:
@@ -101,20 +104,29 @@ def find_network(packed: PackedSpins, design: RowDesign, settings: SearchSetting
     moments = way.moments
     with one_blas_thread():  # once for all steps, which use threads themselves
         elimination = eliminate(moments, way.candidates, settings.n_jobs)
-        pairs = elimination.survivors
-        hidden = None
-        if settings.hidden != 0:
-            hidden, pairs = _hidden(way, pairs, settings)
-        tester, selection = _selected(way, hidden, pairs, settings)
-    return Found(
-        settings, moments, way.screen, way.candidates, elimination, tester, selection, hidden
-    )
+        network, evidence = _search(way, elimination.survivors, settings)
+    return Found(settings, moments, way.screen, way.candidates, elimination, network, evidence)
+
+
+def _search(
+    way: "_Screened", start: Pairs, settings: SearchSettings
+) -> tuple[Network, CauseEvidence]:
+    """The network, with the causes that are asked for or believed."""
+
+    def select(hidden: HiddenCauses | None, pairs: Pairs, is_strict: bool) -> Network:
+        control = "fwer" if is_strict else settings.control
+        return _selected(way, hidden, pairs, replace(settings, control=control))
+
+    if way.looks_for_causes:
+        return search(select, start, settings.hidden, settings.level)
+    network = select(None, start, False)
+    return network, CauseEvidence(leftover(network.fitted, network.tester.scores))
 
 
 def _selected(
     way: "_Screened", hidden: HiddenCauses | None, pairs: Pairs, settings: SearchSettings
-) -> tuple[EdgeTester, Selection]:
-    """The edges of a search that starts at some pairs, given causes, and what tested them."""
+) -> Network:
+    """The network of a search that starts at some pairs, given causes."""
     changes = way.moments.changes
     level, control = settings.level, settings.control
     samples = way.samples if hidden is None else hidden.beside(way.samples, bent=True)
@@ -122,20 +134,8 @@ def _selected(
     shared = None if hidden is None else shared_causes(fitted, hidden)
     least = screening_z(int(changes.sum()), len(pairs), level, control)
     tester = EdgeTester(way.scores(least), changes, settings.progress, shared)
-    return tester, select_edges(fitted, tester, way.candidates, level, control)
-
-
-def _hidden(way: "_Screened", pairs: Pairs, settings: SearchSettings) -> tuple[HiddenCauses, Pairs]:
-    strict = replace(settings, control="fwer")
-    fitted = _selected(way, None, pairs, strict)[1].fitted
-    pairs = fitted.graph.pairs
-    loadings = first_loadings(fitted, int(settings.hidden))
-    causes = iterated(fitted, loadings, pairs)
-    for _ in range(2):
-        found = _selected(way, causes, pairs, strict)[1]
-        pairs = found.fitted.graph.pairs
-        causes = iterated(fitted, causes.loadings, pairs)
-    return causes, pairs
+    selection = select_edges(fitted, tester, way.candidates, level, control)
+    return Network(tester, selection, hidden)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,6 +147,7 @@ class _Screened:
     candidates: Pairs
     samples: Samples
     scores: Callable[[float], ScoreCache]  # by the least z-score that is looked at
+    looks_for_causes: bool
 
 
 def _by_bits(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> _Screened:
@@ -157,9 +158,11 @@ def _by_bits(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -
     n_jobs = settings.n_jobs
     screened, pairs = screen_by_tiles(bits, settings.checkpoint, n_jobs, settings.progress)
     samples = samples_of_bits(packed, design)
-    return _Screened(
-        bits, screened, pairs, samples, lambda least: sparse_scores(bits, least, n_jobs)
-    )
+
+    def scores(least: float) -> ScoreCache:
+        return sparse_scores(bits, least, n_jobs)
+
+    return _Screened(bits, screened, pairs, samples, scores, looks_for_causes=False)
 
 
 def _by_matrices(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> _Screened:
@@ -178,4 +181,6 @@ def _by_matrices(packed: PackedSpins, design: RowDesign, settings: SearchSetting
     def scores(least: float) -> ScoreCache:
         return dense_scores(moments, samples, settings.fit_fields, least)
 
-    return _Screened(moments, screened, candidates(screened, moments), samples, scores)
+    pairs = candidates(screened, moments)
+    looks = design.outcomes is None  # which is not known of rows that were imputed
+    return _Screened(moments, screened, pairs, samples, scores, looks_for_causes=looks)

@@ -6,6 +6,7 @@ orthogonal to the neighbours of i by linear regression. `DenseScores` keeps all 
 docs/design/tiles.md.
 """
 
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -59,6 +60,9 @@ class ScoreCache(Protocol):
 
         -1 where it is not above `least`.
         """
+
+    def copied(self) -> "ScoreCache":
+        """The same, to be updated on its own."""
 
     def probe(self) -> IntArray:
         """Spins enough to see whether all move together."""
@@ -126,6 +130,11 @@ class DenseScores:
         best = np.argmax(approximate >= _SAME * largest[:, None], axis=1)
         sums = np.abs(np.einsum("ij,ij->i", rows, self.single[best]))  # in double precision
         return np.where((sums > least) & (largest > 0), best, -1), sums
+
+    def copied(self) -> "DenseScores":
+        new = copy(self)
+        new.scores = self.scores.copy()
+        return new
 
     def probe(self) -> IntArray:
         return np.arange(len(self.scores))
@@ -256,6 +265,9 @@ class SparseScores:
         row, spin = found[size >= _SAME * largest[found[:, 0]]].T
         np.minimum.at(best, row, spin)
         return np.where(largest > least, best, -1), largest
+
+    def copied(self) -> "SparseScores":
+        return copy(self)  # updates make new keys
 
     def probe(self) -> IntArray:
         return np.arange(0, self.bits.n_spins, -(-self.bits.n_spins // _PROBED))

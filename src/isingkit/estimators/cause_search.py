@@ -1,0 +1,173 @@
+"""How many hidden causes there are, and the network given these.
+
+A cause is believed where a network with it explains rows better than one without, edges and
+loadings counted. Why so, and how well: docs/design/causes.md.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from isingkit.arrays import Pairs
+from isingkit.estimators.edge_tests import EdgeTester
+from isingkit.estimators.fitted_graph import FittedGraph
+from isingkit.estimators.graph import keys_of, pairs_of
+from isingkit.estimators.hidden_causes import (
+    HiddenCauses,
+    eigenvectors,
+    first_loadings,
+    iterated,
+)
+from isingkit.estimators.score_cache import ScoreCache
+from isingkit.estimators.selection import Selection
+
+
+@dataclass(frozen=True, slots=True)
+class CauseSettings:
+    """When a cause is looked for, and when it is believed. Why: docs/design/causes.md."""
+
+    most: int = 5  # causes
+    few_spins: int = 10  # in which a cause cannot be told from edges
+    leftover: float = 1.15  # eigenvalue of z-scores outside, in units of noise's: look closer
+    clipped: float = 6.0  # z-scores, so that one missed edge is no cause
+    # of twice the log pseudolikelihood, for each spin, less what edges and loadings cost
+    least_gain: float = 2.0
+    least_spins: float = 4.0  # that a cause acts on: fewer are a hub, or a pair
+    n_refinements: int = 2  # of loadings, with the strict network given them
+
+
+SETTINGS = CauseSettings()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """A network found, given causes, and what tested its edges."""
+
+    tester: EdgeTester
+    selection: Selection
+    hidden: HiddenCauses | None = None
+
+    @property
+    def fitted(self) -> FittedGraph:
+        return self.selection.fitted
+
+    @property
+    def pairs(self) -> Pairs:
+        return self.fitted.graph.pairs
+
+
+# select(causes, pairs to start from, whether strict): the network
+Select = Callable[[HiddenCauses | None, Pairs, bool], Network]
+
+
+@dataclass(frozen=True, slots=True)
+class CauseEvidence:
+    """What speaks for hidden causes."""
+
+    leftover: float  # largest eigenvalue of z-scores outside the strict network, in units of noise
+    gain: float = -np.inf  # of the first cause, by `CauseSettings.least_gain`
+    n_found: int = 0  # causes that are believed
+
+
+def search(
+    select: Select, start: Pairs, hidden: int | str, level: float
+) -> tuple[Network, CauseEvidence]:
+    """The network, given as many causes as asked for, or as are believed ("auto").
+
+    With none asked for, what speaks for them is looked at all the same.
+    level: of strict networks
+    """
+    if hidden not in (0, "auto"):
+        strict = select(None, start, True)
+        causes, pairs = _causes(select, strict, int(hidden))
+        return select(causes, pairs, False), CauseEvidence(np.nan, np.nan, int(hidden))
+    plain = select(None, start, False)
+    left = _leftover_of_strict(plain, level)
+    is_small = plain.tester.changes.sum() < SETTINGS.few_spins
+    if is_small or left < SETTINGS.leftover:
+        return plain, CauseEvidence(left)
+    return _with_causes(select, plain, select(None, start, True), hidden == "auto")
+
+
+def _with_causes(
+    select: Select, plain: Network, strict: Network, is_wanted: bool
+) -> tuple[Network, CauseEvidence]:
+    """One cause after the other, while each is worth its cost."""
+    left = leftover(strict.fitted, strict.tester.scores)
+    best = plain
+    first_gain = -np.inf
+    for n_hidden in range(1, SETTINGS.most + 1):
+        causes, pairs = _causes(select, strict, n_hidden)
+        if causes.n_spins < SETTINGS.least_spins:
+            break
+        found = select(causes, pairs, False)
+        gain = _gain(best, found)
+        first_gain = gain if n_hidden == 1 else first_gain
+        if gain < SETTINGS.least_gain:
+            break
+        best = found
+        if not is_wanted or leftover(found.fitted, found.tester.scores) < SETTINGS.leftover:
+            break
+    n_found = 0 if best.hidden is None else best.hidden.n_hidden
+    evidence = CauseEvidence(left, first_gain, n_found)
+    return (best if is_wanted else plain), evidence
+
+
+def _causes(select: Select, strict: Network, n_hidden: int) -> tuple[HiddenCauses, Pairs]:
+    """Causes that a strict network leaves, and what is left of it given these."""
+    fitted, pairs = strict.fitted, strict.pairs
+    causes = iterated(fitted, first_loadings(fitted, n_hidden), pairs)
+    for _ in range(SETTINGS.n_refinements):
+        pairs = select(causes, pairs, True).pairs
+        causes = iterated(fitted, causes.loadings, pairs)
+    return causes, pairs
+
+
+def _gain(before: Network, after: Network) -> float:
+    """Of twice the log pseudolikelihood, for each spin, less costs.
+
+    An edge costs 2 (log M + log N), as both regressions pay for it, a loading log M.
+    """
+    n_spins = before.fitted.n_spins
+    n_samples = float(before.fitted.samples.sample_weights.sum())
+    more_edges = len(after.pairs) - len(before.pairs)
+    more_causes = _n_hidden(after) - _n_hidden(before)
+    cost = more_edges * 2 * (np.log(n_samples) + np.log(n_spins))
+    cost += more_causes * n_spins * np.log(n_samples)
+    gain = 2 * (after.fitted.log_likelihood() - before.fitted.log_likelihood())
+    return float((gain - cost) / n_spins)
+
+
+def _n_hidden(network: Network) -> int:
+    return 0 if network.hidden is None else network.hidden.n_hidden
+
+
+def _leftover_of_strict(network: Network, level: float) -> float:
+    """The same of those edges of a network that are beyond doubt: what a strict search would keep,
+    but for edges that come back.
+    """
+    tests = network.selection.tests
+    n_spins = int(network.tester.changes.sum())
+    expected = tests.p_values / tests.weights * n_spins * (n_spins - 1) / 2
+    beyond_doubt = tests.pairs[tests.inside & (expected <= level)]
+    keys = np.sort(keys_of(beyond_doubt, network.fitted.n_spins))
+    fitted, changed = network.fitted.refit(pairs_of(keys, network.fitted.n_spins))
+    scores = network.tester.scores.copied()
+    scores.update(fitted, changed, fitted.residuals_of(changed))
+    return leftover(fitted, scores)
+
+
+def leftover(fitted: FittedGraph, scores: ScoreCache) -> float:
+    """Largest eigenvalue of z-scores outside a network, in units of noise's.
+
+    That of noise is 2 sqrt(N) (1 + sqrt(N / M) / 2).
+    """
+    some = scores.probe()
+    left = np.asarray(scores.leftover(fitted, some), dtype=np.float64)
+    left[fitted.graph.matrix(fitted.couplings)[some][:, some].nonzero()] = 0.0
+    np.fill_diagonal(left, 0.0)
+    np.clip(left, -SETTINGS.clipped, SETTINGS.clipped, out=left)
+    n_samples = float(fitted.samples.sample_weights.sum())
+    noise = 2 * np.sqrt(len(left)) * (1 + np.sqrt(len(left) / n_samples) / 2)
+    return float(eigenvectors(left, 1)[0][0] / noise)
