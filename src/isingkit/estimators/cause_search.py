@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isingkit.arrays import Pairs
+from isingkit.arrays import FloatArray, Pairs
 from isingkit.estimators.edge_tests import EdgeTester
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of, pairs_of
@@ -31,9 +31,13 @@ class CauseSettings:
     few_spins: int = 10  # in which a cause cannot be told from edges
     leftover: float = 1.15  # eigenvalue of z-scores outside, in units of noise's: look closer
     clipped: float = 6.0  # z-scores, so that one missed edge is no cause
-    # of twice the log pseudolikelihood, for each spin, less what edges and loadings cost
+    # of twice the log pseudolikelihood, for each spin, less what edges and loadings cost: so much,
+    # and so much more where spins are few
     least_gain: float = 2.0
-    least_spins: float = 4.0  # that a cause acts on: fewer are a hub, or a pair
+    more_if_few: float = 2000.0  # over the number of spins squared
+    clear_gain: float = 10.0  # beyond it nothing else is asked for
+    least_calm: float = 0.05  # log of the factor by which z-scores outside the network shrink
+    least_spins: float = 2.5  # that a cause acts on: fewer are a hub, or a pair
     n_refinements: int = 2  # of loadings, with the strict network given them
 
 
@@ -104,7 +108,7 @@ def _with_causes(
         found = select(causes, pairs, False)
         gain = _gain(best, found)
         first_gain = gain if n_hidden == 1 else first_gain
-        if gain < SETTINGS.least_gain:
+        if not _is_believed(gain, best, found):
             break
         best = found
         if not is_wanted or leftover(found.fitted, found.tester.scores) < SETTINGS.leftover:
@@ -139,6 +143,29 @@ def _gain(before: Network, after: Network) -> float:
     return float((gain - cost) / n_spins)
 
 
+def least_gain(n_spins: int) -> float:
+    """That a cause must bring, for each spin."""
+    return SETTINGS.least_gain + SETTINGS.more_if_few / n_spins**2
+
+
+def _is_believed(gain: float, before: Network, after: Network) -> bool:
+    """Whether a network with a cause is better than one without.
+
+    Edges that were missed for lack of rows make a cause seem to gain something, too, but z-scores
+    outside the network hardly shrink by it.
+    """
+    if gain < least_gain(before.fitted.n_spins):
+        return False
+    calm = float(np.log(_spread(before) / _spread(after)))
+    return gain > SETTINGS.clear_gain or calm > SETTINGS.least_calm
+
+
+def _spread(network: Network) -> float:
+    """Root mean square of z-scores outside a network."""
+    left = _outside(network.fitted, network.tester.scores)
+    return float(np.sqrt(np.mean(left[left != 0] ** 2))) if left.any() else 1.0
+
+
 def _n_hidden(network: Network) -> int:
     return 0 if network.hidden is None else network.hidden.n_hidden
 
@@ -163,11 +190,17 @@ def leftover(fitted: FittedGraph, scores: ScoreCache) -> float:
 
     That of noise is 2 sqrt(N) (1 + sqrt(N / M) / 2).
     """
-    some = scores.probe()
-    left = np.asarray(scores.leftover(fitted, some), dtype=np.float64)
-    left[fitted.graph.matrix(fitted.couplings)[some][:, some].nonzero()] = 0.0
-    np.fill_diagonal(left, 0.0)
+    left = _outside(fitted, scores)
     np.clip(left, -SETTINGS.clipped, SETTINGS.clipped, out=left)
     n_samples = float(fitted.samples.sample_weights.sum())
     noise = 2 * np.sqrt(len(left)) * (1 + np.sqrt(len(left) / n_samples) / 2)
     return float(eigenvectors(left, 1)[0][0] / noise)
+
+
+def _outside(fitted: FittedGraph, scores: ScoreCache) -> FloatArray:
+    """(n, n): z-scores of pairs outside a network, 0 for others."""
+    some = scores.probe()
+    left = np.asarray(scores.leftover(fitted, some), dtype=np.float64)
+    left[fitted.graph.matrix(fitted.couplings)[some][:, some].nonzero()] = 0.0
+    np.fill_diagonal(left, 0.0)
+    return left
