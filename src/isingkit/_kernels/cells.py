@@ -8,7 +8,7 @@ outcomes are spins where they were observed, and 0 where a regression must not e
 import numpy as np
 from numba import njit
 
-from isingkit._kernels.flags import KERNEL, PART
+from isingkit._kernels.flags import PART
 from isingkit._kernels.sources import spin_row
 from isingkit._kernels.workspace import fill, matrix, numbers, whole_numbers
 
@@ -94,7 +94,7 @@ def _own_cells(regressors, samples, seen, cell):
     return design
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def into_cells(i, other, regressors, samples, own, seen, cell):
     """A regression of spin i in cells: sums of w, of w s, both (n_cells,), and the design.
 
