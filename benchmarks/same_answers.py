@@ -99,9 +99,10 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
             if not np.array_equal(old, new):
                 words.append(f"{name}: {np.count_nonzero(old != new)} differ")
         else:
-            scale = np.nanmax(np.abs(old), initial=1e-300)
-            off = np.nanmax(np.abs(new - old) / scale, initial=0.0)
-            if off > 1e-12 or (np.isnan(old) != np.isnan(new)).any():
+            is_finite = np.isfinite(old) & np.isfinite(new)
+            scale = np.abs(old[is_finite]).max(initial=1e-300)
+            off = np.abs(new[is_finite] - old[is_finite]).max(initial=0.0) / scale
+            if off > 1e-12 or not np.array_equal(old[~is_finite], new[~is_finite], equal_nan=True):
                 words.append(f"{name}: {off:.1e}")
     return words
 

@@ -25,6 +25,7 @@ from isingkit.estimators.normal import normal_equations
 from isingkit.estimators.score_cache import dense_scores
 from isingkit.estimators.screen import candidates, screen, screen_at
 from isingkit.estimators.selection import select_edges
+from parts import kernel_of
 
 doubts_allowed = pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
 
@@ -275,14 +276,13 @@ def test_tails_are_those_of_the_exact_distribution(rng):
     order = np.argsort(scores)
     above, below = np.cumsum(chances[order][::-1])[::-1], np.cumsum(chances[order])
     checked, plain = 0, []
+    tail = kernel_of(kernels.tail)
     for chance in (1e-2, 1e-3, 1e-4, 1e-5):
         for cumulated, side in ((below, "right"), (above[::-1], "left")):
             place = np.searchsorted(cumulated, chance)
             exact = cumulated[place]
             score = scores[order][place] if side == "right" else scores[order][::-1][place]
-            found = norm.sf(
-                abs(kernels.tail((first, second, lever, other), np.ones(8), score, variance))
-            )
+            found = norm.sf(abs(tail((first, second, lever, other), np.ones(8), score, variance)))
             assert 0.5 < found / exact < 2
             plain.append(norm.sf(abs(score) / np.sqrt(variance)) / exact)
             checked += 1
@@ -435,7 +435,7 @@ def test_samples_with_the_same_neighbours_are_one_cell(n_neighbours, rng):
     spins[-1, 7] = 0.0  # missing
     own, seen, cell = np.empty(200), np.empty(200), np.empty(200, np.int64)
     neighbours = np.arange(n_neighbours)
-    totals, sums, design = into_cells(
+    totals, sums, design = kernel_of(into_cells)(
         n_neighbours, -1, neighbours, samples_of_rows(spins, weights), own, seen, cell
     )
     expected = np.concatenate([np.ones((1, 200)), spins[:-1]])

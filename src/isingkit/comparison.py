@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from tqdm import tqdm
 
+from isingkit.arrays import FloatArray, IntArray
 from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.executor import current_executor
 from isingkit.exceptions import (
@@ -87,7 +87,7 @@ class Comparison:
 
     outcomes: tuple[Outcome, ...]
     # (n_methods, n_methods): edges that two methods share, of all that either has; NaN without any
-    agreement: NDArray[np.float64]
+    agreement: FloatArray
     models: dict[str, IsingModel]  # learnt from all samples
     n_samples: int
     n_spins: int
@@ -171,7 +171,7 @@ def _draw_truth(axes: Any, done: Sequence[Outcome]) -> None:
     axes.legend(frameon=False, fontsize=8)
 
 
-def _draw_agreement(axes: Any, agreement: NDArray[np.float64], done: Sequence[Outcome]) -> Any:
+def _draw_agreement(axes: Any, agreement: FloatArray, done: Sequence[Outcome]) -> Any:
     """The matrix of agreement; returns the image, for a colour bar."""
     image = axes.imshow(agreement, vmin=0, vmax=1, cmap="Blues", aspect="auto")
     axes.set(title="edges shared by two methods, of all", xticks=np.arange(len(done)))
@@ -266,8 +266,8 @@ class _Rows:
     """Samples, and what their rows count for."""
 
     packed: PackedSpins
-    sample_weight: NDArray[np.float64] | None
-    counts: NDArray[np.float64] | None
+    sample_weight: FloatArray | None
+    counts: FloatArray | None
 
     @property
     def weights(self) -> RowWeights | None:
@@ -283,7 +283,7 @@ class _Rows:
         weights = self.weights
         return self.packed.n_samples if weights is None else round(weights.n_effective)
 
-    def __getitem__(self, some: NDArray[np.int64]) -> "_Rows":
+    def __getitem__(self, some: IntArray) -> "_Rows":
         weights = None if self.sample_weight is None else self.sample_weight[some]
         counts = None if self.counts is None else self.counts[some]
         return _Rows(self.packed[some], weights, counts)
@@ -465,9 +465,7 @@ def _given(estimators: Mapping[str, Any]) -> dict[str, Any]:
     return dict(estimators)
 
 
-def _agreement(
-    outcomes: Sequence[Outcome], models: Mapping[str, IsingModel]
-) -> NDArray[np.float64]:
+def _agreement(outcomes: Sequence[Outcome], models: Mapping[str, IsingModel]) -> FloatArray:
     """Jaccard indices of the sets of edges."""
     agreement = np.full((len(outcomes), len(outcomes)), np.nan)
     graphs = {

@@ -7,6 +7,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from isingkit.arrays import FloatArray
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -20,7 +22,7 @@ _MARGIN = 0.7  # around a connected part, in lengths of an edge
 _TINY = 1e-300  # in place of 0, to divide by
 
 
-def positions(couplings: scipy.sparse.csr_array) -> NDArray[np.float64]:
+def positions(couplings: scipy.sparse.csr_array) -> FloatArray:
     """(n_spins, 2) places between 0 and 1; the same network always gets the same places.
 
     Connected parts are side by side, largest first, single spins in rows below.
@@ -61,9 +63,7 @@ def draw_network(
         axes.legend(loc="best", frameon=False, fontsize=8)
 
 
-def _draw_edges(
-    axes: "Axes", couplings: scipy.sparse.csr_array, places: NDArray[np.float64]
-) -> None:
+def _draw_edges(axes: "Axes", couplings: scipy.sparse.csr_array, places: FloatArray) -> None:
     from matplotlib.collections import LineCollection
 
     upper = scipy.sparse.triu(couplings, k=1).tocoo()
@@ -88,9 +88,7 @@ def _draw_edges(
             axes.add_collection(collection)
 
 
-def _draw_spins(
-    axes: "Axes", couplings: scipy.sparse.csr_array, places: NDArray[np.float64]
-) -> None:
+def _draw_spins(axes: "Axes", couplings: scipy.sparse.csr_array, places: FloatArray) -> None:
     """Dots, of few spins as large as their couplings are strong."""
     sizes = 8
     if len(places) <= 200:
@@ -99,7 +97,7 @@ def _draw_spins(
     axes.scatter(places[:, 0], places[:, 1], s=sizes, c="#444444", zorder=2)
 
 
-def _write_names(axes: "Axes", names: tuple[str, ...], places: NDArray[np.float64]) -> None:
+def _write_names(axes: "Axes", names: tuple[str, ...], places: FloatArray) -> None:
     for place, name in zip(places, names, strict=True):
         axes.annotate(
             name.replace("$", r"\$"),
@@ -128,7 +126,7 @@ def new_axes(size: tuple[float, float]) -> "Axes":
     return pyplot.subplots(figsize=size, layout="constrained")[1]
 
 
-def _laid_out(strengths: scipy.sparse.csr_array) -> NDArray[np.float64]:
+def _laid_out(strengths: scipy.sparse.csr_array) -> FloatArray:
     """One connected part, long side across, shortest edges about 1."""
     import networkx
 
@@ -148,7 +146,7 @@ def _laid_out(strengths: scipy.sparse.csr_array) -> NDArray[np.float64]:
     return np.asarray(places * np.sqrt(n_nodes) / longest)
 
 
-def _turned(places: NDArray[np.float64]) -> NDArray[np.float64]:
+def _turned(places: FloatArray) -> FloatArray:
     """Centred places with their longest axis across."""
     axes = np.linalg.svd(places, full_matrices=False)[2]
     # singular vectors have no sign: make their largest entry positive
@@ -159,9 +157,9 @@ def _turned(places: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _shelved(
     n_spins: int,
-    boxes: list[tuple[NDArray[np.intp], NDArray[np.float64]]],
+    boxes: list[tuple[NDArray[np.intp], FloatArray]],
     single: NDArray[np.intp],
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """All parts in shelves under each other, then everything between 0 and 1.
 
     Shelves are as wide as makes the picture wider than high.
@@ -189,14 +187,14 @@ def _shelved(
     return _fitted(places)
 
 
-def _in_rows(n_spins: int, width: float) -> NDArray[np.float64]:
+def _in_rows(n_spins: int, width: float) -> FloatArray:
     per_row = max(1, int(width))
     row, column = np.divmod(np.arange(n_spins), per_row)
     x = (column + 0.5) * width / per_row
     return np.stack([x, -0.5 - row], axis=1)
 
 
-def _fitted(places: NDArray[np.float64]) -> NDArray[np.float64]:
+def _fitted(places: FloatArray) -> FloatArray:
     """Into the picture, whose sides both go from 0 to 1."""
     low = places.min(axis=0)
     extent = np.ptp(places, axis=0)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isingkit.arrays import FloatArray
+from isingkit.arrays import FloatArray, IntArray
 from isingkit.covariates import covariates_for, of_plain_numbers
 from isingkit.exceptions import ModelMismatchError, NotEquilibratedError, require_instance
 from isingkit.gram import Gram, gram, gram_of
@@ -43,16 +43,16 @@ class FitCheck:
     """
 
     names: tuple[str, ...]
-    data_means: NDArray[np.float64]  # (n_spins,)
-    model_means: NDArray[np.float64]  # (n_spins,)
-    pairs: NDArray[np.int64]  # (n_pairs, 2): all, or some thousand of them spread evenly
-    data_correlations: NDArray[np.float64]  # (n_pairs,): of the pairs; NaN where one never changes
-    model_correlations: NDArray[np.float64]  # (n_pairs,)
-    sums: NDArray[np.int64]  # what the sum of all spins can be
+    data_means: FloatArray  # (n_spins,)
+    model_means: FloatArray  # (n_spins,)
+    pairs: IntArray  # (n_pairs, 2): all, or some thousand of them spread evenly
+    data_correlations: FloatArray  # (n_pairs,): of the pairs; NaN where one never changes
+    model_correlations: FloatArray  # (n_pairs,)
+    sums: IntArray  # what the sum of all spins can be
     data_shares: NDArray[
         np.float64
     ]  # (n_sums,): of the samples without missing values that have this sum
-    model_shares: NDArray[np.float64]  # (n_sums,)
+    model_shares: FloatArray  # (n_sums,)
     n_drawn: int  # samples drawn of the model
     problem: str | None
 
@@ -171,7 +171,7 @@ def _nothing(model: IsingModel, problem: str) -> FitCheck:
     return FitCheck(model.names, unknown, unknown, pairs, none, none, sums, none, none, 0, problem)
 
 
-def _slope(data: NDArray[np.float64], model: NDArray[np.float64]) -> float:
+def _slope(data: FloatArray, model: FloatArray) -> float:
     """How large the model's correlations are, in units of the data's."""
     return float(data @ model / max(float(data @ data), 1e-300))
 
@@ -207,7 +207,7 @@ def _drawn(
         return None, problem
 
 
-def _some_pairs(model: IsingModel) -> NDArray[np.int64]:
+def _some_pairs(model: IsingModel) -> IntArray:
     """All pairs i < j, or some thousand of them: each spin with those a few fixed distances
     away.
     """
@@ -221,9 +221,7 @@ def _some_pairs(model: IsingModel) -> NDArray[np.int64]:
     return np.unique(np.concatenate([edges, others[others[:, 0] < others[:, 1]]]), axis=0)
 
 
-def _moments(
-    stat: Gram, pairs: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _moments(stat: Gram, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
     """Means, and correlations of pairs; with missing values over the rows where a spin, or both,
     are present.
     """
@@ -248,7 +246,7 @@ def _moments(
     return np.asarray(means, dtype=np.float64), np.asarray(correlations)
 
 
-def _shares(packed: PackedSpins, weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
+def _shares(packed: PackedSpins, weights: FloatArray | None) -> FloatArray:
     """Share of complete samples by the number of spins that are +1; all zero where no sample is
     complete.
     """

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from isingkit._kernels import gram as kernels
 from isingkit._kernels import lookup_popcount
 from isingkit._kernels.threads import blas_threads_for, parallel_map
+from isingkit.arrays import FloatArray, IntArray
 from isingkit.exceptions import ModelMismatchError
 from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins, Words, pack, require_same_coding
@@ -205,8 +206,8 @@ def gram_of(packed: PackedSpins, weights: RowWeights | None, n_jobs: int | None 
 def _sums_by_lookup(
     words: Words,
     n_samples: int,
-    sums: NDArray[np.int64],
-    spin_sums: NDArray[np.int64],
+    sums: IntArray,
+    spin_sums: IntArray,
     n_jobs: int | None,
 ) -> None:
     """Pair and spin sums by table look-up, a slab of samples at a time so that its nibbles take
@@ -257,7 +258,7 @@ def _weighted(packed: PackedSpins, weights: RowWeights) -> Gram:
     total = float(weights.totals.sum())
     exact = weights.are_whole  # then products and sums were, too
 
-    def kept(array: NDArray[np.float64]) -> NDArray[Any]:
+    def kept(array: FloatArray) -> NDArray[Any]:
         return array.astype(np.int64) if exact else array
 
     return Gram(

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
+from isingkit.arrays import FloatArray, IntArray
 from isingkit.exceptions import ModelMismatchError, SettingError, require_instance
 from isingkit.model import IsingModel
 
@@ -30,9 +30,9 @@ class Scores:
 class PrecisionRecall:
     """Precision and recall of directed estimates at each threshold."""
 
-    thresholds: NDArray[np.float64]  # (n,)
-    precision: NDArray[np.float64]  # (n,): 1 where nothing passes
-    recall: NDArray[np.float64]  # (n,)
+    thresholds: FloatArray  # (n,)
+    precision: FloatArray  # (n,): 1 where nothing passes
+    recall: FloatArray  # (n,)
 
 
 def score(model: IsingModel, truth: IsingModel) -> Scores:
@@ -120,7 +120,7 @@ def precision_recall(estimates: Any, truth: IsingModel, thresholds: Any = None) 
     return PrecisionRecall(thresholds, precision, recall)
 
 
-def _sizes(estimates: Any, edges: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _sizes(estimates: Any, edges: Any) -> tuple[FloatArray, FloatArray]:
     """|estimates| of all pairs, and of those with an edge; zeros may be left out."""
     if scipy.sparse.issparse(estimates):
         entries = estimates.tocoo()
@@ -130,6 +130,6 @@ def _sizes(estimates: Any, edges: Any) -> tuple[NDArray[np.float64], NDArray[np.
     return np.abs(estimates[off_diagonal]), np.abs(estimates[edges.nonzero()])
 
 
-def _count_above(sizes: NDArray[np.float64], thresholds: NDArray[np.float64]) -> NDArray[np.int64]:
+def _count_above(sizes: FloatArray, thresholds: FloatArray) -> IntArray:
     """How many sizes are above each threshold."""
     return len(sizes) - np.searchsorted(np.sort(sizes), thresholds, side="right")

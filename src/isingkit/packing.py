@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from isingkit._kernels.packing import pack_words, unpack_rows
 from isingkit._kernels.threads import parallel_map
+from isingkit.arrays import BoolArray, IntArray
 from isingkit.atomic import replacing
 from isingkit.exceptions import (
     CodingMismatchError,
@@ -192,7 +193,7 @@ def repeated(packed: PackedSpins, weights: RowWeights) -> PackedSpins:
     return PackedSpins.concatenate(parts)
 
 
-def distinct_samples(packed: PackedSpins) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def distinct_samples(packed: PackedSpins) -> tuple[IntArray, IntArray]:
     """(n_distinct,): the first of equal samples, missing values included, in the order of the
     table; and (n_samples,): which of these each sample equals.
     """
@@ -225,7 +226,7 @@ def require_same_coding(
             raise CodingMismatchError(column=name, left=mine, right=its)
 
 
-def values_seen(packed: PackedSpins) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def values_seen(packed: PackedSpins) -> tuple[BoolArray, BoolArray]:
     """Which spins are -1 in some sample, and which are +1."""
     is_low = (_presence(packed) & ~packed.words).any(axis=1)
     is_high = packed.words.any(axis=1)
@@ -251,9 +252,7 @@ def recoded(packed: PackedSpins, mapping: Sequence[Coding]) -> PackedSpins:
     return PackedSpins(words, packed.n_samples, packed.names, packed.present, tuple(mapping))
 
 
-def apply_missing_policy(
-    packed: PackedSpins, missing: str
-) -> tuple[PackedSpins, NDArray[np.bool_] | None]:
+def apply_missing_policy(packed: PackedSpins, missing: str) -> tuple[PackedSpins, BoolArray | None]:
     """What `missing` asks of spins that lack some values, and which samples are left; None when all
     are.
     """
@@ -279,7 +278,7 @@ def apply_missing_policy(
     return PackedSpins.concatenate(_parts_of(packed, rows, policy.keeps_all_rows)), rows
 
 
-def _parts_of(packed: PackedSpins, rows: NDArray[np.bool_], has_missing: bool) -> list[PackedSpins]:
+def _parts_of(packed: PackedSpins, rows: BoolArray, has_missing: bool) -> list[PackedSpins]:
     """Some of the samples, part by part."""
     parts = []
     for here in _spans(packed):

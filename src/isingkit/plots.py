@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from isingkit.arrays import FloatArray
 from isingkit.drawing import NEGATIVE, POSITIVE, new_axes, signed_colours
 from isingkit.exceptions import require_choice, require_instance
 from isingkit.fit_check import FitCheck, fit_check
@@ -115,7 +115,7 @@ def plot_fit_check(
 
 
 def draw_couplings(
-    axes: "Axes", couplings: NDArray[np.float64], names: Sequence[str], size: float = 8
+    axes: "Axes", couplings: FloatArray, names: Sequence[str], size: float = 8
 ) -> None:
     """Heat map of (n_spins, n_spins) couplings, with the spins' names in letters of this size where
     there are not too many.

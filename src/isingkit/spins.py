@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from isingkit._kernels import spins as kernels
 from isingkit._kernels.threads import parallel_map
+from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.exceptions import (
     ColumnNamesError,
     ColumnTypeError,
@@ -54,7 +55,7 @@ class Spins:
     values: NDArray[np.int8]  # (n_samples, n_spins): -1 or +1, and 0 where missing
     names: tuple[str, ...]
     mapping: tuple[Coding, ...]  # for each spin the values of the table that became -1 and +1
-    rows: NDArray[np.bool_] | None  # which rows of the table were kept; None when all were
+    rows: BoolArray | None  # which rows of the table were kept; None when all were
     has_missing: bool
 
     @property
@@ -166,7 +167,7 @@ def as_spins(
     return Spins(values, names, tuple(codings), rows, has_missing)
 
 
-def _kept_rows(values: NDArray[np.int8], policy: MissingPolicy) -> NDArray[np.bool_] | None:
+def _kept_rows(values: NDArray[np.int8], policy: MissingPolicy) -> BoolArray | None:
     """Complete rows, or those that hold anything, as the policy wants it; None where all are."""
     rows = np.asarray(values.any(axis=1) if policy.keeps_all_rows else values.all(axis=1))
     if rows.all():
@@ -218,9 +219,7 @@ def require_network(n_samples: float, n_spins: int) -> None:
         raise TableTooSmallError(n_samples=int(n_samples), n_spins=n_spins)
 
 
-def as_weights(
-    sample_weight: Any, n_samples: int, rows: NDArray[np.bool_] | None = None
-) -> NDArray[np.float64]:
+def as_weights(sample_weight: Any, n_samples: int, rows: BoolArray | None = None) -> FloatArray:
     """One weight for each kept row, float64 (n_samples,); `rows` says which rows of the table were
     kept.
     """
@@ -230,9 +229,7 @@ def as_weights(
     return weights
 
 
-def as_counts(
-    counts: Any, n_samples: int, rows: NDArray[np.bool_] | None = None
-) -> NDArray[np.float64]:
+def as_counts(counts: Any, n_samples: int, rows: BoolArray | None = None) -> FloatArray:
     """How many samples each kept row stands for, whole numbers as float64 (n_samples,)."""
     numbers = _row_numbers(counts, n_samples, rows, CountsError)
     parts = np.flatnonzero(numbers != np.rint(numbers))
@@ -246,9 +243,9 @@ def as_counts(
 def _row_numbers(
     given: Any,
     n_samples: int,
-    rows: NDArray[np.bool_] | None,
+    rows: BoolArray | None,
     error: type[SampleWeightError] | type[CountsError],
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Finite numbers >= 0, one for each kept row, that are not all zero."""
     n_rows = n_samples if rows is None else len(rows)
     try:
@@ -270,9 +267,7 @@ def _row_numbers(
     return numbers
 
 
-def as_groups(
-    groups: Any, n_samples: int, rows: NDArray[np.bool_] | None = None
-) -> NDArray[np.int64]:
+def as_groups(groups: Any, n_samples: int, rows: BoolArray | None = None) -> IntArray:
     """Which kept rows belong together: codes from 0 on of any labels, int64 (n_samples,)."""
     n_rows = n_samples if rows is None else len(rows)
     labels = np.asarray(groups)
@@ -291,7 +286,7 @@ def as_groups(
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
-def missing_labels(labels: NDArray[Any]) -> NDArray[np.bool_]:
+def missing_labels(labels: NDArray[Any]) -> BoolArray:
     """(n_rows,): which labels of any kind are missing."""
     if labels.dtype.kind in "fc":
         return np.asarray(np.isnan(labels))
@@ -308,10 +303,10 @@ class RowWeights:
     to sums and c w^2 to variances.
     """
 
-    totals: NDArray[np.float64]  # (n_rows,): what a row adds to sums
-    squares: NDArray[np.float64]  # (n_rows,): what it adds to variances; counts add the same
-    groups: NDArray[np.int64] | None = None  # (n_rows,): codes of rows that belong together
-    covariates: NDArray[np.float64] | None = None  # (n_rows, n): centred
+    totals: FloatArray  # (n_rows,): what a row adds to sums
+    squares: FloatArray  # (n_rows,): what it adds to variances; counts add the same
+    groups: IntArray | None = None  # (n_rows,): codes of rows that belong together
+    covariates: FloatArray | None = None  # (n_rows, n): centred
 
     @property
     def n_effective(self) -> float:
@@ -319,14 +314,14 @@ class RowWeights:
         return float(self.totals.sum() ** 2 / self.squares.sum())
 
     @property
-    def counts(self) -> NDArray[np.float64]:
+    def counts(self) -> FloatArray:
         """(n_rows,): samples that a row stands for; 0 where its weight is."""
         ones = np.ones_like(self.totals)
         there = self.squares > 0
         weights = np.divide(self.squares, self.totals, out=ones, where=there)
         return np.asarray(np.rint(self.totals / weights))
 
-    def of_each_sample(self) -> NDArray[np.float64]:
+    def of_each_sample(self) -> FloatArray:
         """(n_samples,): weights, each as often as its row was counted."""
         counts = self.counts
         each = self.totals / np.maximum(counts, 1)
@@ -385,7 +380,7 @@ def row_weights(
     n_samples: int,
     *,
     groups: Any = None,
-    rows: NDArray[np.bool_] | None = None,
+    rows: BoolArray | None = None,
 ) -> RowWeights | None:
     """What rows count for, of what a user has given for all rows; None where that is nothing.
 
@@ -607,9 +602,7 @@ def _python(number: float) -> float:
     return int(number) if float(number).is_integer() else float(number)
 
 
-def _has_values_between(
-    block: _Block, low: NDArray[np.float64], high: NDArray[np.float64]
-) -> NDArray[np.bool_]:
+def _has_values_between(block: _Block, low: FloatArray, high: FloatArray) -> BoolArray:
     found = np.zeros(len(low), dtype=bool)
     whole = block.array.dtype.kind in "biu"
     if whole and (high - low <= 1).all():
@@ -831,7 +824,7 @@ def _unexpected(column: str, value: Any, coding: Coding) -> SpinValueError:
     return SpinValueError(column=column, values=(value,), expected=expected)
 
 
-def constant_columns(values: NDArray[np.int8]) -> NDArray[np.bool_]:
+def constant_columns(values: NDArray[np.int8]) -> BoolArray:
     """Which columns of spins never change (zeros, which are missing values, set aside)."""
     return np.asarray((values >= 0).all(axis=0) | (values <= 0).all(axis=0))
 

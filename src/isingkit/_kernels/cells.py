@@ -18,7 +18,7 @@ from math import tanh
 import numpy as np
 from numba import njit
 
-from isingkit._kernels.flags import KERNEL, PART
+from isingkit._kernels.flags import PART
 from isingkit._kernels.sources import spin_row
 from isingkit._kernels.workspace import fill, matrix, numbers, whole_numbers
 
@@ -141,7 +141,7 @@ def _own_cells(i, other, regressors, samples, own, seen, cell):
     return design
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def into_cells(i, other, regressors, samples, own, seen, cell):
     """A regression of spin i in cells: sums of w, of w s, both (n_cells,), and the design.
 

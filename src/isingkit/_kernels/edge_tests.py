@@ -78,7 +78,7 @@ def _largest(values):
     return largest
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def tail(terms, weights, score, variance):
     """Signed z-score of a score, the sum of w g.
 

@@ -4,13 +4,13 @@ from math import log, sqrt
 
 from numba import njit
 
-from isingkit._kernels.flags import KERNEL, PART
+from isingkit._kernels.flags import PART
 from isingkit._kernels.workspace import fill, numbers
 
 _KNOWN = 0.7  # fourth powers are uncertain, too; measured: docs/design/rows.md
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def grouped_variance(values, weights, groups):
     """Variance of the sum of values whose groups are independent, and its degrees of freedom.
 

@@ -13,6 +13,7 @@ from importlib import import_module
 import click
 
 from isingkit import __version__
+from isingkit.cli.deferred_imports import defer_imports
 from isingkit.exceptions import IsingkitError
 
 COMMANDS = {
@@ -75,6 +76,7 @@ def main(arguments: list[str] | None = None) -> None:
     warnings.showwarning = lambda message, *_, **__: print(
         f"isingkit: warning: {message}", file=sys.stderr
     )
+    defer_imports()
     gc.set_threshold(100_000, 50)  # imports make objects that stay: looking for garbage is waiting
     try:
         status = root.main(arguments, prog_name="isingkit", standalone_mode=False)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from isingkit._kernels import lookup_popcount
 from isingkit._kernels import weighted_sums as kernels
 from isingkit._kernels.threads import parallel_map
-from isingkit.arrays import FloatArray
+from isingkit.arrays import FloatArray, IntArray
 from isingkit.packing import Words, unpacked
 
 _SINGLE = 2.0**-24  # rounding of single precision
@@ -21,9 +21,7 @@ _SINGLE = 2.0**-24  # rounding of single precision
 class ApproximateSums(Protocol):
     """Some of the rows, made ready to be looked at against one tile of spins after the other."""
 
-    def among(
-        self, words: Words, of_spins: FloatArray, after: NDArray[np.int64], level: float
-    ) -> NDArray[np.int64]:
+    def among(self, words: Words, of_spins: FloatArray, after: IntArray, level: float) -> IntArray:
         """(n, 2): rows r and spins j > after[r] with |x| (of_rows[:, r] . of_spins[:, j]) > level,
         and others that come near.
         """
@@ -92,7 +90,7 @@ def _tables(
 class _LookUp:
     """By bytes of sums of four numbers."""
 
-    numbers: NDArray[np.int64]  # of the rows
+    numbers: IntArray  # of the rows
     of_rows: NDArray[np.float32]
     tables: NDArray[np.uint8]
     units: FloatArray
@@ -100,16 +98,14 @@ class _LookUp:
     errors: FloatArray
     n_jobs: int | None
 
-    def of(self, some: NDArray[np.int64]) -> "_LookUp":
+    def of(self, some: IntArray) -> "_LookUp":
         """Some of the rows only."""
         parts = (self.tables[some], self.units[some], self.offsets[some], self.errors[some])
         return _LookUp(
             self.numbers[some], np.ascontiguousarray(self.of_rows[:, some]), *parts, self.n_jobs
         )
 
-    def among(
-        self, words: Words, of_spins: FloatArray, after: NDArray[np.int64], level: float
-    ) -> NDArray[np.int64]:
+    def among(self, words: Words, of_spins: FloatArray, after: IntArray, level: float) -> IntArray:
         n_blocks = -(-len(words) // lookup_popcount.COLUMNS)
         unused = np.zeros(len(words), np.int64)
         split = lookup_popcount.strips(n_blocks, words.shape[1])
@@ -142,15 +138,13 @@ class _LookUp:
 class _Product:
     """By a product of matrices in single precision."""
 
-    numbers: NDArray[np.int64]
+    numbers: IntArray
     of_rows: NDArray[np.float32]
     single: NDArray[np.float32]
     errors: FloatArray
     n_jobs: int | None
 
-    def among(
-        self, words: Words, of_spins: FloatArray, after: NDArray[np.int64], level: float
-    ) -> NDArray[np.int64]:
+    def among(self, words: Words, of_spins: FloatArray, after: IntArray, level: float) -> IntArray:
         sums = self.single @ unpacked(words, self.single.shape[1], np.float32).T
         fixed = (
             sums,
@@ -170,7 +164,7 @@ class _Product:
         return _numbered(found, self.numbers)
 
 
-def _numbered(found: list[NDArray[np.int64]], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+def _numbered(found: list[IntArray], numbers: IntArray) -> IntArray:
     pairs = np.concatenate([np.empty((0, 2), np.int64), *found])
     pairs[:, 0] = numbers[pairs[:, 0]]
     return pairs

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isingkit._kernels import estimators as estimator_kernels
 from isingkit._kernels import gram as gram_kernels
 from isingkit._kernels import weighted_sums as kernels
 from isingkit._kernels.packing import pack_words
 from isingkit._kernels.threads import parallel_map
-from isingkit.arrays import FloatArray
+from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.estimators import sizes
 from isingkit.estimators.approximate_sums import approximate_sums
 from isingkit.estimators.dual import Dual
@@ -53,7 +52,7 @@ class Bits:
         return self.sums / self.n_samples
 
     @property
-    def changes(self) -> NDArray[np.bool_]:
+    def changes(self) -> BoolArray:
         return np.isfinite(self.scales)
 
     @property
@@ -78,7 +77,7 @@ class Bits:
         """Where kernels count covariances."""
         return self.packed.words, self.sums, float(self.n_samples), self.explained
 
-    def covariances(self, pairs: NDArray[np.int64]) -> FloatArray:
+    def covariances(self, pairs: IntArray) -> FloatArray:
         """(n_pairs,): sums of products of two centred spins."""
         out = np.empty(len(pairs))
         parallel_map(
@@ -86,7 +85,7 @@ class Bits:
         )
         return out
 
-    def block(self, some: NDArray[np.int64]) -> FloatArray:
+    def block(self, some: IntArray) -> FloatArray:
         """(n_some, n_some): covariances of some spins."""
         sums = self.sums[some]
         if len(some) == 0:
@@ -160,9 +159,9 @@ class Bits:
         of_rows: FloatArray,
         of_spins: FloatArray,
         *,
-        after: NDArray[np.int64] | None = None,
+        after: IntArray | None = None,
         n_jobs: int | None = None,
-    ) -> tuple[NDArray[np.int64], FloatArray]:
+    ) -> tuple[IntArray, FloatArray]:
         """(n, 2): rows r and spins j, sorted, with |x| (of_rows[:, r] . of_spins[:, j]) > level;
         and x = sum_m rows[r, m] s_jm.
 
@@ -201,9 +200,7 @@ class Bits:
         order = np.lexsort((all_pairs[:, 1], all_pairs[:, 0]))
         return all_pairs[order], all_sums[order]
 
-    def sums_of(
-        self, rows: FloatArray, pairs: NDArray[np.int64], n_jobs: int | None = None
-    ) -> FloatArray:
+    def sums_of(self, rows: FloatArray, pairs: IntArray, n_jobs: int | None = None) -> FloatArray:
         """sum_m rows[r, m] s_jm of pairs (r, j)."""
         sums = np.empty(len(pairs))
         parallel_map(

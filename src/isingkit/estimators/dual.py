@@ -4,11 +4,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from isingkit._kernels.threads import one_blas_thread, parallel_map
-from isingkit.arrays import FloatArray
+from isingkit.arrays import FloatArray, IntArray
 from isingkit.estimators import sizes
 from isingkit.exceptions import SettingError
 
@@ -53,7 +52,7 @@ class Dual:
                 self._inverse = self._inverse_factor()
 
     def diagonals(
-        self, spins: NDArray[np.int64], n_jobs: int | None = None
+        self, spins: IntArray, n_jobs: int | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """R_ii and (R^2)_ii of some spins, R the resolvent of sample correlations."""
         self.prepare()
@@ -78,7 +77,7 @@ class Dual:
         return left
 
     def left_and_squares(
-        self, some: NDArray[np.int64], n_jobs: int | None = None
+        self, some: IntArray, n_jobs: int | None = None
     ) -> tuple[FloatArray, FloatArray]:
         r"""\lambda N P_ii and (\lambda N)^2 (P^2)_ii of some spins."""
         left = np.empty(len(some))
@@ -96,7 +95,7 @@ class Dual:
             parallel_map(fill, len(some), chunk=sizes.DUAL_PORTION, n_jobs=n_jobs)
         return left, squares
 
-    def responses(self, some: NDArray[np.int64], n_jobs: int | None = None) -> FloatArray:
+    def responses(self, some: IntArray, n_jobs: int | None = None) -> FloatArray:
         """Columns of Y, as rows: (n_some, n_samples)."""
         y = np.empty((len(some), self.bits.n_samples))
 

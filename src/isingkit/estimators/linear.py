@@ -1,8 +1,6 @@
 """LinearIsing: ordinary least squares."""
 
-import numpy as np
-from numpy.typing import NDArray
-
+from isingkit.arrays import FloatArray
 from isingkit.estimators.base import LinearEstimator
 from isingkit.estimators.normal import NormalEquations, all_regressions, refuse_duplicates
 from isingkit.exceptions import UnderdeterminedError
@@ -78,7 +76,7 @@ class LinearIsing(LinearEstimator):
         normal: NormalEquations,
         packed: PackedSpins | None,
         weights: RowWeights | None,
-    ) -> NDArray[np.float64]:
+    ) -> FloatArray:
         if stat.n_rows <= normal.changes.sum():
             raise UnderdeterminedError(n_samples=stat.n_rows, n_spins=stat.n_spins)
         refuse_duplicates(stat, normal)

@@ -2,9 +2,8 @@
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
-from isingkit.arrays import FloatArray
+from isingkit.arrays import FloatArray, IntArray
 from isingkit.estimators.base import GramEstimator
 from isingkit.estimators.boltzmann import Moments, boltzmann
 from isingkit.estimators.normal import NormalEquations, constant_fields
@@ -278,7 +277,7 @@ def exact_likelihood(
 
 
 def _likelihood(
-    x: FloatArray, masks: NDArray[np.int64], wanted: FloatArray, n_spins: int
+    x: FloatArray, masks: IntArray, wanted: FloatArray, n_spins: int
 ) -> tuple[float, FloatArray]:
     """The mean log likelihood and the means of all products of spins."""
     table = np.zeros(2**n_spins)

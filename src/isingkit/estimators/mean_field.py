@@ -1,9 +1,8 @@
 """MeanFieldIsing: couplings in closed form from means and covariances."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isingkit.arrays import FloatArray
+from isingkit.arrays import BoolArray, FloatArray
 from isingkit.estimators.base import GramEstimator
 from isingkit.estimators.normal import (
     NormalEquations,
@@ -227,7 +226,7 @@ def bethe_pulls(couplings: FloatArray, own: FloatArray, other: FloatArray) -> Fl
 
 def _cells(
     means: FloatArray, covariance: FloatArray, n_samples: float
-) -> tuple[FloatArray, NDArray[np.bool_]]:
+) -> tuple[FloatArray, BoolArray]:
     """(2, 2, n, n): probabilities of the values (-, +) of two spins; half a sample is added to each
     where one has none.
     """
@@ -249,7 +248,7 @@ def _pair_couplings(
     covariance: FloatArray,
     n_samples: float,
     names: list[str],
-    wanted: NDArray[np.bool_] | None = None,
+    wanted: BoolArray | None = None,
 ) -> FloatArray:
     cells, empty = _cells(means, covariance, n_samples)
     if wanted is not None:

@@ -10,7 +10,7 @@ from scipy.linalg import lapack, solve_triangular
 
 from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import parallel_map
-from isingkit.arrays import FloatArray
+from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.exceptions import (
     ContradictoryPairsWarning,
     CovariatesError,
@@ -36,7 +36,7 @@ class NormalEquations:
 
     matrix: FloatArray  # (n_spins, n_spins)
     means: FloatArray  # (n_spins,): of the spins, or 0 where fields are not fitted
-    changes: NDArray[np.bool_]  # (n_spins,): spins that are not constant
+    changes: BoolArray  # (n_spins,): spins that are not constant
     unobserved: NDArray[np.intp]  # (n_pairs, 2): pairs never present together
     n_samples: float  # rows, or their total weight
     n_effective: float  # samples of equal weight that would tell as much
@@ -57,11 +57,11 @@ class NormalEquations:
         """Where kernels find covariances."""
         return self.matrix
 
-    def covariances(self, pairs: NDArray[np.int64]) -> FloatArray:
+    def covariances(self, pairs: IntArray) -> FloatArray:
         """(n_pairs,): sums of products of two centred spins."""
         return np.asarray(self.matrix[tuple(pairs.T)])
 
-    def block(self, some: NDArray[np.int64]) -> FloatArray:
+    def block(self, some: IntArray) -> FloatArray:
         """(n_some, n_some): covariances of some spins."""
         return np.asarray(self.matrix[np.ix_(some, some)])
 
@@ -82,7 +82,7 @@ class DenseResolvent:
     ridge: float
     _factor: FloatArray | None  # Cholesky factor of the normal equations; None once it is used up
 
-    def diagonals(self, spins: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+    def diagonals(self, spins: IntArray) -> tuple[FloatArray, FloatArray]:
         """R_ii and (R^2)_ii of some spins."""
         columns = np.zeros((self.moments.n_spins, len(spins)), order="F")
         columns[spins, np.arange(len(spins))] = self.moments.n_samples
@@ -138,7 +138,7 @@ def normal_equations(stat: Gram, fit_fields: bool) -> NormalEquations:
     )
 
 
-def _pairwise(stat: Gram, joint: Joint, fit_fields: bool) -> tuple[FloatArray, NDArray[np.int64]]:
+def _pairwise(stat: Gram, joint: Joint, fit_fields: bool) -> tuple[FloatArray, IntArray]:
     """Covariances over the rows where both are present, and the pairs that never are."""
     never = joint.counts == 0
     counts = np.where(never, 1, joint.counts)
@@ -155,7 +155,7 @@ def _pairwise(stat: Gram, joint: Joint, fit_fields: bool) -> tuple[FloatArray, N
     return _reconciled(matrix), unobserved
 
 
-def _bridge(matrix: FloatArray, never: NDArray[np.bool_]) -> None:
+def _bridge(matrix: FloatArray, never: BoolArray) -> None:
     """Give pairs never seen together, in place, the covariance that the spins K seen with both
     imply: C_iK C_KK^{-1} C_Kj.
 
@@ -354,7 +354,7 @@ def factor_of(normal: NormalEquations, ridge: float) -> FloatArray:
     return np.asarray(factor)
 
 
-def as_regressions(inverse: FloatArray, changes: NDArray[np.bool_]) -> FloatArray:
+def as_regressions(inverse: FloatArray, changes: BoolArray) -> FloatArray:
     """-P_ij / P_ii of all rows, in place; P stands in the lower triangle."""
     diagonal = np.diagonal(inverse).copy()
     diagonal[~changes] = 1.0

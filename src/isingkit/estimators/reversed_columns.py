@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
-from scipy.stats import hypergeom, norm
+from scipy.special import ndtr, ndtri
 
 from isingkit.arrays import BoolArray, FloatArray
 from isingkit.estimators.row_stories import FEWEST_ROWS, LEVEL, Finding, Numbers, RowTable
@@ -30,12 +30,12 @@ def reversed_columns(
     is_negative = here.correlations * np.sqrt(here.n_rows) < _NEGATIVE_Z
     is_negative &= here.correlations < -elsewhere.correlations / 2  # nearer to reversed than to 0
     n_looked_at = table.n_columns**2
-    suspects = np.argwhere(is_negative & (differences < -norm.isf(LEVEL / n_looked_at)))
+    suspects = np.argwhere(is_negative & (differences < ndtri(LEVEL / n_looked_at)))
     findings = []
     for empty, column in suspects[np.argsort(differences[tuple(suspects.T)], kind="stable")]:
         is_group = (table.values[empty] == 0) & (table.values[column] != 0) & ~rows
         is_seen = is_group & predictions.is_seen[column]
-        p_value = float(norm.cdf(differences[empty, column])) * n_looked_at
+        p_value = float(ndtr(differences[empty, column])) * n_looked_at
         if _too_few_agree(table.values[column, is_seen], predictions.predicted[column, is_seen]):
             n_rows = int(is_group.sum())
             findings.append(_words_of_reversal(names[empty], names[column], n_rows, p_value))
@@ -108,6 +108,8 @@ def _too_few_agree(values: Numbers, predicted: Numbers) -> bool:
     """Whether values agree less often with predictions above and below their median than by
     chance, at five percent: no few extreme predictions made their correlation negative.
     """
+    from scipy.stats import hypergeom  # slow to import, and few tables need it
+
     if len(values) < FEWEST_ROWS:
         return False
     is_up = values > 0

@@ -1,7 +1,6 @@
 """RidgeIsing: least squares with a quadratic penalty."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from isingkit.arrays import FloatArray
@@ -87,7 +86,7 @@ class RidgeIsing(LinearEstimator):
         normal: NormalEquations,
         packed: PackedSpins | None,
         weights: RowWeights | None,
-    ) -> NDArray[np.float64]:
+    ) -> FloatArray:
         return ridge_estimates(normal, self.ridge, packed, weights)
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import scipy.special
 from numpy.typing import NDArray
-from scipy.stats import chi2, hypergeom
 
 from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
 
@@ -166,9 +165,11 @@ def judge(stories: FloatArray, is_odd: BoolArray, is_group: BoolArray) -> _Verdi
     is_group
         (n_rows,).
     """
+    from scipy.stats import hypergeom  # slow to import, and few tables need it
+
     with_it, _ = _mixture(stories)
     without, _ = _mixture(stories[:-1])
-    by_likelihood = chi2.sf(2 * max(0.0, with_it - without), 1) / 2
+    by_likelihood = scipy.special.chdtrc(1, 2 * max(0.0, with_it - without)) / 2
     n_odd = int(is_odd[is_group].sum())
     by_count = hypergeom.sf(n_odd - 1, len(is_odd), int(is_odd.sum()), int(is_group.sum()))
     tells = tells_the_last(stories)

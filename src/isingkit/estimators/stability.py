@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from isingkit._kernels.threads import one_blas_thread, parallel_map
-from isingkit.arrays import FloatArray
+from isingkit.arrays import FloatArray, IntArray
 from isingkit.estimators.executor import current_executor
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.exceptions import IsingkitError
@@ -80,10 +80,10 @@ class _Shared:
     packed: PackedSpins
     weights: RowWeights | None
     find: Find
-    pairs: NDArray[np.int64]  # (n_pairs, 2): found in all rows
+    pairs: IntArray  # (n_pairs, 2): found in all rows
 
 
-def _refit(shared: _Shared, rng: np.random.Generator) -> tuple[NDArray[np.int64], FloatArray]:
+def _refit(shared: _Shared, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
     """Keys of the pairs that one half finds, and its couplings of the pairs that all rows find."""
     keys = np.empty(0, dtype=np.int64)
     try:
@@ -95,9 +95,7 @@ def _refit(shared: _Shared, rng: np.random.Generator) -> tuple[NDArray[np.int64]
         return keys, np.full(len(shared.pairs), np.nan)
 
 
-def _refit_quietly(
-    shared: _Shared, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], FloatArray]:
+def _refit_quietly(shared: _Shared, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return _refit(shared, rng)
@@ -124,7 +122,7 @@ def _half(
 
 
 def _table(
-    whole: FittedGraph, keys: NDArray[np.int64], couplings: FloatArray, names: tuple[str, ...]
+    whole: FittedGraph, keys: IntArray, couplings: FloatArray, names: tuple[str, ...]
 ) -> NDArray[Any]:
     own = whole.graph.keys
     found, times = np.unique(np.concatenate([keys, own]), return_counts=True)

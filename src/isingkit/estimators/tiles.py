@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from isingkit import __version__
@@ -22,7 +21,7 @@ from isingkit._kernels import estimators as regressions
 from isingkit._kernels import lookup_popcount
 from isingkit._kernels import tiles as kernels
 from isingkit._kernels.threads import n_threads, parallel_map
-from isingkit.arrays import FloatArray
+from isingkit.arrays import FloatArray, IntArray
 from isingkit.atomic import replacing
 from isingkit.estimators import sizes
 from isingkit.estimators.bits import Bits
@@ -44,7 +43,7 @@ def n_bands(bits: Bits) -> int:
     return -(-bits.n_spins // sizes.BAND)
 
 
-def spins_of_band(bits: Bits, number: int) -> NDArray[np.int64]:
+def spins_of_band(bits: Bits, number: int) -> IntArray:
     """The spins whose pairs with later ones are one band."""
     return np.arange(number * sizes.BAND, min((number + 1) * sizes.BAND, bits.n_spins))
 
@@ -72,7 +71,7 @@ class BandedScreen(Protocol):
 class Kept:
     """Pairs i < j that passed in at least one direction, sorted, with the estimates of both."""
 
-    pairs: NDArray[np.int64]  # (n_kept, 2)
+    pairs: IntArray  # (n_kept, 2)
     values: FloatArray  # (n_kept, 2): of j in the regression of i, and of i in that of j
 
 
@@ -135,7 +134,7 @@ class CorrelationScreen:
         )
         return self._checked(found[np.lexsort((found[:, 1], found[:, 0]))])
 
-    def _checked(self, found: NDArray[np.int64]) -> Kept:
+    def _checked(self, found: IntArray) -> Kept:
         """The same numbers as `normal.correlations` has, to the last bit, and the exact test."""
         i, j, differ = found.T
         n_samples = self.bits.packed.n_samples
@@ -235,7 +234,7 @@ class DualScreen:
         return passing(pairs, products[:, None] * share[pairs], self.prune)
 
 
-def passing(pairs: NDArray[np.int64], values: FloatArray, prune: float) -> Kept:
+def passing(pairs: IntArray, values: FloatArray, prune: float) -> Kept:
     passes = (np.abs(values) > prune + TIE).any(axis=1)
     return Kept(pairs[passes], values[passes])
 

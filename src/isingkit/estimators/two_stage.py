@@ -6,12 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import parallel_map
-from isingkit.arrays import FloatArray
+from isingkit.arrays import FloatArray, IntArray
 from isingkit.estimators.base import LinearEstimator
 from isingkit.estimators.bits import bits_of, goes_by_bits, repeated_if_large
 from isingkit.estimators.executor import current_executor
@@ -202,7 +201,7 @@ class TwoStageIsing(LinearEstimator):
         normal: NormalEquations,
         packed: PackedSpins | None,
         weights: RowWeights | None,
-    ) -> NDArray[np.float64]:
+    ) -> FloatArray:
         self._choose_stage_one(normal)
         if np.isinf(self.ridge_):
             self.stage_one_estimates_ = correlations(normal)
@@ -275,7 +274,7 @@ def _noises(normal: SecondMoments, directed: Any) -> Any:
     return scipy.sparse.csr_array((noises, indices, indptr), shape=directed.shape)
 
 
-def _both_directions(matrix: Any, pairs: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+def _both_directions(matrix: Any, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
     """Entries (i, j) and (j, i) of a sparse matrix."""
     forth = np.asarray(matrix[pairs[:, 0], pairs[:, 1]]).ravel()
     back = np.asarray(matrix[pairs[:, 1], pairs[:, 0]]).ravel()
@@ -284,7 +283,7 @@ def _both_directions(matrix: Any, pairs: NDArray[np.int64]) -> tuple[FloatArray,
 
 def restricted_estimates(
     normal: NormalEquations, candidates: FloatArray, prune: float, most: int
-) -> tuple[FloatArray, NDArray[np.int64]]:
+) -> tuple[FloatArray, IntArray]:
     """Least squares of each spin on its candidates |candidates[i, j]| > prune, and how many these
     are. Needs only the Gram.
 

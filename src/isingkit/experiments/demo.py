@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.estimators.auto import AutoIsing
 from isingkit.estimators.two_stage import TwoStageIsing
 from isingkit.fit_check import fit_check
@@ -80,7 +80,7 @@ def measure_planted(config: Config, n_spins: int, n_samples: int) -> Planted:
     return Planted(truth, found, n_samples, score(found, truth), seconds)
 
 
-def pixels() -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
+def pixels() -> tuple[BoolArray, IntArray, IntArray]:
     """Ink or no ink in scikit-learn's digits (8 x 8 pixels), and the pixels' rows and columns.
 
     Only of the pixels that change at all.
@@ -128,7 +128,7 @@ def digits_report() -> str:
     return html_page(with_groups(contents, {name: name[:5] for name in names}))
 
 
-def _arc(start: tuple[int, int], stop: tuple[int, int]) -> NDArray[np.float64]:
+def _arc(start: tuple[int, int], stop: tuple[int, int]) -> FloatArray:
     """A line between touching pixels, an arc between others, which shows beside those between."""
     a = np.array(start, dtype=float)
     b = np.array(stop, dtype=float)

@@ -13,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isingkit.arrays import FloatArray
 from isingkit.exceptions import TableFileError
 from isingkit.spins import (
     Column,
@@ -69,9 +70,7 @@ def _read_parts(source: _Parts, options: ReadOptions) -> Reading:
     return rows.reading(rows.packed(codings), options)
 
 
-def _numbers_beside(
-    source: _Parts, part: Any, options: ReadOptions, labels: Labels
-) -> NDArray[np.float64]:
+def _numbers_beside(source: _Parts, part: Any, options: ReadOptions, labels: Labels) -> FloatArray:
     """Columns of a part that are no spins: (n_rows, n_columns)."""
     numbers = np.empty((len(part), len(options.beside)))
     for k, (name, has_labels) in enumerate(zip(options.beside, options.has_labels, strict=True)):

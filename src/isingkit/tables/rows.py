@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from isingkit.arrays import FloatArray, IntArray
 from isingkit.exceptions import TableFileError
 from isingkit.missing import MissingPolicy
 from isingkit.packing import PackedSpins, Words, bits
@@ -32,9 +33,9 @@ class Reading:
 
     packed: PackedSpins  # with the mapping of its columns
     # (n_samples,) each, where a column of them was named:
-    weights: NDArray[np.float64] | None = None  # how much rows matter
-    counts: NDArray[np.float64] | None = None  # how many samples they stand for
-    groups: NDArray[np.int64] | None = None  # which belong together
+    weights: FloatArray | None = None  # how much rows matter
+    counts: FloatArray | None = None  # how many samples they stand for
+    groups: IntArray | None = None  # which belong together
 
     @property
     def n_samples(self) -> int:
@@ -111,11 +112,11 @@ class RowPacker:
         self.n_missing = np.zeros(len(names), dtype=np.int64)
         self._words: list[Words] = []
         self._present: list[Words | None] = []  # beside _words; None where nothing is missing
-        self._numbers: list[NDArray[np.float64]] = []
+        self._numbers: list[FloatArray] = []
         # rows that fill no word yet
         self._rest: NDArray[np.int8] = np.empty((0, len(names)), dtype=np.int8)
 
-    def add(self, codes: NDArray[np.int8], numbers: NDArray[np.float64]) -> None:
+    def add(self, codes: NDArray[np.int8], numbers: FloatArray) -> None:
         """More rows: -1, +1 and 0 where missing, (n_rows, n_spins); and what stands beside them,
         (n_rows, n_columns).
         """
@@ -190,7 +191,7 @@ class Labels:
         """That of one label, which may be new."""
         return self._numbers.setdefault(label, self.first + len(self._numbers))
 
-    def numbers(self, labels: NDArray[Any]) -> NDArray[np.float64]:
+    def numbers(self, labels: NDArray[Any]) -> FloatArray:
         """Those of a column, NaN where a label is missing."""
         numbers = np.full(len(labels), np.nan)
         there = ~missing_labels(labels)

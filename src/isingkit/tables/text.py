@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isingkit._kernels import tables as kernels
+from isingkit.arrays import IntArray
 from isingkit.exceptions import InfiniteValueError, TableFileError
 from isingkit.formats import COMPRESSED, STANDARD_INPUT
 from isingkit.spins import (
@@ -262,8 +263,8 @@ class _Values:
 class _Tokens:
     """Cells of more than one byte that were explained: a hash table for the kernel."""
 
-    slots: NDArray[np.int64] = field(default_factory=lambda: np.zeros(64, dtype=np.int64))
-    entries: NDArray[np.int64] = field(default_factory=lambda: np.zeros((32, 4), dtype=np.int64))
+    slots: IntArray = field(default_factory=lambda: np.zeros(64, dtype=np.int64))
+    entries: IntArray = field(default_factory=lambda: np.zeros((32, 4), dtype=np.int64))
     arena: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(1024, dtype=np.uint8))
     n_entries: int = 0
     n_bytes: int = 0

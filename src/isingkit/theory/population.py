@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from isingkit.arrays import FloatArray
+from isingkit.arrays import FloatArray, IntArray
 from isingkit.exceptions import OrderedPhaseError, SettingError, require_number
 from isingkit.theory.spectrum import (
     STRONGEST,
@@ -29,7 +29,7 @@ class Population:
     t2: FloatArray  # (n,): [(p + q H)^-2]_00
     p: FloatArray  # (n,): [H (p + q H)^-1]_00
     p2: FloatArray  # (n,): [H (p + q H)^-2]_00
-    edge_of: NDArray[np.int64]  # (n_edges,): the spin that each edge belongs to
+    edge_of: IntArray  # (n_edges,): the spin that each edge belongs to
     couplings: FloatArray  # (n_edges,)
     branch: FloatArray  # (n_edges,): g of the branch at the edge's other end
 
@@ -59,8 +59,8 @@ class Denominators:
 class Children:
     """Who hangs on whom: branches of the generation before, drawn with replacement."""
 
-    parent: NDArray[np.int64]  # (n_children,)
-    branch: NDArray[np.int64]  # (n_children,)
+    parent: IntArray  # (n_children,)
+    branch: IntArray  # (n_children,)
 
 
 class EnsembleSpectrum(Spectrum):

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
 
 from isingkit.arrays import FloatArray
 from isingkit.theory.linear import linear_means
@@ -109,6 +108,8 @@ def edge_scatter(degree: int, strength: float) -> tuple[float, float]:
     C^{-1} <e^2 s s'> C^{-1}. Around an edge ij, all signs made positive, the rest of both
     neighbourhoods enters by its sums, which are binomial given s_i and s_j: 4 c^2 terms.
     """
+    from scipy.stats import binom  # slow to import, and no fit needs it
+
     theta = np.tanh(strength)
     mean = theta / (1 + (degree - 1) * theta**2)
     # C^-1 = own on the diagonal + common everywhere

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from isingkit.arrays import FloatArray
 from isingkit.exceptions import NotEquilibratedError
 from isingkit.model import IsingModel
 
@@ -28,7 +29,7 @@ class EquilibrationMonitor:
         self._fields = model.fields if fields is None else np.tile(fields, (2, 1))
         self._diagnose = _diagnosed if fields is None else _diagnosed_pairs
         self._seen: list[
-            dict[str, NDArray[np.float64]]
+            dict[str, FloatArray]
         ] = []  # for each look: one number a chain, random starts first
 
     def intervals(self, warm_up: int) -> list[int]:
@@ -75,7 +76,7 @@ class EquilibrationMonitor:
             raise NotEquilibratedError(diagnostics=found, warm_up=warm_up)
 
 
-def _diagnosed(draws: NDArray[np.float64]) -> dict[str, float]:
+def _diagnosed(draws: FloatArray) -> dict[str, float]:
     """draws: (n_chains, n_looks), the first half of the chains started at random, the other
     aligned.
     """

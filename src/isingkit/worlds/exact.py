@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from isingkit._kernels import exact as kernels
 from isingkit._kernels import sampling
 from isingkit._kernels.threads import parallel_map
-from isingkit.arrays import FloatArray
+from isingkit.arrays import FloatArray, IntArray
 from isingkit.exceptions import SettingError, require_instance, require_number
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, pack
@@ -57,8 +57,8 @@ class Tree:
     model: IsingModel
     log_z: float
     means: FloatArray  # (n_spins,): <s_i>
-    order: NDArray[np.int64]  # (n_spins,): every spin after its parent
-    parent: NDArray[np.int64]  # (n_spins,): -1 for roots
+    order: IntArray  # (n_spins,): every spin after its parent
+    parent: IntArray  # (n_spins,): -1 for roots
     parent_means: FloatArray  # (n_spins,): <s_i s_parent(i)>, and <s_i> for roots
     parent_couplings: FloatArray  # (n_spins,): J with the parent, and 0 for roots
     cavity: FloatArray  # (n_spins,): field on a spin of its own and of all below it
@@ -211,7 +211,7 @@ def enumeration(model: IsingModel) -> Enumeration:
     )
 
 
-def statistics_of(n_spins: int) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp]]:
+def statistics_of(n_spins: int) -> tuple[IntArray, NDArray[np.intp], NDArray[np.intp]]:
     """Which products of spins a model's fields and couplings go with, as sets of bits; then first
     and second spin of each pair.
     """

@@ -9,7 +9,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from isingkit._kernels.graphs import tree_edges
-from isingkit.arrays import Pairs
+from isingkit.arrays import FloatArray, IntArray, Pairs
 from isingkit.exceptions import OrderedTeacherWarning, SettingError, require_number, warn
 from isingkit.model import IsingModel
 from isingkit.theory.phase import paramagnetic
@@ -233,7 +233,7 @@ def _couplings_of(graph: "networkx.Graph") -> list[Any]:
     return found
 
 
-def _fields_of(graph: "networkx.Graph") -> NDArray[np.float64] | None:
+def _fields_of(graph: "networkx.Graph") -> FloatArray | None:
     """The nodes' own, 0 where one has none; None where none has any."""
     found = dict(graph.nodes(data="field"))
     if all(field is None for field in found.values()):
@@ -274,7 +274,7 @@ def _loops_and_repeats(pairs: Pairs, n_spins: int) -> NDArray[np.intp]:
     return np.flatnonzero(repeated | (pairs[:, 0] == pairs[:, 1]))
 
 
-def _distinct(n_values: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _distinct(n_values: int, count: int, rng: np.random.Generator) -> IntArray:
     """A random set of `count` of the numbers below n_values, without listing them all."""
     chosen = np.empty(0, np.int64)
     while len(chosen) < count:
@@ -283,7 +283,7 @@ def _distinct(n_values: int, count: int, rng: np.random.Generator) -> NDArray[np
     return chosen
 
 
-def _unranked(ranks: NDArray[np.int64]) -> Pairs:
+def _unranked(ranks: IntArray) -> Pairs:
     """The pair (i, j), i < j, of each rank j (j - 1) / 2 + i."""
     root = np.sqrt(1 + 8 * ranks.astype(np.float64))
     column = ((1 + root) / 2).astype(np.int64)
@@ -334,7 +334,7 @@ def _has_random_signs(signs: str | None, coupling: Any) -> bool:
     return signs == "random"
 
 
-def _drawn(setting: str, value: Any, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def _drawn(setting: str, value: Any, count: int, rng: np.random.Generator) -> FloatArray:
     """One number for each edge or spin: the same, drawn, or as given."""
     if hasattr(value, "rvs"):
         return np.asarray(value.rvs(size=count, random_state=rng), dtype=np.float64)
