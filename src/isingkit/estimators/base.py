@@ -17,6 +17,8 @@ from isingkit.covariates import (
     as_covariates,
     covariates_for,
 )
+from isingkit.estimators.covariate_effects import RegressedEffects
+from isingkit.estimators.covariate_table import covariate_table
 from isingkit.estimators.normal import NormalEquations, normal_equations
 from isingkit.estimators.symmetric import RULES, symmetric_couplings
 from isingkit.exceptions import (
@@ -49,6 +51,7 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
 
     _takes_covariates: ClassVar[bool] = False
     _coding: CovariateCoding | None = None  # of the covariates of the last fit
+    _regressed: RegressedEffects | None = None  # what that said of them
     # what `missing` may be, and why no more
     _policies: ClassVar[Sequence[MissingPolicy]] = WITHOUT_DRAWING
     _why_no_more: ClassVar[str] = "only AutoIsing draws missing values, 'impute'"
@@ -331,8 +334,21 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         return self
 
     def _effects(self, coding: CovariateCoding) -> CovariateEffects:
-        """By how much covariates shift fields of `model_`, once that is estimated."""
-        raise NotImplementedError
+        """By how much covariates shift fields of `model_`: what regressions say, and what couplings
+        that were changed explained of them. The table of effects is that of the regressions.
+        """
+        found = self._regressed
+        assert found is not None
+        names = self.model_.names
+        self.covariate_effects_ = covariate_table(names, coding.names, found.values, found.errors)
+        left = self._taken_up(self.model_.couplings, found.slopes)
+        return CovariateEffects(found.values + left, coding)
+
+    def _taken_up(self, couplings: Any, of_spins: FloatArray) -> FloatArray:
+        """What fields must do for couplings that were changed; of_spins: (n_spins, ...), means, or
+        how means follow covariates.
+        """
+        return np.asarray(self.estimates_ @ of_spins - couplings @ of_spins)
 
     def _least_coupling(self) -> float:
         """What counts as absent is below it."""
