@@ -494,3 +494,94 @@ def test_what_covariates_cannot_go_with_is_said_in_a_sentence(world):
         ik.PseudolikelihoodIsing(joint=True).fit(spins, covariates=table)
     with pytest.raises(ex.SettingError, match="None for MeanFieldIsing; AutoIsing, Pseudo"):
         ik.MeanFieldIsing().fit(spins, covariates=table)
+
+
+# Linear regressions of what covariates leave
+
+
+def linear_estimates(spins, table, totals, ridge=0.0):
+    """Couplings and effects of each spin by weighted least squares on all at once, of which only
+    couplings are penalised.
+    """
+    covariates = as_covariates(table, len(spins), None, totals).values
+    n_spins = spins.shape[1]
+    couplings = np.zeros((n_spins, n_spins))
+    effects = np.zeros((n_spins, covariates.shape[1]))
+    for i in range(n_spins):
+        others = [j for j in range(n_spins) if j != i]
+        design = np.column_stack([np.ones(len(spins)), covariates, spins[:, others]])
+        penalty = np.zeros(design.shape[1])
+        penalty[-len(others) :] = ridge * n_spins
+        products = (design.T * totals) @ design + np.diag(penalty)
+        found = np.linalg.solve(products, (design.T * totals) @ spins[:, i])
+        couplings[i, others] = found[-len(others) :]
+        effects[i] = found[1 : -len(others)]
+    return couplings, effects
+
+
+def effects_of(fit):
+    """(n_spins, n): of the table."""
+    rows = {(row["spin"], row["covariate"]): row["effect"] for row in fit.covariate_effects_}
+    names = fit.model_.effects.names
+    return np.array([[rows[spin, name] for name in names] for spin in fit.model_.names])
+
+
+@pytest.mark.parametrize("is_counted", [False, True])
+def test_linear_estimators_are_regressions_on_spins_and_covariates(world, rng, is_counted):
+    _, spins, table = world
+    totals = rng.integers(0, 3, 600).astype(float) if is_counted else np.ones(600)
+    couplings, effects = linear_estimates(spins, table, totals)
+    for estimator in (ik.LinearIsing(threshold=0.0), ik.LassoIsing(l1=1e-10)):
+        fit = estimator.fit(spins, counts=totals, covariates=table)
+        np.testing.assert_allclose(fit.estimates_, couplings, atol=1e-7)
+        np.testing.assert_allclose(effects_of(fit), effects, atol=1e-7)
+        assert np.isnan(fit.covariate_effects_["std_error"]).all()
+    couplings, effects = linear_estimates(spins, table, totals, ridge=2.0)
+    fit = ik.RidgeIsing(ridge=2.0).fit(spins, counts=totals, covariates=table)
+    np.testing.assert_allclose(fit.estimates_, couplings, atol=1e-9)
+    np.testing.assert_allclose(effects_of(fit), effects, atol=1e-9)
+    fit = ik.TwoStageIsing(ridge=2.0, prune=0.0, threshold=0.0)
+    fit.fit(spins, counts=totals, covariates=table)
+    couplings, effects = linear_estimates(spins, table, totals)
+    np.testing.assert_allclose(fit.estimates_, couplings, atol=1e-9)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_ridge_with_fewer_rows_than_spins_works_on_what_covariates_leave_too(rng, is_weighted):
+    spins = rng.choice([-1, 1], (30, 70))
+    table = pd.DataFrame(rng.normal(size=(30, 2)), columns=["a", "b"])
+    totals = rng.integers(1, 4, 30).astype(float) if is_weighted else np.ones(30)
+    fit = ik.RidgeIsing(ridge=0.3).fit(spins, counts=totals, covariates=table)
+    couplings, effects = linear_estimates(spins, table, totals, ridge=0.3)
+    np.testing.assert_allclose(fit.estimates_, couplings, atol=1e-9)
+    np.testing.assert_allclose(effects_of(fit), effects, atol=1e-9)
+
+
+def test_effects_of_linear_models_take_up_what_dropped_couplings_explained(world):
+    _, spins, table = world
+    fit = ik.LinearIsing(threshold=0.2).fit(spins, covariates=table)
+    assert 0 < fit.model_.n_edges < 10
+    left = spins - spins @ fit.model_.couplings
+    values = as_covariates(table, 600).values
+    design = np.column_stack([np.ones(600), values])
+    found = np.linalg.lstsq(design, left, rcond=None)[0]
+    np.testing.assert_allclose(fit.model_.fields, found[0], atol=1e-9)
+    np.testing.assert_allclose(fit.model_.effects.values, found[1:].T, atol=1e-9)
+
+
+def test_sums_of_pairs_forget_covariates(world):
+    _, spins, table = world
+    fit = ik.LinearIsing().fit(spins, covariates=table)
+    fit.fit_gram(ik.gram(ik.pack(spins)))
+    assert fit.model_.effects is None
+    fit.fit(spins, covariates=table).partial_fit(spins)
+    assert fit.model_.effects is None
+    assert not hasattr(fit, "covariate_effects_")
+
+
+def test_a_regression_counts_covariates_among_its_unknowns(rng):
+    spins = rng.choice([-1, 1], (20, 17))
+    table = pd.DataFrame(rng.normal(size=(20, 3)), columns=["a", "b", "c"])
+    ik.LinearIsing().fit(spins)
+    with pytest.raises(ex.UnderdeterminedError):
+        ik.LinearIsing().fit(spins, covariates=table)

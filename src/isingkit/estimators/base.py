@@ -19,7 +19,12 @@ from isingkit.covariates import (
 )
 from isingkit.estimators.covariate_effects import RegressedEffects
 from isingkit.estimators.covariate_table import covariate_table
-from isingkit.estimators.normal import NormalEquations, normal_equations
+from isingkit.estimators.normal import (
+    NormalEquations,
+    covariate_sums,
+    left_by,
+    normal_equations,
+)
 from isingkit.estimators.symmetric import RULES, symmetric_couplings
 from isingkit.exceptions import (
     MissingValuesError,
@@ -451,7 +456,15 @@ class GramEstimator(IsingEstimator):
         normal = normal_equations(stat, self.fit_fields)
         if not warned:
             warn_of_constants(normal.names, ~normal.changes)
+        sums = None
+        if packed is not None and weights is not None and weights.covariates is not None:
+            sums = covariate_sums(normal, packed, weights)
+            normal = left_by(sums, normal, pairwise=packed.present is not None)
         estimates, intercepts = self._estimate(stat, normal, packed, weights)
+        if sums is not None:
+            slopes = sums.slopes
+            effects = slopes - estimates @ slopes  # least squares on what couplings leave
+            self._regressed = RegressedEffects(effects, np.full_like(effects, np.nan), slopes)
         return self._finish(stat, stat.n_samples, estimates, intercepts, normal.means)
 
     @abstractmethod
@@ -468,7 +481,11 @@ class GramEstimator(IsingEstimator):
 
 
 class LinearEstimator(GramEstimator):
-    """An estimator by linear regressions, whose lines pass through the means."""
+    """An estimator by linear regressions, whose lines pass through the means; of spins, what
+    covariates leave.
+    """
+
+    _takes_covariates = True
 
     def _estimate(
         self,

@@ -8,6 +8,7 @@ import numpy as np
 from isingkit._kernels import nodewise as kernels
 from isingkit.arrays import FloatArray
 from isingkit.exceptions import CovariatesError
+from isingkit.spins import RowWeights
 
 if TYPE_CHECKING:
     from isingkit.estimators.nodewise import Rows
@@ -20,6 +21,11 @@ class RegressedEffects:
     values: FloatArray  # (n_spins, n)
     errors: FloatArray  # (n_spins, n): NaN where not known
     slopes: FloatArray  # (n_spins, n): least squares of each spin on covariates alone
+
+
+def n_covariates(weights: RowWeights | None) -> int:
+    """How many covariates rows have."""
+    return 0 if weights is None or weights.covariates is None else weights.covariates.shape[1]
 
 
 def slopes_on_covariates(rows: "Rows") -> FloatArray:
