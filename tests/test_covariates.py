@@ -1,5 +1,7 @@
 """Covariates: what else is known of rows, in models, samplers, estimators, files and pages."""
 
+import csv
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -10,12 +12,16 @@ import statsmodels.api
 
 import isingkit as ik
 from isingkit import exceptions as ex
+from isingkit.cli import main
 from isingkit.covariates import CovariateEffects, as_covariates
 from isingkit.estimators.covariate_table import covariate_table
 from isingkit.estimators.normal import normal_equations, without_covariates
 from isingkit.gram import gram_of
 from isingkit.packing import pack
+from isingkit.report.contents import contents_in, contents_of_model
+from isingkit.report.page import html_page
 from isingkit.spins import RowWeights, as_spins
+from isingkit.tables import read_spins
 
 
 def rows_with_covariates(packed, table, totals):
@@ -585,3 +591,185 @@ def test_a_regression_counts_covariates_among_its_unknowns(rng):
     ik.LinearIsing().fit(spins)
     with pytest.raises(ex.UnderdeterminedError):
         ik.LinearIsing().fit(spins, covariates=table)
+
+
+# Files, the command line and pages
+
+
+@pytest.fixture
+def run(capsys):
+    """What a command exits with, prints and complains of."""
+
+    def called(*arguments):
+        with pytest.raises(SystemExit) as stopped:
+            main([str(one) for one in arguments])
+        return stopped.value.code, *capsys.readouterr()
+
+    return called
+
+
+@pytest.fixture
+def data(world, tmp_path):
+    """A file of spins with covariates between them."""
+    _, spins, table = world
+    frame = pd.DataFrame(spins, columns=list("abcde"))
+    frame.insert(2, "age", table["age"].round(6))
+    frame["site"] = table["site"]
+    path = tmp_path / "data.csv"
+    frame.to_csv(path, index=False)
+    return path, frame
+
+
+@pytest.fixture
+def fit_by_command(run):
+    """The folder that the command writes, and what it prints."""
+
+    def called(path, *options):
+        folder = path.parent / "fit"
+        plain = [part for name in ("l2", "threshold") for part in ("--set", f"{name}=0")]
+        chosen = ("--method", "pseudolikelihood", *plain, "-o", folder)
+        code, out, err = run("fit", path, *chosen, *options)
+        assert code == 0, err
+        return folder, out
+
+    return called
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
+def test_columns_of_a_file_are_read_as_covariates(data, ending):
+    path, frame = data
+    path = path.with_suffix(f".{ending}")
+    if ending == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="," if ending == "csv" else "\t")
+    reading = read_spins(path, covariates=["age", "site"])
+    assert reading.packed.names == tuple("abcde")
+    assert (np.asarray(reading.packed) == frame[list("abcde")].to_numpy()).all()
+    read = as_covariates(reading.covariates, 600)
+    expected = as_covariates(frame[["age", "site"]], 600)
+    assert read.coding == expected.coding
+    assert (read.values == expected.values).all()
+
+
+def test_numbers_in_a_parquet_column_of_texts_and_truth_values_are_categories(data):
+    path, frame = data
+    frame["age"] = np.where(frame["age"] > 50, "1", "2")
+    frame["site"] = frame["site"] == "west"
+    frame.to_parquet(path.with_suffix(".parquet"))
+    reading = read_spins(path.with_suffix(".parquet"), covariates=["age", "site"])
+    assert as_covariates(reading.covariates, 600).names == ("age=2", "site=True")
+
+
+def test_columns_of_an_array_can_be_covariates(world, tmp_path):
+    _, spins, table = world
+    np.save(tmp_path / "data.npy", np.column_stack([spins, table["age"]]))
+    reading = read_spins(tmp_path / "data.npy", covariates=["x5"])
+    assert reading.packed.n_spins == 5
+    assert (as_covariates(reading.covariates, 600).values[:, 0] != 0).any()
+
+
+def test_the_command_learns_with_covariates_what_python_does(data, fit_by_command):
+    path, frame = data
+    folder, out = fit_by_command(path, "--covariates", "age, site")
+    covariates = frame[["age", "site"]]
+    fit = ik.PseudolikelihoodIsing().fit(frame[list("abcde")], covariates=covariates)
+    model = ik.IsingModel.load(folder / "model.npz")
+    assert (model.effects.values == fit.model_.effects.values).all()
+    assert model.effects.coding == fit.model_.effects.coding
+    with open(folder / "covariate_effects.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == list(fit.covariate_effects_.dtype.names)
+    assert [row["spin"] for row in rows] == fit.covariate_effects_["spin"].tolist()
+    assert [float(row["q_value"]) for row in rows] == fit.covariate_effects_["q_value"].tolist()
+    facts = json.loads((folder / "fit.json").read_text())
+    assert facts["covariates"] == ["age", "site"]
+    assert facts["n_spins"] == 5
+    assert "600 rows of 5 spins and 2 covariates, method pseudolikelihood" in out
+    assert "edges.csv, covariate_effects.csv, model.npz" in out
+
+
+def test_rows_that_are_left_out_take_their_covariates_along(data, fit_by_command):
+    path, frame = data
+    frame["b"] = frame["b"].astype(object)
+    frame.loc[::7, "b"] = None
+    frame.loc[::7, "age"] = np.nan
+    frame.to_csv(path, index=False)
+    folder, _ = fit_by_command(path, "--covariates", "age,site", "--missing", "drop")
+    kept = frame.dropna().reset_index(drop=True)
+    fit = ik.PseudolikelihoodIsing().fit(
+        kept[list("abcde")].astype(int), covariates=kept[["age", "site"]]
+    )
+    model = ik.IsingModel.load(folder / "model.npz")
+    np.testing.assert_allclose(model.effects.values, fit.model_.effects.values, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--covariates", "age,gone"), "there is no column 'gone'"),
+        (("--covariates", "age", "--weights", "age"), "'age' can be only one of weights, counts"),
+        (
+            ("--covariates", "age", "--method", "naive-mean-field"),
+            "--covariates goes with --method",
+        ),
+        (("--covariates", "age", "--method", "probability-flow"), "not with probability-flow"),
+    ],
+)
+def test_mistakes_about_covariates_are_one_line(data, options, sentence, run):
+    path, _ = data
+    before = () if "--method" in options else ("--method", "ridge")
+    code, _, err = run("fit", path, "-o", path.parent / "fit", *before, *options)
+    assert code == 2
+    assert sentence in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("gap", ["", "NA"])
+def test_a_missing_covariate_is_one_line(data, gap, run):
+    path, frame = data
+    frame["site"] = frame["site"].where(np.arange(600) % 100 != 3, gap)
+    frame.to_csv(path, index=False)
+    code, _, err = run("fit", path, "--method", "ridge", "--covariates", "age,site")
+    assert code == 2
+    assert "'site' lacks 6 of 600 values: fill them in, or leave these rows out." in err
+
+
+def test_the_report_has_a_table_of_effects_surest_first(data, fit_by_command):
+    path, _ = data
+    folder, _ = fit_by_command(path, "--covariates", "age,site")
+    page = (folder / "report.html").read_text()
+    assert 'id="covariates-part"' in page
+    assert "once age, site are known" in page
+    contents = contents_in(folder / "report.html")
+    assert len(contents.effects) == 15
+    q_values = [row["q_value"] for row in contents.effects]
+    assert q_values == sorted(q_values)
+    assert 'id="covariates-part"' in html_page(contents)
+    again, _ = fit_by_command(path, "--drop", "age,site", "--force")
+    assert not (again / "covariate_effects.csv").exists()
+    assert 'id="covariates-part"' not in (again / "report.html").read_text()
+
+
+def test_pages_of_earlier_versions_have_no_effects(data, fit_by_command):
+    path, _ = data
+    folder, _ = fit_by_command(path, "--drop", "age,site")
+    page = folder / "report.html"
+    page.write_text(page.read_text().replace(', "effects": []', "").replace('"effects": [], ', ""))
+    assert '"effects"' not in page.read_text()
+    assert contents_in(page).effects == []
+
+
+def test_the_report_of_a_model_shows_its_effects(rng):
+    model, _ = small_model(people(100, rng), rng)
+    page = html_page(contents_of_model(model, "a model"))
+    assert 'id="covariates-part"' in page
+    assert "This method gives no errors." in page
+
+
+def test_a_fit_goes_into_an_empty_folder_with_its_effects(data, fit_by_command):
+    path, _ = data
+    (path.parent / "fit").mkdir()
+    folder, _ = fit_by_command(path, "--covariates", "site", "--drop", "age")
+    assert (folder / "covariate_effects.csv").exists()
+    assert (folder / "fit.json").exists()
