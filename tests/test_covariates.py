@@ -1,19 +1,27 @@
 """Covariates: what else is known of rows, in models, samplers, estimators, files and pages."""
 
+import csv
+import json
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.optimize
+import statsmodels.api
 
 import isingkit as ik
 from isingkit import exceptions as ex
+from isingkit.cli import main
 from isingkit.covariates import CovariateEffects, as_covariates
 from isingkit.estimators.covariate_table import covariate_table
 from isingkit.estimators.normal import normal_equations, without_covariates
 from isingkit.gram import gram_of
 from isingkit.packing import pack
+from isingkit.report.contents import contents_in, contents_of_model
+from isingkit.report.page import html_page
 from isingkit.spins import RowWeights, as_spins
+from isingkit.tables import read_spins
 
 
 def rows_with_covariates(packed, table, totals):
@@ -266,3 +274,502 @@ def test_fit_check_samples_the_model_given_the_covariates_of_rows(rng):
     assert np.abs(half.data_means - half.model_means).max() < 0.06
     with pytest.raises(ex.SettingError, match="covariates must be a table of age, site"):
         ik.fit_check(model, samples)
+
+
+# Regressions with covariates
+
+
+@pytest.fixture
+def world(rng):
+    """600 rows of 5 spins and two covariates, and the model that they were drawn from."""
+    table = people(600, rng)
+    model, _ = small_model(table, rng)
+    return model, np.asarray(ik.sample(model, covariates=table, random_state=1)), table
+
+
+@pytest.mark.parametrize("is_counted", [False, True])
+def test_pseudolikelihood_with_covariates_is_statsmodels_logit(world, rng, is_counted):
+    _, spins, table = world
+    counts = rng.integers(1, 4, len(spins)) if is_counted else np.ones(len(spins), dtype=int)
+    fit = ik.PseudolikelihoodIsing().fit(spins, counts=counts, covariates=table)
+    covariates = as_covariates(table, len(spins), None, counts.astype(float))
+    times = np.repeat(np.arange(len(spins)), counts)
+    effects = {(row["spin"], row["covariate"]): row for row in fit.covariate_effects_}
+    for i in range(5):
+        others = [j for j in range(5) if j != i]
+        design = np.column_stack([np.ones(len(spins)), covariates.values, spins[:, others]])
+        other = statsmodels.api.Logit(spins[times, i] > 0, design[times])
+        found = other.fit(disp=False, method="newton", tol=1e-12)
+        np.testing.assert_allclose(found.params[0] / 2, fit.intercepts_[i], atol=1e-6)
+        np.testing.assert_allclose(found.params[4:] / 2, fit.estimates_[i, others], atol=1e-6)
+        for k, name in enumerate(covariates.names):
+            row = effects[f"x{i}", name]
+            np.testing.assert_allclose(found.params[1 + k] / 2, row["effect"], atol=1e-6)
+            np.testing.assert_allclose(found.bse[1 + k] / 2, row["std_error"], rtol=1e-5)
+            np.testing.assert_allclose(found.pvalues[1 + k], row["p_value"], rtol=1e-4)
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.05])
+@pytest.mark.parametrize("loss", ["logistic", "screening", "log screening"])
+def test_all_losses_with_covariates_are_where_a_general_minimiser_ends(world, loss, l2):
+    _, spins, table = world
+    if loss == "logistic":
+        fit = ik.PseudolikelihoodIsing(l2=l2).fit(spins, covariates=table)
+    else:
+        fit = ik.InteractionScreeningIsing(l2=l2, log=loss == "log screening")
+        fit.fit(spins, covariates=table)
+    covariates = as_covariates(table, len(spins)).values
+    design = np.column_stack([np.ones(len(spins)), covariates, spins[:, 1:]])
+
+    def objective(x):
+        margins = spins[:, 0] * (design @ x)
+        penalty = l2 * (x[4:] ** 2).sum()
+        if loss == "logistic":
+            return np.logaddexp(0, -2 * margins).mean() + penalty
+        mean = np.exp(-margins).mean()
+        return (np.log(mean) if loss == "log screening" else mean) + penalty
+
+    there = np.concatenate(
+        [fit.intercepts_[:1], fit.model_.effects.values[0], fit.estimates_[0, 1:]]
+    )
+    found = scipy.optimize.minimize(objective, np.zeros(8), tol=1e-12, options={"gtol": 1e-8})
+    np.testing.assert_allclose(there, found.x, atol=2e-5)
+    assert objective(there) <= found.fun + 1e-12
+    has_errors = loss == "logistic" and l2 == 0
+    assert np.isfinite(fit.covariate_effects_["std_error"]).all() == has_errors
+
+
+def test_an_absolute_value_penalty_leaves_effects_free(world):
+    """With a penalty that leaves no coupling, effects are those of a regression on covariates."""
+    _, spins, table = world
+    fit = ik.PseudolikelihoodIsing(l1=1.0).fit(spins, covariates=table)
+    assert fit.model_.n_edges == 0
+    design = np.column_stack([np.ones(600), as_covariates(table, 600).values])
+    for i in range(5):
+        other = statsmodels.api.Logit(spins[:, i] > 0, design).fit(disp=False, tol=1e-12)
+        np.testing.assert_allclose(other.params[1:] / 2, fit.model_.effects.values[i], atol=1e-6)
+
+
+def test_equal_rows_are_one_only_where_covariates_agree(spins, rng):
+    table = pd.DataFrame({"half": np.repeat(["a", "b"], 300)})
+    twice = np.vstack([spins, spins])
+    plain = ik.PseudolikelihoodIsing().fit(spins)
+    fit = ik.PseudolikelihoodIsing().fit(twice, covariates=table)
+    np.testing.assert_allclose(fit.estimates_, plain.estimates_, atol=1e-8)
+    np.testing.assert_allclose(fit.model_.effects.values, 0, atol=1e-8)
+
+
+def test_elasso_with_covariates_finds_a_network_that_covariates_would_hide(rng):
+    """A chain of 10 spins that a covariate shifts by 0.8: all 9 edges and no other, where without
+    covariates more than 10 others are found.
+    """
+    table = pd.DataFrame({"age": rng.normal(size=2000)})
+    coded = as_covariates(table, 2000)
+    chain = np.diag(np.full(9, 0.5), 1)
+    effects = CovariateEffects(np.full((10, 1), 0.8), coded.coding)
+    model = ik.IsingModel(chain + chain.T, effects=effects)
+    samples = ik.sample(model, covariates=table, random_state=1)
+    fit = ik.ELassoIsing().fit(samples, covariates=table)
+    assert ik.score(fit.model_, model).exact
+    assert ik.score(ik.ELassoIsing().fit(samples).model_, model).precision < 9 / 19
+    np.testing.assert_allclose(fit.model_.effects.values, 0.8, atol=0.25)
+    assert np.isnan(fit.covariate_effects_["q_value"]).all()
+
+
+def test_pseudolikelihood_of_a_tree_is_consistent_given_covariates(rng):
+    """20,000 rows of a chain: couplings, fields and effects within 5 standard errors of the truth
+    (0.06), and a larger exact conditional likelihood than models that are off by 0.05.
+    """
+    table = people(20_000, rng)
+    coded = as_covariates(table, 20_000)
+    chain = np.diag([0.4, -0.5, 0.3, 0.6, -0.3], 1)
+    effects = CovariateEffects(0.4 * rng.normal(size=(6, 3)), coded.coding)
+    model = ik.IsingModel(chain + chain.T, 0.2 * rng.normal(size=6), effects=effects)
+    samples = ik.sample(model, covariates=table, random_state=1)
+    fit = ik.PseudolikelihoodIsing(threshold=0.15).fit(samples, covariates=table)
+    np.testing.assert_allclose(fit.model_.couplings.toarray(), chain + chain.T, atol=0.06)
+    np.testing.assert_allclose(fit.model_.fields, model.fields, atol=0.06)
+    np.testing.assert_allclose(fit.model_.effects.values, effects.values, atol=0.12)
+    best = fit.log_likelihood(samples, covariates=table)
+    spins = np.asarray(samples, dtype=np.int64)
+    chosen = probabilities_given(fit.model_, coded.values)
+    states = ((spins + 1) // 2) @ (1 << np.arange(6))
+    np.testing.assert_allclose(best, np.log(chosen[np.arange(20_000), states]).mean(), rtol=1e-12)
+    kept = fit.model_
+    for k in range(3):
+        fit.model_ = replace(
+            kept,
+            effects=replace(kept.effects, values=kept.effects.values + 0.05 * (np.arange(3) == k)),
+        )
+        assert fit.log_likelihood(samples, covariates=table) < best
+    fit.model_ = replace(kept, fields=kept.fields + 0.05)
+    assert fit.log_likelihood(samples, covariates=table) < best
+
+
+@pytest.mark.parametrize("estimator", [ik.PseudolikelihoodIsing(), ik.ELassoIsing()])
+def test_scores_given_covariates_are_those_of_the_definition(world, estimator, rng):
+    _, spins, table = world
+    counts = rng.integers(1, 3, len(spins))
+    fit = estimator.fit(spins, covariates=table)
+    values = fit.model_.effects.coding.values(table)
+    fields = fit.model_.fields + values @ fit.model_.effects.values.T
+    fields += spins @ fit.model_.couplings
+    each = -np.logaddexp(0, -2 * spins * fields).sum(axis=1)
+    np.testing.assert_allclose(fit.score(spins, covariates=table), each.mean(), rtol=1e-12)
+    counted = fit.score(spins, counts=counts, covariates=table)
+    np.testing.assert_allclose(counted, counts @ each / counts.sum(), rtol=1e-12)
+    given = probabilities_given(fit.model_, values)
+    states = ((spins.astype(int) + 1) // 2) @ (1 << np.arange(5))
+    logs = np.log(given[np.arange(600), states])
+    found = fit.log_likelihood(spins, counts=counts, covariates=table)
+    np.testing.assert_allclose(found, counts @ logs / counts.sum(), rtol=1e-12)
+
+
+def test_a_likelihood_over_too_many_states_is_refused(rng):
+    n_spins = 23
+    table = pd.DataFrame({"age": rng.normal(size=300)})
+    spins = rng.choice([-1, 1], (300, n_spins))
+    fit = ik.PseudolikelihoodIsing(l2=0.1).fit(spins, covariates=table)
+    with pytest.raises(ex.SettingError, match="covariates must be those of a tree, or so few"):
+        fit.log_likelihood(spins, covariates=table)
+
+
+def test_scoring_needs_covariates_where_fitting_had_them_and_only_there(world):
+    _, spins, table = world
+    fit = ik.PseudolikelihoodIsing().fit(spins, covariates=table)
+    with pytest.raises(ex.SettingError, match="covariates must be a table of age, site, with"):
+        fit.score(spins)
+    with pytest.raises(ex.CovariatesError, match="there is no column 'site'"):
+        fit.score(spins, covariates=table[["age"]])
+    with pytest.raises(ex.CovariatesError, match="holds 'south', which it did not"):
+        fit.score(spins, covariates=table.replace("west", "south"))
+    fit.fit(spins)
+    assert fit.model_.effects is None
+    assert not hasattr(fit, "covariate_effects_")
+    with pytest.raises(ex.SettingError, match="must be None, for the model was learnt without"):
+        fit.score(spins, covariates=table)
+    fit.score(spins)
+
+
+def test_constant_spins_have_no_effects(world):
+    _, spins, table = world
+    spins = spins.copy()
+    spins[:, 2] = 1
+    with pytest.warns(ex.ConstantColumnWarning):
+        fit = ik.PseudolikelihoodIsing().fit(spins, covariates=table)
+    rows = fit.covariate_effects_[fit.covariate_effects_["spin"] == "x2"]
+    assert (rows["effect"] == 0).all()
+    assert np.isnan(rows["std_error"]).all()
+    assert (fit.model_.effects.values[2] == 0).all()
+
+
+def test_covariates_follow_the_rows_that_are_kept(world, rng):
+    _, spins, table = world
+    holes = spins.astype(float)
+    holes[rng.random(600) < 0.2, 3] = np.nan
+    kept = ~np.isnan(holes).any(axis=1)
+    lacking = table.copy()
+    lacking.loc[~kept, "age"] = np.nan  # of rows that are dropped, nothing need be known
+    whole = ik.PseudolikelihoodIsing().fit(spins[kept], covariates=table[kept])
+    fit = ik.PseudolikelihoodIsing(missing="drop").fit(holes, covariates=lacking)
+    assert (fit.model_.effects.values == whole.model_.effects.values).all()
+    scores = [
+        fit.score(holes, covariates=lacking),
+        whole.score(spins[kept], covariates=table[kept]),
+    ]
+    assert scores[0] == scores[1]
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [ik.PseudolikelihoodIsing(), ik.PseudolikelihoodIsing(l1=0.01), ik.ELassoIsing()],
+)
+def test_a_covariate_that_separates_a_spin_is_named(world, estimator):
+    _, spins, table = world
+    spins = spins.copy()
+    spins[(table["site"] == "north").to_numpy(), 1] = 1
+    with pytest.raises(ex.CovariatesError, match="'site=north' all but determines 'x1'.*join"):
+        estimator.fit(spins, covariates=table)
+    joined = table.replace("north", "west")  # its advice
+    estimator.fit(spins, covariates=joined)
+
+
+def test_what_covariates_cannot_go_with_is_said_in_a_sentence(world):
+    _, spins, table = world
+    with pytest.raises(ex.SettingError, match="joint must be False with covariates"):
+        ik.PseudolikelihoodIsing(joint=True).fit(spins, covariates=table)
+    with pytest.raises(ex.SettingError, match="None for MeanFieldIsing; AutoIsing, Pseudo"):
+        ik.MeanFieldIsing().fit(spins, covariates=table)
+
+
+# Linear regressions of what covariates leave
+
+
+def linear_estimates(spins, table, totals, ridge=0.0):
+    """Couplings and effects of each spin by weighted least squares on all at once, of which only
+    couplings are penalised.
+    """
+    covariates = as_covariates(table, len(spins), None, totals).values
+    n_spins = spins.shape[1]
+    couplings = np.zeros((n_spins, n_spins))
+    effects = np.zeros((n_spins, covariates.shape[1]))
+    for i in range(n_spins):
+        others = [j for j in range(n_spins) if j != i]
+        design = np.column_stack([np.ones(len(spins)), covariates, spins[:, others]])
+        penalty = np.zeros(design.shape[1])
+        penalty[-len(others) :] = ridge * n_spins
+        products = (design.T * totals) @ design + np.diag(penalty)
+        found = np.linalg.solve(products, (design.T * totals) @ spins[:, i])
+        couplings[i, others] = found[-len(others) :]
+        effects[i] = found[1 : -len(others)]
+    return couplings, effects
+
+
+def effects_of(fit):
+    """(n_spins, n): of the table."""
+    rows = {(row["spin"], row["covariate"]): row["effect"] for row in fit.covariate_effects_}
+    names = fit.model_.effects.names
+    return np.array([[rows[spin, name] for name in names] for spin in fit.model_.names])
+
+
+@pytest.mark.parametrize("is_counted", [False, True])
+def test_linear_estimators_are_regressions_on_spins_and_covariates(world, rng, is_counted):
+    _, spins, table = world
+    totals = rng.integers(0, 3, 600).astype(float) if is_counted else np.ones(600)
+    couplings, effects = linear_estimates(spins, table, totals)
+    for estimator in (ik.LinearIsing(threshold=0.0), ik.LassoIsing(l1=1e-10)):
+        fit = estimator.fit(spins, counts=totals, covariates=table)
+        np.testing.assert_allclose(fit.estimates_, couplings, atol=1e-7)
+        np.testing.assert_allclose(effects_of(fit), effects, atol=1e-7)
+        assert np.isnan(fit.covariate_effects_["std_error"]).all()
+    couplings, effects = linear_estimates(spins, table, totals, ridge=2.0)
+    fit = ik.RidgeIsing(ridge=2.0).fit(spins, counts=totals, covariates=table)
+    np.testing.assert_allclose(fit.estimates_, couplings, atol=1e-9)
+    np.testing.assert_allclose(effects_of(fit), effects, atol=1e-9)
+    fit = ik.TwoStageIsing(ridge=2.0, prune=0.0, threshold=0.0)
+    fit.fit(spins, counts=totals, covariates=table)
+    couplings, effects = linear_estimates(spins, table, totals)
+    np.testing.assert_allclose(fit.estimates_, couplings, atol=1e-9)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_ridge_with_fewer_rows_than_spins_works_on_what_covariates_leave_too(rng, is_weighted):
+    spins = rng.choice([-1, 1], (30, 70))
+    table = pd.DataFrame(rng.normal(size=(30, 2)), columns=["a", "b"])
+    totals = rng.integers(1, 4, 30).astype(float) if is_weighted else np.ones(30)
+    fit = ik.RidgeIsing(ridge=0.3).fit(spins, counts=totals, covariates=table)
+    couplings, effects = linear_estimates(spins, table, totals, ridge=0.3)
+    np.testing.assert_allclose(fit.estimates_, couplings, atol=1e-9)
+    np.testing.assert_allclose(effects_of(fit), effects, atol=1e-9)
+
+
+def test_effects_of_linear_models_take_up_what_dropped_couplings_explained(world):
+    _, spins, table = world
+    fit = ik.LinearIsing(threshold=0.2).fit(spins, covariates=table)
+    assert 0 < fit.model_.n_edges < 10
+    left = spins - spins @ fit.model_.couplings
+    values = as_covariates(table, 600).values
+    design = np.column_stack([np.ones(600), values])
+    found = np.linalg.lstsq(design, left, rcond=None)[0]
+    np.testing.assert_allclose(fit.model_.fields, found[0], atol=1e-9)
+    np.testing.assert_allclose(fit.model_.effects.values, found[1:].T, atol=1e-9)
+
+
+def test_sums_of_pairs_forget_covariates(world):
+    _, spins, table = world
+    fit = ik.LinearIsing().fit(spins, covariates=table)
+    fit.fit_gram(ik.gram(ik.pack(spins)))
+    assert fit.model_.effects is None
+    fit.fit(spins, covariates=table).partial_fit(spins)
+    assert fit.model_.effects is None
+    assert not hasattr(fit, "covariate_effects_")
+
+
+def test_a_regression_counts_covariates_among_its_unknowns(rng):
+    spins = rng.choice([-1, 1], (20, 17))
+    table = pd.DataFrame(rng.normal(size=(20, 3)), columns=["a", "b", "c"])
+    ik.LinearIsing().fit(spins)
+    with pytest.raises(ex.UnderdeterminedError):
+        ik.LinearIsing().fit(spins, covariates=table)
+
+
+# Files, the command line and pages
+
+
+@pytest.fixture
+def run(capsys):
+    """What a command exits with, prints and complains of."""
+
+    def called(*arguments):
+        with pytest.raises(SystemExit) as stopped:
+            main([str(one) for one in arguments])
+        return stopped.value.code, *capsys.readouterr()
+
+    return called
+
+
+@pytest.fixture
+def data(world, tmp_path):
+    """A file of spins with covariates between them."""
+    _, spins, table = world
+    frame = pd.DataFrame(spins, columns=list("abcde"))
+    frame.insert(2, "age", table["age"].round(6))
+    frame["site"] = table["site"]
+    path = tmp_path / "data.csv"
+    frame.to_csv(path, index=False)
+    return path, frame
+
+
+@pytest.fixture
+def fit_by_command(run):
+    """The folder that the command writes, and what it prints."""
+
+    def called(path, *options):
+        folder = path.parent / "fit"
+        plain = [part for name in ("l2", "threshold") for part in ("--set", f"{name}=0")]
+        chosen = ("--method", "pseudolikelihood", *plain, "-o", folder)
+        code, out, err = run("fit", path, *chosen, *options)
+        assert code == 0, err
+        return folder, out
+
+    return called
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
+def test_columns_of_a_file_are_read_as_covariates(data, ending):
+    path, frame = data
+    path = path.with_suffix(f".{ending}")
+    if ending == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="," if ending == "csv" else "\t")
+    reading = read_spins(path, covariates=["age", "site"])
+    assert reading.packed.names == tuple("abcde")
+    assert (np.asarray(reading.packed) == frame[list("abcde")].to_numpy()).all()
+    read = as_covariates(reading.covariates, 600)
+    expected = as_covariates(frame[["age", "site"]], 600)
+    assert read.coding == expected.coding
+    assert (read.values == expected.values).all()
+
+
+def test_numbers_in_a_parquet_column_of_texts_and_truth_values_are_categories(data):
+    path, frame = data
+    frame["age"] = np.where(frame["age"] > 50, "1", "2")
+    frame["site"] = frame["site"] == "west"
+    frame.to_parquet(path.with_suffix(".parquet"))
+    reading = read_spins(path.with_suffix(".parquet"), covariates=["age", "site"])
+    assert as_covariates(reading.covariates, 600).names == ("age=2", "site=True")
+
+
+def test_columns_of_an_array_can_be_covariates(world, tmp_path):
+    _, spins, table = world
+    np.save(tmp_path / "data.npy", np.column_stack([spins, table["age"]]))
+    reading = read_spins(tmp_path / "data.npy", covariates=["x5"])
+    assert reading.packed.n_spins == 5
+    assert (as_covariates(reading.covariates, 600).values[:, 0] != 0).any()
+
+
+def test_the_command_learns_with_covariates_what_python_does(data, fit_by_command):
+    path, frame = data
+    folder, out = fit_by_command(path, "--covariates", "age, site")
+    covariates = frame[["age", "site"]]
+    fit = ik.PseudolikelihoodIsing().fit(frame[list("abcde")], covariates=covariates)
+    model = ik.IsingModel.load(folder / "model.npz")
+    assert (model.effects.values == fit.model_.effects.values).all()
+    assert model.effects.coding == fit.model_.effects.coding
+    with open(folder / "covariate_effects.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == list(fit.covariate_effects_.dtype.names)
+    assert [row["spin"] for row in rows] == fit.covariate_effects_["spin"].tolist()
+    assert [float(row["q_value"]) for row in rows] == fit.covariate_effects_["q_value"].tolist()
+    facts = json.loads((folder / "fit.json").read_text())
+    assert facts["covariates"] == ["age", "site"]
+    assert facts["n_spins"] == 5
+    assert "600 rows of 5 spins and 2 covariates, method pseudolikelihood" in out
+    assert "edges.csv, covariate_effects.csv, model.npz" in out
+
+
+def test_rows_that_are_left_out_take_their_covariates_along(data, fit_by_command):
+    path, frame = data
+    frame["b"] = frame["b"].astype(object)
+    frame.loc[::7, "b"] = None
+    frame.loc[::7, "age"] = np.nan
+    frame.to_csv(path, index=False)
+    folder, _ = fit_by_command(path, "--covariates", "age,site", "--missing", "drop")
+    kept = frame.dropna().reset_index(drop=True)
+    fit = ik.PseudolikelihoodIsing().fit(
+        kept[list("abcde")].astype(int), covariates=kept[["age", "site"]]
+    )
+    model = ik.IsingModel.load(folder / "model.npz")
+    np.testing.assert_allclose(model.effects.values, fit.model_.effects.values, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--covariates", "age,gone"), "there is no column 'gone'"),
+        (("--covariates", "age", "--weights", "age"), "'age' can be only one of weights, counts"),
+        (
+            ("--covariates", "age", "--method", "naive-mean-field"),
+            "--covariates goes with --method",
+        ),
+        (("--covariates", "age", "--method", "probability-flow"), "not with probability-flow"),
+    ],
+)
+def test_mistakes_about_covariates_are_one_line(data, options, sentence, run):
+    path, _ = data
+    before = () if "--method" in options else ("--method", "ridge")
+    code, _, err = run("fit", path, "-o", path.parent / "fit", *before, *options)
+    assert code == 2
+    assert sentence in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("gap", ["", "NA"])
+def test_a_missing_covariate_is_one_line(data, gap, run):
+    path, frame = data
+    frame["site"] = frame["site"].where(np.arange(600) % 100 != 3, gap)
+    frame.to_csv(path, index=False)
+    code, _, err = run("fit", path, "--method", "ridge", "--covariates", "age,site")
+    assert code == 2
+    assert "'site' lacks 6 of 600 values: fill them in, or leave these rows out." in err
+
+
+def test_the_report_has_a_table_of_effects_surest_first(data, fit_by_command):
+    path, _ = data
+    folder, _ = fit_by_command(path, "--covariates", "age,site")
+    page = (folder / "report.html").read_text()
+    assert 'id="covariates-part"' in page
+    assert "once age, site are known" in page
+    contents = contents_in(folder / "report.html")
+    assert len(contents.effects) == 15
+    q_values = [row["q_value"] for row in contents.effects]
+    assert q_values == sorted(q_values)
+    assert 'id="covariates-part"' in html_page(contents)
+    again, _ = fit_by_command(path, "--drop", "age,site", "--force")
+    assert not (again / "covariate_effects.csv").exists()
+    assert 'id="covariates-part"' not in (again / "report.html").read_text()
+
+
+def test_pages_of_earlier_versions_have_no_effects(data, fit_by_command):
+    path, _ = data
+    folder, _ = fit_by_command(path, "--drop", "age,site")
+    page = folder / "report.html"
+    page.write_text(page.read_text().replace(', "effects": []', "").replace('"effects": [], ', ""))
+    assert '"effects"' not in page.read_text()
+    assert contents_in(page).effects == []
+
+
+def test_the_report_of_a_model_shows_its_effects(rng):
+    model, _ = small_model(people(100, rng), rng)
+    page = html_page(contents_of_model(model, "a model"))
+    assert 'id="covariates-part"' in page
+    assert "This method gives no errors." in page
+
+
+def test_a_fit_goes_into_an_empty_folder_with_its_effects(data, fit_by_command):
+    path, _ = data
+    (path.parent / "fit").mkdir()
+    folder, _ = fit_by_command(path, "--covariates", "site", "--drop", "age")
+    assert (folder / "covariate_effects.csv").exists()
+    assert (folder / "fit.json").exists()

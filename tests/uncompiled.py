@@ -110,9 +110,22 @@ def hard_fits(values):
     leaves = np.where(rng.random((N_SAMPLES, 9)) < 0.85, hub, -hub)
     yield "hub", ik.AutoIsing(level=0.5).fit(np.hstack([hub, leaves]))
     yield "hub, no penalty", ik.LinearIsing(threshold=0.0).fit(np.hstack([hub, leaves]))
+    half = np.repeat(["a", "b"], N_SAMPLES // 2)
+    yield "covariates", ik.PseudolikelihoodIsing(l1=0.01).fit(values, covariates=half)
+    yield "covariates, no penalty", ik.PseudolikelihoodIsing().fit(values, covariates=half)
     rare = values.copy()
     rare[3:, 0] = -1
     yield "rare", ik.AutoIsing(refit="linear").fit(rare)
+
+
+def given_covariates(values):
+    """Samples of a model with effects, and its score."""
+    half = np.repeat(["a", "b"], N_SAMPLES // 2)
+    fit = ik.PseudolikelihoodIsing(l2=0.1).fit(values, covariates=half)
+    options = {"covariates": half, "warm_up": 2, "check": False, "random_state": 1}
+    orders = [ik.sample(fit.model_, order=order, **options) for order in ("sequential", "random")]
+    drawn = np.concatenate([np.asarray(one) for one in orders])
+    return drawn, np.array(fit.score(values, covariates=half))
 
 
 def read_back():
@@ -134,6 +147,7 @@ def results():
     packed = ik.pack(values.astype(np.int8))
     found["bits"] = (np.asarray(packed), ik.gram(packed).sums)
     found["table"] = read_back()
+    found["given"] = given_covariates(values)
     for name, model in (
         ("tree", ik.random_tree(n_spins=30, coupling=0.4, fields=0.1, random_state=1)),
         ("states", ik.square_lattice(side=3, coupling=0.3, random_state=1)),

@@ -1,4 +1,6 @@
-"""FitFolder: what a fit leaves on disk: `model.npz`, `edges.csv`, `fit.json` and `report.html`."""
+"""FitFolder: what a fit leaves on disk: `model.npz`, `edges.csv`, `fit.json` and `report.html`, and
+where there are covariates `covariate_effects.csv`.
+"""
 
 import csv
 import datetime
@@ -8,7 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,15 @@ import numpy as np
 from isingkit import __version__
 from isingkit.atomic import replacing
 from isingkit.edge_table import CSV_COLUMNS, TESTED
+from isingkit.estimators.covariate_table import COVARIATE_COLUMNS, covariate_table
 from isingkit.exceptions import FolderExistsError
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, fingerprint
 
 _WITHOUT_EFFECT = ("checkpoint", "n_jobs", "progress")  # on the answer
-_FILES = ("model.npz", "edges.csv", "report.html", "fit.json")  # the last makes it a fit
+_EFFECTS = "covariate_effects.csv"
+# of which the effects are there where there are covariates; the last makes it a fit
+_FILES = ("model.npz", "edges.csv", _EFFECTS, "report.html", "fit.json")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +41,8 @@ class Fit:
     # check, words, serious, levels_hold; of method auto
     diagnostics: tuple[dict[str, Any], ...] = ()
     n_groups: int = 0  # of rows that belong together, where that was said
+    # by the names of COVARIATE_COLUMNS, surest first; None where the method gives none
+    covariate_effects: tuple[dict[str, Any], ...] = ()
 
     @property
     def doubts(self) -> list[str]:
@@ -63,6 +70,7 @@ class Facts:
     mapping: dict[str, list[Any]]
     warnings: list[str]
     fingerprint: str  # of the data
+    covariates: list[str] = field(default_factory=list)  # columns of what else is known of rows
 
 
 def fit_of(
@@ -82,6 +90,7 @@ def fit_of(
         mapping=_mapping(estimator),
         warnings=list(warnings),
         fingerprint=fingerprint(packed),
+        covariates=covariates_of(model),
     )
     diagnostics = tuple(
         {
@@ -95,7 +104,37 @@ def fit_of(
     tested = getattr(estimator, "edges_", ())
     intervals = getattr(estimator, "intervals_", ())
     rows = tuple(edge_rows(model, tested, intervals))
-    return Fit(model, rows, facts, diagnostics, getattr(estimator, "n_groups_", 0))
+    effects = tuple(effect_rows(getattr(estimator, "covariate_effects_", ())))
+    n_groups = getattr(estimator, "n_groups_", 0)
+    return Fit(model, rows, facts, diagnostics, n_groups, effects)
+
+
+def covariates_of(model: IsingModel) -> list[str]:
+    """Names of the columns that are covariates."""
+    effects = model.effects
+    return [] if effects is None else [column.name for column in effects.coding.columns]
+
+
+def effect_rows(table: Any) -> list[dict[str, Any]]:
+    """Rows of `covariate_effects_` of an estimator, as plain values; None for NaN."""
+    return [
+        {"spin": str(row["spin"]), "covariate": str(row["covariate"])}
+        | {name: _known(row[name]) for name in COVARIATE_COLUMNS[2:]}
+        for row in table
+    ]
+
+
+def rows_of_effects(model: IsingModel) -> list[dict[str, Any]]:
+    """The same of a model by itself, which knows no errors."""
+    effects = model.effects
+    if effects is None:
+        return []
+    unknown = np.full_like(effects.values, np.nan)
+    return effect_rows(covariate_table(model.names, effects.names, effects.values, unknown))
+
+
+def _known(value: Any) -> float | None:
+    return None if math.isnan(value) else float(value)
 
 
 def _mapping(estimator: Any) -> dict[str, list[Any]]:
@@ -126,7 +165,10 @@ def write_fit(fit: Fit, report: str, folder: Path, *, force: bool = False) -> No
     try:
         fit.model.save(temporary / "model.npz")
         with replacing(temporary / "edges.csv") as path:
-            _write_edges(fit.edges, path)
+            _write_table(fit.edges, CSV_COLUMNS, path)
+        if fit.covariate_effects:
+            with replacing(temporary / _EFFECTS) as path:
+                _write_table(fit.covariate_effects, COVARIATE_COLUMNS, path)
         with replacing(temporary / "fit.json") as path:
             path.write_text(json.dumps(asdict(fit.facts), indent=1) + "\n", encoding="utf-8")
         with replacing(temporary / "report.html") as path:
@@ -139,11 +181,11 @@ def write_fit(fit: Fit, report: str, folder: Path, *, force: bool = False) -> No
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _write_edges(edges: Sequence[dict[str, Any]], path: Path) -> None:
+def _write_table(rows: Sequence[dict[str, Any]], columns: Sequence[str], path: Path) -> None:
     with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, CSV_COLUMNS, extrasaction="ignore")
+        writer = csv.DictWriter(file, columns, extrasaction="ignore")
         writer.writeheader()
-        writer.writerows(edges)
+        writer.writerows(rows)
 
 
 def _take_place(new: Path, folder: Path) -> None:
@@ -156,7 +198,8 @@ def _take_place(new: Path, folder: Path) -> None:
         return
     if not any(folder.iterdir()):  # an empty folder stays what it is: somebody may be in it
         for name in _FILES:
-            (new / name).replace(folder / name)
+            if (new / name).exists():
+                (new / name).replace(folder / name)
         return
     folder.replace(old)
     try:
@@ -205,7 +248,7 @@ def _result(row: Any, interval: Any) -> dict[str, float | None]:
     low, high = interval
     known = {"low": low, "high": high} | {name: row[name] for name in row.dtype.names}
     values = {name: known.get(name, math.nan) for name in TESTED}
-    return {name: None if math.isnan(value) else float(value) for name, value in values.items()}
+    return {name: _known(value) for name, value in values.items()}
 
 
 def _plain(value: Any) -> Any:

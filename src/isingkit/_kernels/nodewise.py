@@ -1,9 +1,9 @@
 """Convex losses of one spin given all others, with absolute-value and quadratic penalties, along
 paths of penalties.
 
-The loss of spin i is a function of its fields f = H + sum_j J_j s_j in the samples, through the
-margins m = s_i f: logistic: mean log(1 + exp(-2m)); screening: mean exp(-m); log screening: log
-mean exp(-m).
+The loss of spin i is a function of its fields f = H + sum_k B_k z_k + sum_j J_j s_j in the samples,
+z covariates, through the margins m = s_i f: logistic: mean log(1 + exp(-2m)); screening: mean
+exp(-m); log screening: log mean exp(-m).
 """
 
 from typing import NamedTuple
@@ -39,6 +39,7 @@ class Samples(NamedTuple):
     changes: np.ndarray  # (n_spins,) bool: spins that are not constant
     scales: np.ndarray  # (n_spins,): of the penalty of each coupling, by the spin at its other end
     first_fields: np.ndarray  # (n_spins,): where to start
+    covariates: np.ndarray  # (n, n_samples) float64
 
 
 class Settings(NamedTuple):
@@ -61,21 +62,25 @@ class Results(NamedTuple):
     estimates: np.ndarray  # (n, n_spins, n_spins), zero on entry
     losses: np.ndarray  # (n, n_spins), overwritten: without penalties
     residuals: np.ndarray  # (n, n_spins), overwritten: distance to optimality, or SEPARATED
+    effects: np.ndarray  # (n, n_spins, n_covariates), overwritten
+    # (n_spins, n_covariates), overwritten: of the effects, without penalties and times samples
+    variances: np.ndarray
 
 
 class _Room(NamedTuple):
     """What is known of one spin and what its steps overwrite.
 
     Few arrays of many rows, because numba takes long over functions of many arrays. Unknowns are
-    the spin's field, and after it the couplings that may be present.
+    the spin's field and the effects of covariates, which are free, and after these the couplings
+    that may be present: at most `most`, n_spins + 1 + n_covariates.
     """
 
-    design: np.ndarray  # (n_spins + 1, n_samples): 1 for the field, spins for couplings
-    hessian: np.ndarray  # (n_spins + 1, n_spins + 1)
-    factor: np.ndarray  # (n_spins + 1, n_spins + 1)
+    design: np.ndarray  # (most, n_samples): 1 for the field, covariates, spins for couplings
+    hessian: np.ndarray  # (most, most)
+    factor: np.ndarray  # (most, most)
     of_samples: np.ndarray  # (5, n_samples): FIELD, SLOPE, ...
-    of_unknowns: np.ndarray  # (7, n_spins + 1): X, L1, ...
-    places: np.ndarray  # (2, n_spins + 1) int64: PLACE, SPIN
+    of_unknowns: np.ndarray  # (7, most): X, L1, ...
+    places: np.ndarray  # (2, most) int64: PLACE, SPIN
 
 
 FIELD = 0  # of the spin in each sample
@@ -182,13 +187,15 @@ def node_paths(start, stop, samples, penalties, settings, results):
     far; twice, for where spins can be separated, fits at small penalties may drop neighbours again.
     """
     n_spins, n_samples = samples.spins.shape
+    n_free = 1 + len(samples.covariates)
+    most = n_spins + n_free
     room = _Room(
-        np.empty((n_spins + 1, n_samples)),
-        np.empty((n_spins + 1, n_spins + 1)),
-        np.empty((n_spins + 1, n_spins + 1)),
+        np.empty((most, n_samples)),
+        np.empty((most, most)),
+        np.empty((most, most)),
         np.empty((5, n_samples)),
-        np.empty((7, n_spins + 1)),
-        np.empty((2, n_spins + 1), np.int64),
+        np.empty((7, most)),
+        np.empty((2, most), np.int64),
     )
     field = room.of_samples[FIELD]
     x = room.of_unknowns[X]
@@ -196,8 +203,8 @@ def node_paths(start, stop, samples, penalties, settings, results):
     for i in range(start, stop):
         if not samples.changes[i]:
             continue
-        _clear(room, samples.first_fields[i], settings.fit_fields)
-        size = np.int64(1)
+        _clear(room, samples.first_fields[i], samples.covariates, settings.fit_fields)
+        size = np.int64(n_free)
         known = np.int64(0)  # rows of the Hessian that serve
         before = np.inf
         for number in range(penalties.shape[1]):
@@ -212,20 +219,26 @@ def node_paths(start, stop, samples, penalties, settings, results):
             results.fields[number, i] = x[0]
             results.losses[number, i] = loss
             results.residuals[number, i] = residual
-            n_neighbours = _note_estimates(x, room.places, size, results.estimates[number, i])
+            _note_effects(room.of_unknowns, results.effects[number, i], results.variances[i])
+            n_neighbours = _note_estimates(
+                x, room.places, n_free, size, results.estimates[number, i]
+            )
             if _is_over(number, loss, n_neighbours, settings, history):
                 break
 
 
 @njit(**PART)
-def _clear(room, first_field, fit_fields):
-    """Make room for another spin: no couplings, and the field to start with."""
+def _clear(room, first_field, covariates, fit_fields):
+    """Make room for another spin: no couplings or effects, and the field to start with."""
     design = room.design
     of_samples = room.of_samples
     unknowns = room.of_unknowns
     for k in range(design.shape[1]):
         design[0, k] = 1.0 if fit_fields else 0.0
         of_samples[FIELD, k] = first_field
+    for a in range(len(covariates)):
+        for k in range(design.shape[1]):
+            design[1 + a, k] = covariates[a, k]
     for a in range(len(design)):
         unknowns[X, a] = 0.0
         unknowns[L1, a] = 0.0
@@ -242,7 +255,8 @@ def _minimise(i, samples, penalty, level, settings, room, size, known):
     kind = settings.loss
     l2 = settings.l2
     tolerance = settings.tolerance
-    spins, weights, _, scales, _ = samples
+    spins, weights, _, scales, _, covariates = samples
+    n_free = 1 + len(covariates)
     design, hessian, factor, of_samples, unknowns, places = room
     field = of_samples[FIELD]
     slope = of_samples[SLOPE]
@@ -256,7 +270,7 @@ def _minimise(i, samples, penalty, level, settings, room, size, known):
     slopes_of_loss(kind, own, field, weights, slope, curvature)
     for _ in range(settings.most_steps):
         products(slope, design, size, plain)
-        residual = _residual(penalty, scales, l2, unknowns, places, size)
+        residual = _residual(penalty, scales, l2, unknowns, places, n_free, size)
         if residual <= tolerance:
             products(slope, spins, len(spins), slopes)
             wider = _admit(
@@ -270,11 +284,11 @@ def _minimise(i, samples, penalty, level, settings, room, size, known):
         if residual > _FALLS_ENOUGH * last:
             known = np.int64(0)
         is_fresh = known == 0
-        _extend_hessian(kind, l2, design, of_samples, plain, known, size, hessian)
+        _extend_hessian(kind, l2, design, of_samples, plain, known, n_free, size, hessian)
         known = size
         last = residual
         promised = _aim(penalty, residual, hessian, factor, unknowns, size)
-        length = _step(kind, own, weights, l2, design, of_samples, unknowns, size, promised)
+        length = _step(kind, own, weights, l2, design, of_samples, unknowns, n_free, size, promised)
         if _largest(unknowns[X], size) > FAR:
             # only log screening goes on falling faster than absolute values rise
             residual = SEPARATED
@@ -285,7 +299,7 @@ def _minimise(i, samples, penalty, level, settings, room, size, known):
             known = np.int64(0)
     if penalty == 0.0 and l2 == 0.0:
         products(slope, design, size, plain)
-        _extend_hessian(kind, l2, design, of_samples, plain, np.int64(0), size, hessian)
+        _extend_hessian(kind, l2, design, of_samples, plain, np.int64(0), n_free, size, hessian)
         known = size
         factorize(hessian, factor, size)
         variances_of(factor, unknowns[THERE], unknowns[MOVED], size)
@@ -311,13 +325,13 @@ def _admit(i, samples, level, slopes, design, places, size):
 
 
 @njit(**PART)
-def _residual(penalty, scales, l2, unknowns, places, size):
+def _residual(penalty, scales, l2, unknowns, places, n_free, size):
     """How far the unknowns are from optimal; their penalties and the gradient are overwritten."""
     residual = 0.0
     for a in range(size):
         x = unknowns[X, a]
-        l1 = penalty * scales[places[SPIN, a]] if a > 0 else 0.0
-        gradient = unknowns[PLAIN, a] + (2 * l2 * x if a > 0 else 0.0)
+        l1 = penalty * scales[places[SPIN, a]] if a >= n_free else 0.0
+        gradient = unknowns[PLAIN, a] + (2 * l2 * x if a >= n_free else 0.0)
         unknowns[L1, a] = l1
         unknowns[GRADIENT, a] = gradient
         residual = max(residual, violation(gradient, x, l1))
@@ -325,7 +339,7 @@ def _residual(penalty, scales, l2, unknowns, places, size):
 
 
 @njit(**PART)
-def _extend_hessian(kind, l2, design, of_samples, plain, known, size, hessian):
+def _extend_hessian(kind, l2, design, of_samples, plain, known, n_free, size, hessian):
     """Second derivatives by the unknowns, in place, from row `known` on; those before it stay as
     they are.
     """
@@ -341,7 +355,7 @@ def _extend_hessian(kind, l2, design, of_samples, plain, known, size, hessian):
             hessian[b, a] = hessian[a, b]
         # a trifle keeps steps finite where nothing bends the loss any more, or where there is no
         # field
-        hessian[a, a] += 1e-13 * hessian[a, a] + 1e-15 + (2 * l2 if a > 0 else 0.0)
+        hessian[a, a] += 1e-13 * hessian[a, a] + 1e-15 + (2 * l2 if a >= n_free else 0.0)
 
 
 @njit(**PART, inline="always")
@@ -371,7 +385,7 @@ def _aim(penalty, residual, hessian, factor, unknowns, size):
 
 
 @njit(**PART, inline="always")
-def _step(kind, own, weights, l2, design, of_samples, unknowns, size, promised):
+def _step(kind, own, weights, l2, design, of_samples, unknowns, n_free, size, promised):
     """Move X and FIELD towards MOVED, as far as the objective falls as it should; gives the length
     of the step, 0 for none.
 
@@ -390,13 +404,14 @@ def _step(kind, own, weights, l2, design, of_samples, unknowns, size, promised):
     _try_full_step(design, of_samples, unknowns, size)
     slopes_of_loss(kind, own, tried, weights, slope, curvature)
     steepest = 0.0 if kind == LOG_SCREENING else -0.5 * promised
-    if _slope_along(of_samples, unknowns, l2, size) <= steepest:
+    if _slope_along(of_samples, unknowns, l2, n_free, size) <= steepest:
         _take_step(of_samples, unknowns, size)
         return 1.0
-    here = _penalised(loss_of(kind, own, field, weights), unknowns[X], l1, l2, size)
+    here = _penalised(loss_of(kind, own, field, weights), unknowns[X], l1, l2, n_free, size)
     length = 1.0
     while length > _SHORTEST:
-        value = _penalised(loss_of(kind, own, tried, weights), unknowns[THERE], l1, l2, size)
+        value = loss_of(kind, own, tried, weights)
+        value = _penalised(value, unknowns[THERE], l1, l2, n_free, size)
         if value <= here + 1e-4 * length * promised + 1e-14 * abs(here):
             _take_step(of_samples, unknowns, size)
             slopes_of_loss(kind, own, field, weights, slope, curvature)
@@ -441,12 +456,12 @@ def _take_step(of_samples, unknowns, size):
 
 
 @njit(**VECTOR_PART)
-def _slope_along(of_samples, unknowns, l2, size):
+def _slope_along(of_samples, unknowns, l2, n_free, size):
     """The slope of the objective at the end of a full step, along it."""
     along = 0.0
     for k in range(of_samples.shape[1]):
         along += of_samples[SLOPE, k] * of_samples[DIRECTION, k]
-    for a in range(1, size):
+    for a in range(n_free, size):
         moved = unknowns[MOVED, a]
         sign = 1.0 if moved > 0 else -1.0 if moved < 0 else 0.0
         along += (2 * l2 * moved + unknowns[L1, a] * sign) * (moved - unknowns[X, a])
@@ -454,9 +469,11 @@ def _slope_along(of_samples, unknowns, l2, size):
 
 
 @njit(**PART)
-def _penalised(loss, x, l1, l2, size):
-    """The loss and its penalties; x[0] is the field, which has none."""
-    for a in range(1, size):
+def _penalised(loss, x, l1, l2, n_free, size):
+    """The loss and its penalties; the field and effects of covariates, which come first, have
+    none.
+    """
+    for a in range(n_free, size):
         loss += l1[a] * abs(x[a]) + l2 * x[a] * x[a]
     return loss
 
@@ -471,7 +488,7 @@ def _largest(x, size):
 
 @njit(**PART)
 def _are_below(variances, largest, size):
-    """Whether all couplings have variances that a loss with a minimum can have."""
+    """Whether all effects and couplings have variances that a loss with a minimum can have."""
     n_below = 0
     for a in range(1, size):
         n_below += 0 < variances[a] < largest
@@ -479,10 +496,18 @@ def _are_below(variances, largest, size):
 
 
 @njit(**PART)
-def _note_estimates(x, places, size, estimates):
+def _note_effects(unknowns, effects, variances):
+    """Write down the effects of covariates and, where there were no penalties, their variances."""
+    for a in range(len(effects)):
+        effects[a] = unknowns[X, 1 + a]
+        variances[a] = unknowns[MOVED, 1 + a]
+
+
+@njit(**PART)
+def _note_estimates(x, places, n_free, size, estimates):
     """Write down the couplings that are not 0; gives their number."""
     n_neighbours = 0
-    for a in range(1, size):
+    for a in range(n_free, size):
         if abs(x[a]) > _NOTHING:
             estimates[places[SPIN, a]] = x[a]
             n_neighbours += 1

@@ -23,6 +23,11 @@ weights_option = click.option(
 counts_option = click.option(
     "--counts", help="Column that says how many equal samples a row stands for: whole numbers."
 )
+covariates_option = click.option(
+    "--covariates",
+    help="Columns of what else is known of rows (age, site, day), separated by commas: numbers or "
+    "categories that shift how often spins are up, and are no spins.",
+)
 binarize_option = click.option(
     "--binarize", type=float, help="Threshold that turns real-valued columns into spins."
 )

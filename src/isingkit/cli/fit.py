@@ -17,6 +17,7 @@ from isingkit.cli.data import (
     binarize_option,
     columns_option,
     counts_option,
+    covariates_option,
     data_argument,
     drop_option,
     missing_option,
@@ -31,6 +32,7 @@ from isingkit.cli.method import (
     chosen_method,
     methods_that_start,
     require_cluster_use,
+    require_covariates,
     require_row_groups,
 )
 from isingkit.cli.usage import usage_error
@@ -62,6 +64,7 @@ class FitOptions:
     weights: str | None
     counts: str | None
     row_groups: str | None
+    covariates: str | None
     rows: str | None
     binarize: float | None
     missing: str
@@ -139,6 +142,7 @@ class FitOptions:
     help="Of method auto: column of labels, the same for rows that belong together (a person, a "
     "recording, a site).",
 )
+@covariates_option
 @click.option(
     "--rows",
     type=click.Choice(["auto", "independent", "ordered"]),
@@ -170,6 +174,8 @@ def command(**arguments: Any) -> None:
     chosen = options.chosen_method()
     if options.row_groups is not None:
         require_row_groups(chosen)
+    if options.covariates is not None:
+        require_covariates(chosen)
     if options.scheduler or options.workers:
         require_cluster_use(chosen)
     with (
@@ -208,7 +214,13 @@ def _fit_and_write(
         messages = list(dict.fromkeys(str(one.message) for one in caught))
         fit = fit_of(estimator, packed, chosen.name, options.seed, messages)
         next_step("comparing data and model")
-        check = fit_check(fit.model, packed, sample_weight=reading.weights, counts=reading.counts)
+        check = fit_check(
+            fit.model,
+            packed,
+            sample_weight=reading.weights,
+            counts=reading.counts,
+            covariates=reading.covariates,
+        )
         next_step("writing the report")
         contents = with_groups(contents_of(fit, check, options.title), labels)
         write_fit(fit, html_page(contents), options.folder, force=options.force)
@@ -240,6 +252,7 @@ def _read(options: FitOptions, chosen: ChosenMethod) -> "Reading":
         weights=options.weights,
         counts=options.counts,
         groups=options.row_groups,
+        covariates=listed(options.covariates),
         binarize=options.binarize,
         missing=options.missing,
     )
@@ -253,8 +266,9 @@ def _fitted(chosen: ChosenMethod, reading: "Reading", records: Path) -> Any:
     estimator = chosen.estimator(packed.n_spins, reading.n_effective)
     if "checkpoint" in estimator.get_params():
         estimator.set_params(checkpoint=records, progress=True)
-    groups = {} if reading.groups is None else {"groups": reading.groups}
-    return estimator.fit(packed, sample_weight=reading.weights, counts=reading.counts, **groups)
+    also = {"groups": reading.groups, "covariates": reading.covariates}
+    known = {name: value for name, value in also.items() if value is not None}
+    return estimator.fit(packed, sample_weight=reading.weights, counts=reading.counts, **known)
 
 
 @contextmanager
@@ -281,7 +295,7 @@ def _summary(fit: "Fit", folder: Path) -> str:
     groups = f" in {fit.n_groups} groups" if fit.n_groups else ""
     is_whole = facts.n_samples == round(facts.n_samples)
     n_rows = f"{facts.n_samples:.0f} rows" if is_whole else f"{facts.n_samples:.0f} rows' weight"
-    rows = f"{n_rows}{groups} of {facts.n_spins} spins"
+    rows = f"{n_rows}{groups} of {facts.n_spins} spins{_counted_covariates(facts)}"
     lines = [
         f"{rows}, method {facts.method}: {edges}",
         f"coding: {_codings(facts)}",
@@ -289,9 +303,16 @@ def _summary(fit: "Fit", folder: Path) -> str:
     ]
     if fit.edges:
         lines += [*_edge_lines(fit.edges[:_MOST_SHOWN]), "", _reliability(fit), ""]
-    beside = "beside it are edges.csv, model.npz and fit.json"
+    also = "covariate_effects.csv, " if fit.covariate_effects else ""
+    beside = f"beside it are edges.csv, {also}model.npz and fit.json"
     lines.append(f"look at {folder / 'report.html'}; {beside}")
     return "\n".join(lines)
+
+
+def _counted_covariates(facts: "Facts") -> str:
+    """How many covariates there are, where there are any."""
+    n_covariates = len(facts.covariates)
+    return f" and {n_covariates} covariate{'s' * (n_covariates > 1)}" if n_covariates else ""
 
 
 def _codings(facts: "Facts") -> str:

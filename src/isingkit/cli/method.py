@@ -96,6 +96,22 @@ def require_row_groups(chosen: ChosenMethod) -> None:
         )
 
 
+def require_covariates(chosen: ChosenMethod) -> None:
+    """Refuse covariates for a method that knows none."""
+    if not _takes_covariates(chosen.estimator(2, 100)):
+        theory = suggested_settings(2, 100)
+        takers = [one.name for one in FIT_METHODS if _takes_covariates(one.build(theory))]
+        raise usage_error(
+            f"--covariates goes with --method {', '.join(takers)}, not with {chosen.name}: leave "
+            "it out, or take another method"
+        )
+
+
+def _takes_covariates(estimator: Any) -> bool:
+    """Whether it does; losses of all spins added up do not."""
+    return estimator._takes_covariates and not getattr(estimator, "joint", False)
+
+
 def methods_that_start(start: str) -> list[str]:
     """For the Tab key."""
     return [name for name in METHODS if name.startswith(start.lower())]

@@ -65,6 +65,7 @@ def _roads() -> dict[str, Callable[[Path], None]]:
     return {
         "reading tables": _read_tables,
         "sampling": _sample,
+        "covariates": _fit_covariates,
         "report": _report,
         **{f"method {method.name}": _fit_by(method) for method in FIT_METHODS},
         "missing values": _fit_missing,
@@ -137,6 +138,18 @@ def _fit_by(method: "Method") -> Callable[[Path], None]:
             estimator.fit(packed, counts=counts)
 
     return road
+
+
+def _fit_covariates(folder: Path) -> None:
+    """Rows of which more is known, and samples given that."""
+    import numpy as np
+
+    import isingkit as ik
+
+    packed = _samples(n_spins=8, n_samples=400)
+    ages = np.linspace(20, 80, 400)
+    fit = ik.PseudolikelihoodIsing().fit(packed, covariates=ages)
+    ik.sample(fit.model_, covariates=ages, warm_up=2, check=False)
 
 
 def _fit_missing(folder: Path) -> None:

@@ -17,7 +17,14 @@ from isingkit.covariates import (
     as_covariates,
     covariates_for,
 )
-from isingkit.estimators.normal import NormalEquations, normal_equations
+from isingkit.estimators.covariate_effects import RegressedEffects
+from isingkit.estimators.covariate_table import covariate_table
+from isingkit.estimators.normal import (
+    NormalEquations,
+    covariate_sums,
+    left_by,
+    normal_equations,
+)
 from isingkit.estimators.symmetric import RULES, symmetric_couplings
 from isingkit.exceptions import (
     MissingValuesError,
@@ -49,6 +56,7 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
 
     _takes_covariates: ClassVar[bool] = False
     _coding: CovariateCoding | None = None  # of the covariates of the last fit
+    _regressed: RegressedEffects | None = None  # what that said of them
     # what `missing` may be, and why no more
     _policies: ClassVar[Sequence[MissingPolicy]] = WITHOUT_DRAWING
     _why_no_more: ClassVar[str] = "only AutoIsing draws missing values, 'impute'"
@@ -331,8 +339,21 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         return self
 
     def _effects(self, coding: CovariateCoding) -> CovariateEffects:
-        """By how much covariates shift fields of `model_`, once that is estimated."""
-        raise NotImplementedError
+        """By how much covariates shift fields of `model_`: what regressions say, and what couplings
+        that were changed explained of them. The table of effects is that of the regressions.
+        """
+        found = self._regressed
+        assert found is not None
+        names = self.model_.names
+        self.covariate_effects_ = covariate_table(names, coding.names, found.values, found.errors)
+        left = self._taken_up(self.model_.couplings, found.slopes)
+        return CovariateEffects(found.values + left, coding)
+
+    def _taken_up(self, couplings: Any, of_spins: FloatArray) -> FloatArray:
+        """What fields must do for couplings that were changed; of_spins: (n_spins, ...), means, or
+        how means follow covariates.
+        """
+        return np.asarray(self.estimates_ @ of_spins - couplings @ of_spins)
 
     def _least_coupling(self) -> float:
         """What counts as absent is below it."""
@@ -435,7 +456,15 @@ class GramEstimator(IsingEstimator):
         normal = normal_equations(stat, self.fit_fields)
         if not warned:
             warn_of_constants(normal.names, ~normal.changes)
+        sums = None
+        if packed is not None and weights is not None and weights.covariates is not None:
+            sums = covariate_sums(normal, packed, weights)
+            normal = left_by(sums, normal, pairwise=packed.present is not None)
         estimates, intercepts = self._estimate(stat, normal, packed, weights)
+        if sums is not None:
+            slopes = sums.slopes
+            effects = slopes - estimates @ slopes  # least squares on what couplings leave
+            self._regressed = RegressedEffects(effects, np.full_like(effects, np.nan), slopes)
         return self._finish(stat, stat.n_samples, estimates, intercepts, normal.means)
 
     @abstractmethod
@@ -452,7 +481,11 @@ class GramEstimator(IsingEstimator):
 
 
 class LinearEstimator(GramEstimator):
-    """An estimator by linear regressions, whose lines pass through the means."""
+    """An estimator by linear regressions, whose lines pass through the means; of spins, what
+    covariates leave.
+    """
+
+    _takes_covariates = True
 
     def _estimate(
         self,

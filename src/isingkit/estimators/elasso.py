@@ -7,11 +7,15 @@ from typing import Self
 import numpy as np
 
 from isingkit._kernels import nodewise as kernels
+from isingkit.arrays import FloatArray
 from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.nodewise import (
     PathEnd,
+    Rows,
     distinct_rows,
     node_paths,
+    refuse_separation_by_covariates,
+    regressed_effects,
     warn_if_not_converged,
 )
 from isingkit.estimators.pseudolikelihood import covariances
@@ -24,6 +28,7 @@ from isingkit.spins import RowWeights, warn_of_constants
 
 # of the deviance explained; a path that gains less from one penalty to the next has come to its end
 _LEAST_GAIN = 1e-5
+_WITHOUT_COUPLINGS = 1e6  # a penalty that leaves none: slopes are at most 2
 
 
 class ELassoIsing(IsingEstimator):
@@ -71,6 +76,9 @@ class ELassoIsing(IsingEstimator):
         (n_spins,) array of the estimated fields.
     model_
         The IsingModel after threshold and rule.
+    covariate_effects_
+        Where `fit` was given covariates: structured array of the columns spin, covariate, effect,
+        std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
         Samples used: rows, their counts or whole weights, or (sum w)^2 / sum w^2 of other weights.
     mapping_
@@ -85,6 +93,7 @@ class ELassoIsing(IsingEstimator):
     1.0
     """
 
+    _takes_covariates = True
     _policies = COMPLETE_ROWS
     _why_no_more = WHY_COMPLETE_ROWS
 
@@ -119,6 +128,8 @@ class ELassoIsing(IsingEstimator):
         slopes = covariances(rows.spins, rows.weights, True)
         scales = np.sqrt(np.maximum(np.diagonal(slopes), 0.0))
         scales[~rows.changes] = 1.0
+        if len(rows.covariates):
+            slopes = _slopes_given_covariates(rows, self.n_jobs)
         np.fill_diagonal(slopes, 0.0)
         largest = np.abs(slopes / scales).max(
             axis=1
@@ -146,6 +157,9 @@ class ELassoIsing(IsingEstimator):
         criteria[:, ~rows.changes] = 0.0
         best = criteria.argmin(axis=0)
         spins = np.arange(rows.n_spins)
+        if self._coding is not None:
+            refuse_separation_by_covariates(rows, kernels.LOGISTIC, path, best, self._coding)
+            self._regressed = regressed_effects(rows, path, best, has_errors=False)
         warn_if_not_converged("ELassoIsing", float(residuals[best, spins].max()))
         self.penalties_ = penalties[spins, best] / 2
         self.criteria_ = criteria[best, spins]
@@ -156,3 +170,15 @@ class ELassoIsing(IsingEstimator):
         )
         self.thresholds_ = 2 * intercepts - 2 * estimates.sum(axis=1)
         return self._finish(packed, stat.n_samples, estimates, intercepts, rows.means)
+
+
+def _slopes_given_covariates(rows: Rows, n_jobs: int | None) -> FloatArray:
+    """(n_spins, n_spins): slopes of the loss by each coupling where there are none, but covariates
+    have their effects: covariances of one spin and of what covariates leave of the other.
+    """
+    alone = np.full((rows.n_spins, 1), _WITHOUT_COUPLINGS)
+    path, _ = node_paths(rows, kernels.LOGISTIC, alone, l2=0.0, fit_fields=True, n_jobs=n_jobs)
+    fields = path.intercepts[0][:, None] + path.effects[0] @ rows.covariates
+    left = rows.weights * (rows.spins - np.tanh(fields))
+    left[~rows.changes] = 0.0
+    return np.asarray(left @ rows.spins.T)

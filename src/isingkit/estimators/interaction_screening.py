@@ -47,6 +47,9 @@ class InteractionScreeningIsing(NodewiseEstimator):
         (n_spins,) array of the estimated fields.
     model_
         The IsingModel after threshold and rule.
+    covariate_effects_
+        Where `fit` was given covariates: structured array of the columns spin, covariate, effect,
+        std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
         Samples used: rows, their counts or whole weights, or (sum w)^2 / sum w^2 of other weights.
     mapping_

@@ -2,6 +2,7 @@
 
 from isingkit.arrays import FloatArray
 from isingkit.estimators.base import LinearEstimator
+from isingkit.estimators.covariate_effects import n_covariates
 from isingkit.estimators.normal import NormalEquations, all_regressions, refuse_duplicates
 from isingkit.exceptions import UnderdeterminedError
 from isingkit.gram import Gram
@@ -39,6 +40,9 @@ class LinearIsing(LinearEstimator):
         (n_spins,) array of the regressions' intercepts.
     model_
         The IsingModel after threshold and rule.
+    covariate_effects_
+        Where `fit` was given covariates: structured array of the columns spin, covariate, effect,
+        std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
         Samples used: rows, their counts or whole weights, or (sum w)^2 / sum w^2 of other weights.
     mapping_
@@ -77,7 +81,7 @@ class LinearIsing(LinearEstimator):
         packed: PackedSpins | None,
         weights: RowWeights | None,
     ) -> FloatArray:
-        if stat.n_rows <= normal.changes.sum():
+        if stat.n_rows <= normal.changes.sum() + n_covariates(weights):
             raise UnderdeterminedError(n_samples=stat.n_rows, n_spins=stat.n_spins)
         refuse_duplicates(stat, normal)
         return all_regressions(normal, 0.0)

@@ -3,7 +3,7 @@ share.
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -12,16 +12,26 @@ from numpy.typing import NDArray
 from isingkit._kernels import nodewise as kernels
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import FloatArray
+from isingkit.covariates import CovariateCoding
 from isingkit.estimators.base import IsingEstimator
+from isingkit.estimators.covariate_effects import (
+    RegressedEffects,
+    errors_of_effects,
+    refuse_covariates_that_separate,
+    slopes_on_covariates,
+    unknown_errors,
+)
 from isingkit.estimators.normal import (
     all_regressions,
     constant_fields,
     normal_equations,
     refuse_duplicates,
+    without_covariates,
 )
 from isingkit.exceptions import (
     NotConvergedWarning,
     SeparationError,
+    SettingError,
     UnderdeterminedError,
     require_instance,
     require_number,
@@ -46,6 +56,7 @@ class Rows:
     n_effective: float  # samples of equal weight that would tell as much
     changes: NDArray[np.bool_]  # (n_spins,): spins that are not constant
     names: tuple[str, ...]
+    covariates: FloatArray  # (n, n_rows)
 
     @property
     def n_spins(self) -> int:
@@ -66,6 +77,10 @@ class PenaltyPath:
     # (n, n_spins): mean loss of each spin without penalties; infinite where the path had already
     # ended
     losses: FloatArray
+    # (n, n_spins, n_covariates): effects of covariates, which are not penalised
+    effects: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    # (n_spins, n_covariates): of effects, times samples, where there is but one penalty: 0
+    variances: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +95,22 @@ WHOLE = PathEnd()
 
 
 def distinct_rows(packed: PackedSpins, weights: RowWeights | None) -> Rows:
-    """Rows of samples, of which equal ones are one."""
+    """Rows of samples, of which equal ones, with equal covariates, are one."""
     totals: FloatArray = np.ones(packed.n_samples) if weights is None else weights.totals
     kept = np.flatnonzero(totals)
     first, place = _distinct(packed, kept)
+    covariates: FloatArray = np.zeros((packed.n_samples, 0))
+    if weights is not None and weights.covariates is not None:
+        covariates = weights.covariates
+        first, place = _distinct_with(covariates[kept], place)
     shares = np.asarray(np.bincount(place, weights=totals[kept])) / totals.sum()
     spins: FloatArray = unpacked(packed.words, packed.n_samples, np.float64)
     if not np.array_equal(kept[first], np.arange(packed.n_samples)):
         spins = np.ascontiguousarray(spins[:, kept[first]])
     changes: NDArray[np.bool_] = np.abs(spins @ shares) < 1 - 1e-12
     n_effective = float(packed.n_samples) if weights is None else weights.n_effective
-    return Rows(spins, shares, n_effective, changes, packed.names)
+    of_rows = np.ascontiguousarray(covariates[kept[first]].T)
+    return Rows(spins, shares, n_effective, changes, packed.names, of_rows)
 
 
 def _distinct(
@@ -104,6 +124,18 @@ def _distinct(
     keys: NDArray[np.int64] = np.zeros(len(kept), dtype=np.int64)
     for row in bits:
         keys = np.asarray(2 * keys + row, dtype=np.int64)
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    return first, place
+
+
+def _distinct_with(
+    covariates: FloatArray, place: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The same where rows must agree in covariates, too; place: which of the different rows each
+    equals.
+    """
+    kinds = np.unique(covariates, axis=0, return_inverse=True)[1].ravel()
+    keys = place * (kinds.max(initial=0) + 1) + kinds
     _, first, place = np.unique(keys, return_index=True, return_inverse=True)
     return first, place
 
@@ -142,7 +174,9 @@ def node_paths(
         cost=float(end.cost),
         largest_variance=_largest_variance(rows),
     )
-    results = kernels.Results(intercepts, estimates, losses, residuals)
+    effects = np.zeros((*shape, len(rows.covariates)))
+    variances = np.full(effects.shape[1:], np.nan)
+    results = kernels.Results(intercepts, estimates, losses, residuals, effects, variances)
     samples = _samples(rows, fit_fields, scales)
     parallel_map(kernels.node_paths, n_spins, samples, penalties, settings, results, n_jobs=n_jobs)
     constant = ~rows.changes
@@ -152,7 +186,7 @@ def node_paths(
         losses[:, i] = kernels.loss_of(
             loss, rows.spins[i], np.full(len(rows.weights), intercepts[0, i]), rows.weights
         )
-    return PenaltyPath(penalties, estimates, intercepts, losses), residuals
+    return PenaltyPath(penalties, estimates, intercepts, losses, effects, variances), residuals
 
 
 def _samples(rows: Rows, fit_fields: bool, scales: FloatArray) -> kernels.Samples:
@@ -160,7 +194,9 @@ def _samples(rows: Rows, fit_fields: bool, scales: FloatArray) -> kernels.Sample
     first_fields = np.zeros(rows.n_spins)
     if fit_fields:
         first_fields[rows.changes] = np.arctanh(rows.means[rows.changes])
-    return kernels.Samples(rows.spins, rows.weights, rows.changes, scales, first_fields)
+    return kernels.Samples(
+        rows.spins, rows.weights, rows.changes, scales, first_fields, rows.covariates
+    )
 
 
 def _largest_variance(rows: Rows) -> float:
@@ -191,11 +227,41 @@ def never_together(first: FloatArray, second: FloatArray) -> tuple[int, int] | N
     return next(((a, b) for a in (-1, 1) for b in (-1, 1) if (a, b) not in seen), None)
 
 
+def refuse_separation_by_covariates(
+    rows: Rows,
+    loss: int | None,
+    path: PenaltyPath,
+    chosen: NDArray[np.int64],
+    coding: CovariateCoding,
+) -> None:
+    """Name a covariate whose effect diverges; chosen: (n_spins,), which penalty of the path."""
+    spins = np.arange(rows.n_spins)
+    effects = path.effects[chosen, spins]
+    estimates = path.estimates[chosen, spins]
+    fields = path.intercepts[chosen, spins][:, None] + effects @ rows.covariates
+    fields += estimates @ rows.spins
+    refuse_covariates_that_separate(
+        rows, loss, fields, effects, estimates, _largest_variance(rows), coding.names
+    )
+
+
+def regressed_effects(
+    rows: Rows, path: PenaltyPath, chosen: NDArray[np.int64], has_errors: bool
+) -> RegressedEffects:
+    """Effects of covariates at one penalty of each spin's path, with errors where there were no
+    penalties at all.
+    """
+    effects = path.effects[chosen, np.arange(rows.n_spins)]
+    errors = errors_of_effects(rows, path.variances) if has_errors else unknown_errors(rows)
+    return RegressedEffects(effects, errors, slopes_on_covariates(rows))
+
+
 class NodewiseEstimator(IsingEstimator):
     """An estimator that looks at samples, spin by spin or at all spins jointly, with penalties on
     its couplings.
     """
 
+    _takes_covariates = True
     _policies = COMPLETE_ROWS
     _why_no_more = WHY_COMPLETE_ROWS
 
@@ -236,41 +302,57 @@ class NodewiseEstimator(IsingEstimator):
         """Which loss the kernels minimise."""
 
     def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
-        from isingkit.estimators.joint import joint_estimates
-
         stat = gram_of(packed, weights)
         normal = normal_equations(stat, self.fit_fields)
         if not warned:
             warn_of_constants(normal.names, ~normal.changes)
         rows = distinct_rows(packed, weights)
         if self.l1 == self.l2 == 0 and rows.changes.any():
-            if rows.spins.shape[1] <= rows.changes.sum():
+            if rows.spins.shape[1] <= rows.changes.sum() + len(rows.covariates):
                 what = "a likelihood without penalty (that counts different rows only)"
                 raise UnderdeterminedError(
                     n_samples=rows.spins.shape[1], n_spins=rows.n_spins, what=what
                 )
             refuse_duplicates(stat, normal)
+            if weights is not None and weights.covariates is not None:
+                normal = without_covariates(normal, packed, weights)
             all_regressions(normal, 0.0)  # refuses spins that others determine
-        penalties = np.full((rows.n_spins, 1), float(self.l1))
-        if self.joint:
-            estimates, intercepts, residual = joint_estimates(
-                rows, self._loss, self.l1, self.l2, self.fit_fields
-            )
-        else:
-            path, residuals = node_paths(
-                rows,
-                self._loss,
-                penalties,
-                l2=self.l2,
-                fit_fields=self.fit_fields,
-                n_jobs=self.n_jobs,
-            )
-            estimates = path.estimates[0]
-            intercepts = path.intercepts[0]
-            refuse_separation(rows, estimates, residuals[0])
-            residual = float(residuals.max())
+        minimise = self._minimise_jointly if self.joint else self._minimise_by_spin
+        estimates, intercepts, residual = minimise(rows)
         warn_if_not_converged(type(self).__name__, residual)
         return self._finish(packed, stat.n_samples, estimates, intercepts, rows.means)
+
+    def _minimise_jointly(self, rows: Rows) -> tuple[FloatArray, FloatArray, float]:
+        """Estimates, intercepts and how far they are from optimal."""
+        from isingkit.estimators.joint import joint_estimates
+
+        if len(rows.covariates):
+            raise SettingError(setting="joint", value=True, expected="False with covariates")
+        return joint_estimates(rows, self._loss, self.l1, self.l2, self.fit_fields)
+
+    def _minimise_by_spin(self, rows: Rows) -> tuple[FloatArray, FloatArray, float]:
+        """The same spin by spin; effects of covariates are kept."""
+        path, residuals = node_paths(
+            rows,
+            self._loss,
+            np.full((rows.n_spins, 1), float(self.l1)),
+            l2=self.l2,
+            fit_fields=self.fit_fields,
+            n_jobs=self.n_jobs,
+        )
+        estimates = path.estimates[0]
+        intercepts = path.intercepts[0]
+        if self._coding is not None:
+            first = np.zeros(rows.n_spins, dtype=np.int64)
+            refuse_separation_by_covariates(rows, self._loss, path, first, self._coding)
+            has_errors = self._loss is kernels.LOGISTIC and self.l1 == self.l2 == 0
+            self._regressed = regressed_effects(rows, path, first, has_errors)
+        refuse_separation(rows, estimates, residuals[0])
+        return estimates, intercepts, float(residuals.max())
+
+    def _taken_up(self, couplings: Any, of_spins: FloatArray) -> FloatArray:
+        dropped = np.where(couplings.toarray() == 0, self.estimates_, 0.0)
+        return np.asarray(dropped @ of_spins)
 
     def _fields(self, couplings: Any, means: FloatArray) -> FloatArray:
         """The regressions' own intercepts, plus the mean influence of couplings that threshold or
@@ -278,8 +360,7 @@ class NodewiseEstimator(IsingEstimator):
         """
         if not self.fit_fields:
             return np.zeros(len(means))
-        dropped = np.where(couplings.toarray() == 0, self.estimates_, 0.0)
-        return np.asarray(self.intercepts_ + dropped @ means)
+        return np.asarray(self.intercepts_ + self._taken_up(couplings, means))
 
 
 def warn_if_not_converged(what: str, residual: float) -> None:

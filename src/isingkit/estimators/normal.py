@@ -22,11 +22,11 @@ from isingkit.exceptions import (
     warn,
 )
 from isingkit.gram import Gram, Joint
-from isingkit.packing import PackedSpins
+from isingkit.packing import PackedSpins, unpacked
 from isingkit.spins import RowWeights
 
 _SWEEPS = 300  # over the pairs never seen together
-_ROWS = 4096  # of samples that are written out at once
+_CELLS = 1 << 17  # of spins in rows that are written out at once
 _DETERMINED = 1e-10  # of a spin's variance: less than this is nothing that covariates leave
 
 
@@ -214,7 +214,7 @@ class CovariateSums:
 def covariate_sums(
     normal: NormalEquations, packed: PackedSpins, weights: RowWeights
 ) -> CovariateSums:
-    """Pair sums of spins and covariates, in one pass over rows.
+    """Pair sums of spins and covariates, in one pass over the bits.
 
     Where values are missing, the sum over the rows that have one is scaled to all rows, as
     covariances of spins are.
@@ -224,17 +224,16 @@ def covariate_sums(
     totals = weights.totals * (normal.n_samples / weights.totals.sum())
     weighted = totals[:, None] * covariates
     products = np.zeros((normal.n_spins, covariates.shape[1]))
-    present = np.zeros(normal.n_spins)
-    for start in range(0, packed.n_samples, _ROWS):
-        rows = slice(start, start + _ROWS)
-        spins = np.asarray(packed[rows], dtype=np.float64)
+    step = max(1, _CELLS // packed.n_samples)
+    for start in range(0, normal.n_spins, step):
+        some = slice(start, start + step)
+        spins: FloatArray = unpacked(packed.words[some], packed.n_samples, np.float64)
+        scale: Any = 1.0
         if packed.present is not None:
-            is_there = spins != 0
-            present += totals[rows] @ is_there
-            spins -= normal.means * is_there
-        products += spins.T @ weighted[rows]
-    if packed.present is not None:
-        products *= (normal.n_samples / present)[:, None]
+            is_there = unpacked(packed.present[some], packed.n_samples, np.int8) > 0
+            spins = np.where(is_there, spins - normal.means[some, None], 0.0)
+            scale = normal.n_samples / (is_there @ totals)[:, None]
+        products[some] = scale * (spins @ weighted)
     products[~normal.changes] = 0.0
     factor = np.asarray(np.linalg.qr(np.sqrt(totals)[:, None] * covariates, mode="r"))
     return CovariateSums(products, factor)

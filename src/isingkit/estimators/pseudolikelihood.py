@@ -55,6 +55,9 @@ class PseudolikelihoodIsing(NodewiseEstimator):
         (n_spins,) array of the estimated fields.
     model_
         The IsingModel after threshold and rule.
+    covariate_effects_
+        Where `fit` was given covariates: structured array of the columns spin, covariate, effect,
+        std_error, z, p_value and q_value, surest first; without penalties it has errors.
     n_samples_
         Samples used: rows, their counts or whole weights, or (sum w)^2 / sum w^2 of other weights.
     mapping_

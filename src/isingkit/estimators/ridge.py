@@ -43,6 +43,9 @@ class RidgeIsing(LinearEstimator):
         (n_spins,) array of the regressions' intercepts.
     model_
         The IsingModel after threshold and rule.
+    covariate_effects_
+        Where `fit` was given covariates: structured array of the columns spin, covariate, effect,
+        std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
         Samples used: rows, their counts or whole weights, or (sum w)^2 / sum w^2 of other weights.
     mapping_
@@ -116,13 +119,20 @@ def _dual_regressions(
     r"""The same estimates from an M x M matrix: \lambda N P = I - S' (S S' + \lambda N I)^{-1} S =
     I - Z'Z, Z = L^{-1} S.
     """
+    covariates = np.zeros((packed.n_samples, 0))
     if weights is not None:  # the same digits for a count as for so many rows
         packed, each = repeated(packed, weights), weights.of_each_sample()
+        if weights.covariates is not None:
+            counts = weights.counts.astype(np.int64)
+            covariates = np.repeat(weights.covariates, counts, axis=0) * np.sqrt(each)[:, None]
     design: FloatArray = unpacked(packed.words, packed.n_samples, np.float64)
     design -= normal.means[:, None]
     design[~normal.changes] = 0.0
     if weights is not None and not weights.are_counts:
         design *= np.sqrt(each)
+    if covariates.shape[1]:
+        directions = np.linalg.qr(covariates)[0]
+        design -= (design @ directions) @ directions.T
     samples = design.T  # Fortran order (n_samples, n_spins), as LAPACK wants it
     penalty = ridge * normal.n_spins
     small = blas.dsyrk(1.0, samples, lower=1)

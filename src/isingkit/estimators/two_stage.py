@@ -13,6 +13,7 @@ from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import FloatArray, IntArray
 from isingkit.estimators.base import LinearEstimator
 from isingkit.estimators.bits import bits_of, goes_by_bits, repeated_if_large
+from isingkit.estimators.covariate_effects import n_covariates
 from isingkit.estimators.executor import current_executor
 from isingkit.estimators.moments import SecondMoments, best_resolvent, noise_at
 from isingkit.estimators.normal import NormalEquations, correlations, refuse_duplicates
@@ -41,8 +42,8 @@ class TwoStageIsing(LinearEstimator):
 
     Beyond 5000 spins nothing of the size of all pairs is stored: pairs are looked at tile by tile,
     and `estimates_` and `stage_one_estimates_` are sparse (CSR), the latter with what passed only.
-    The answers are the same. Where rows have weights, or values are missing, all pairs must fit
-    into memory.
+    The answers are the same. Where rows have weights or covariates, or values are missing, all
+    pairs must fit into memory.
 
     Stage one, ridge regression of each spin on all others, keeps estimates above `prune`, small
     enough to lose no coupling. Stage two, least squares of each spin on its few candidates, has far
@@ -98,6 +99,9 @@ class TwoStageIsing(LinearEstimator):
         (n_spins,) array of the regressions' intercepts.
     model_
         The IsingModel after threshold and rule.
+    covariate_effects_
+        Where `fit` was given covariates: structured array of the columns spin, covariate, effect,
+        std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
         Samples used: rows, their counts or whole weights, or (sum w)^2 / sum w^2 of other weights.
     mapping_
@@ -153,7 +157,8 @@ class TwoStageIsing(LinearEstimator):
         return self.threshold_
 
     def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
-        packed, weights = repeated_if_large(packed, weights)
+        if n_covariates(weights) == 0:
+            packed, weights = repeated_if_large(packed, weights)
         if goes_by_bits(packed, weights) and (
             self.ridge == np.inf or packed.n_samples < packed.n_spins
         ):
@@ -207,7 +212,7 @@ class TwoStageIsing(LinearEstimator):
             self.stage_one_estimates_ = correlations(normal)
         else:
             self.stage_one_estimates_ = ridge_estimates(normal, self.ridge_, packed, weights)
-        most = normal.n_rows - 1 - int(self.fit_fields)
+        most = normal.n_rows - 1 - int(self.fit_fields) - n_covariates(weights)
         try:
             estimates, self.support_sizes_ = restricted_estimates(
                 normal, self.stage_one_estimates_, self.prune_, most

@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,12 @@ import numpy as np
 from isingkit.drawing import positions
 from isingkit.exceptions import FileFormatError
 from isingkit.fit_check import FitCheck
-from isingkit.fit_folder import Fit, edge_rows
+from isingkit.fit_folder import Fit, covariates_of, edge_rows, rows_of_effects
 from isingkit.model import IsingModel
 
 MOST_SPINS = 1000  # more than this nobody can look at; edges.csv has them all
 MOST_EDGES = 5000
+MOST_EFFECTS = 1000  # of covariates
 _DIGITS = 9  # of strengths that spins are ranked by: rounding does not reach them
 _MOST_FOR_PATHS = 200  # spins up to which shortest paths between all of them are quick
 _BLOCK = re.compile(r'<script type="application/json" id="contents">(.*?)</script>', re.S)
@@ -40,6 +41,8 @@ class Contents:
     edges: list[dict[str, Any]]
     diagnostics: list[dict[str, Any]]  # check, words, serious, levels_hold
     check: dict[str, Any] | None  # a FitCheck
+    # by the names of `covariate_table`, surest first: MOST_EFFECTS of them
+    effects: list[dict[str, Any]] = field(default_factory=list)
 
     def fit_check(self) -> FitCheck | None:
         """The comparison of data and model, where there is one."""
@@ -65,6 +68,7 @@ def contents_of(fit: Fit, check: FitCheck | None, title: str) -> Contents:
     facts = asdict(fit.facts)
     facts["codings"] = _codings(facts.pop("mapping"))
     facts["n_groups"] = fit.n_groups
+    facts["n_effects"] = len(fit.covariate_effects)
     if check is not None and check.problem is not None:
         check = replace(check, names=(), data_means=np.empty(0), model_means=np.empty(0))
     spins, edges = _network(fit.model, fit.edges)
@@ -75,14 +79,19 @@ def contents_of(fit: Fit, check: FitCheck | None, title: str) -> Contents:
         edges=edges,
         diagnostics=[dict(one) for one in fit.diagnostics],
         check=None if check is None else _plain(check),
+        effects=[dict(row) for row in fit.covariate_effects[:MOST_EFFECTS]],
     )
 
 
 def contents_of_model(model: IsingModel, title: str) -> Contents:
     """The contents of the report of a model by itself."""
-    facts = {"n_spins": model.n_spins, "n_edges": model.n_edges}
+    facts: dict[str, Any] = {"n_spins": model.n_spins, "n_edges": model.n_edges}
+    effects = rows_of_effects(model)
+    if effects:
+        facts |= {"n_effects": len(effects), "covariates": covariates_of(model)}
     spins, edges = _network(model, edge_rows(model))
-    return Contents(title, facts, spins, edges, diagnostics=[], check=None)
+    shown = effects[:MOST_EFFECTS]
+    return Contents(title, facts, spins, edges, diagnostics=[], check=None, effects=shown)
 
 
 def _network(
@@ -156,6 +165,7 @@ def contents_in(page: Path) -> Contents:
         if found is None:
             raise FileFormatError(path=page, kind=kind, problem="it carries no contents")
         values = json.loads(found.group(1))
+        values.setdefault("effects", [])  # pages of earlier versions have none
         return Contents(**{one.name: values[one.name] for one in fields(Contents)})
     except (UnicodeDecodeError, ValueError, KeyError) as error:
         if isinstance(error, FileFormatError):

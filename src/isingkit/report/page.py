@@ -37,6 +37,8 @@ def html_page(contents: Contents) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["signed"] = "{:+.3f}".format
+    environment.filters["small"] = lambda value: "" if value is None else f"{value:.2g}"
+    environment.filters["error"] = lambda value: "" if value is None else f"{value:.3f}"
     groups = sorted({spin["group"] for spin in contents.spins if spin["group"] is not None})
     columns = [one for one in PAGE_TABLE if one.key in _ALWAYS or one.is_known(contents.edges)]
     return environment.from_string(_resource("page.html")).render(
@@ -59,6 +61,9 @@ def html_page(contents: Contents) -> str:
         doubts=[one["check"] for one in contents.diagnostics if not one.get("levels_hold", True)],
         is_tested=any(edge["q_value"] is not None for edge in contents.edges),
         strongest=_strongest(contents),
+        effects=contents.effects,
+        has_errors=any(effect["q_value"] is not None for effect in contents.effects),
+        n_effects=contents.facts.get("n_effects", len(contents.effects)),
         **_charts(contents),
         **_method(contents.facts),
     )

@@ -24,6 +24,7 @@ def read_spins(
     weights: str | None = None,
     counts: str | None = None,
     groups: str | None = None,
+    covariates: Sequence[str] = (),
     binarize: float | None = None,
     missing: str = "error",
     progress: bool = False,
@@ -48,6 +49,9 @@ def read_spins(
         The column that says how many equal samples a row stands for; it is no spin.
     groups
         The column of labels that are the same for rows which belong together; it is no spin.
+    covariates
+        Columns of what else is known of rows, which are no spins: of numbers where all their values
+        are, else of categories.
     binarize
         As for `as_spins`.
     missing
@@ -64,6 +68,7 @@ def read_spins(
         weights=weights,
         counts=counts,
         groups=groups,
+        covariates=tuple(dict.fromkeys(covariates)),
         binarize=binarize,
         missing=policy,
         progress=progress,

@@ -23,6 +23,7 @@ from isingkit.spins import (
     codings_of,
     encoded,
     merged,
+    missing_labels,
     n_complete_rows,
     require_matrix,
     require_table,
@@ -67,7 +68,7 @@ def _read_parts(source: _Parts, options: ReadOptions) -> Reading:
             values = encoded(source.select(part, chosen), codings, options.binarize)
             rows.add(values, _numbers_beside(source, part, options, labels))
             bar.update(len(part))
-    return rows.reading(rows.packed(codings), options)
+    return rows.reading(rows.packed(codings), options, labels)
 
 
 def _numbers_beside(source: _Parts, part: Any, options: ReadOptions, labels: Labels) -> FloatArray:
@@ -75,8 +76,23 @@ def _numbers_beside(source: _Parts, part: Any, options: ReadOptions, labels: Lab
     numbers = np.empty((len(part), len(options.beside)))
     for k, (name, has_labels) in enumerate(zip(options.beside, options.has_labels, strict=True)):
         values = source.column(part, source.names.index(name))
+        if name in options.covariates and values.dtype.kind not in "iuf":
+            values = _texts(values)
         numbers[:, k] = labels.numbers(values) if has_labels else _numbers(values, name)
     return numbers
+
+
+def _texts(values: NDArray[Any]) -> NDArray[Any]:
+    """Values of any kind but numbers as texts, None where missing; numbers in between stay."""
+    is_missing = missing_labels(values)
+    pairs = zip(values.tolist(), is_missing, strict=True)
+    texts = [None if lacks else _text(value) for value, lacks in pairs]
+    return np.array(texts, dtype=object)
+
+
+def _text(value: Any) -> Any:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number else str(value)
 
 
 def _numbers(values: NDArray[Any], name: str) -> NDArray[Any]:

@@ -15,6 +15,7 @@ from isingkit.missing import MissingPolicy
 from isingkit.packing import PackedSpins, Words, bits
 from isingkit.spins import (
     Coding,
+    Table,
     as_counts,
     as_groups,
     as_weights,
@@ -36,6 +37,7 @@ class Reading:
     weights: FloatArray | None = None  # how much rows matter
     counts: FloatArray | None = None  # how many samples they stand for
     groups: IntArray | None = None  # which belong together
+    covariates: Table | None = None  # what else is known of rows: numbers or texts, None if missing
 
     @property
     def n_samples(self) -> int:
@@ -59,6 +61,7 @@ class ReadOptions:
     weights: str | None
     counts: str | None
     groups: str | None
+    covariates: tuple[str, ...]
     binarize: float | None
     missing: MissingPolicy
     progress: bool
@@ -66,12 +69,13 @@ class ReadOptions:
     @property
     def beside(self) -> list[str]:
         """Columns that are no spins but say what rows are, in the order of `Reading`."""
-        return [name for name in (self.weights, self.counts, self.groups) if name is not None]
+        named = (self.weights, self.counts, self.groups, *self.covariates)
+        return [name for name in named if name is not None]
 
     @property
     def has_labels(self) -> list[bool]:
         """Of each of `beside`, whether it holds labels; else numbers."""
-        return [name == self.groups for name in self.beside]
+        return [name == self.groups or name in self.covariates for name in self.beside]
 
     def chosen(self, names: Sequence[str]) -> list[int]:
         """Places of the columns that become spins."""
@@ -79,7 +83,8 @@ class ReadOptions:
         places = {name: place for place, name in backwards}  # the first of equal names
         twice = [name for name in self.beside if self.beside.count(name) > 1]
         if twice:
-            problem = f"column '{twice[0]}' can be only one of weights, counts and groups of rows"
+            roles = "weights, counts, groups and covariates of rows"
+            problem = f"column '{twice[0]}' can be only one of {roles}"
             raise TableFileError(path=None, problem=problem)
         named = [*self.beside, *self.columns, *self.drop]
         unknown = [name for name in named if name not in places]
@@ -160,7 +165,7 @@ class RowPacker:
         warn_of_constants(self.names, is_constant)
         return PackedSpins(words, self.n_kept, self.names, present, tuple(codings))
 
-    def reading(self, packed: PackedSpins, options: ReadOptions) -> Reading:
+    def reading(self, packed: PackedSpins, options: ReadOptions, labels: "Labels") -> Reading:
         """The rows that were kept, with what stands beside them."""
         columns = dict(zip(options.beside, np.concatenate(self._numbers).T, strict=True))
         weights, counts, groups = None, None, None
@@ -170,7 +175,11 @@ class RowPacker:
             counts = as_counts(columns[options.counts], self.n_kept)
         if options.groups is not None:
             groups = as_groups(columns[options.groups], self.n_kept)
-        return Reading(packed, weights, counts, groups)
+        covariates = None
+        if options.covariates:
+            read = [labels.decoded(columns[name]) for name in options.covariates]
+            covariates = Table(options.covariates, np.column_stack(read))
+        return Reading(packed, weights, counts, groups, covariates)
 
     def _pack(self, codes: NDArray[np.int8]) -> None:
         if not len(codes):
@@ -197,6 +206,14 @@ class Labels:
         there = ~missing_labels(labels)
         numbers[there] = [self.number(label) for label in labels[there].tolist()]
         return numbers
+
+    def decoded(self, numbers: NDArray[np.float64]) -> NDArray[Any]:
+        """The labels that numbers stand for, None for NaN."""
+        found = dict(enumerate(self._numbers, start=self.first))
+        labels = np.full(len(numbers), None, dtype=object)
+        there = np.flatnonzero(~np.isnan(numbers))
+        labels[there] = [found[int(number)] for number in numbers[there]]
+        return labels
 
 
 def _side_by_side(pieces: list[Any], widths: Sequence[int], n_spins: int) -> Words:

@@ -10,7 +10,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,6 +24,7 @@ from isingkit.formats import COMPRESSED, STANDARD_INPUT
 from isingkit.spins import (
     MISSING_TEXTS,
     Coding,
+    Table,
     check_missing,
     codings_of,
     column_of,
@@ -196,6 +197,17 @@ def _number(text: str) -> float | None:
         return None if "_" in text else float(text)  # Python reads 1_0 as 10
     except ValueError:
         return None
+
+
+def _with_numbers(table: Table) -> Table:
+    """The same table of texts, with columns of numbers where all texts of a column are some."""
+    columns = []
+    for column in table.array.T:
+        there = [text for text in column if text is not None]
+        numbers = {text: _number(text) for text in there}
+        is_number = None not in numbers.values()
+        columns.append([numbers.get(text) for text in column] if is_number else column)
+    return Table(table.names, np.array(columns, dtype=object).T)
 
 
 class _Values:
@@ -389,7 +401,10 @@ class _Cells:
         codings = codings_of(columns, self.options.binarize)
         flipped = [one.is_flipped(coding) for one, coding in zip(values, codings, strict=True)]
         packed = rows.packed(codings, flipped)
-        return rows.reading(packed, self.options)
+        reading = rows.reading(packed, self.options, self.labels)
+        if reading.covariates is None:
+            return reading
+        return replace(reading, covariates=_with_numbers(reading.covariates))
 
     def _flush(self) -> None:
         n_rows = self.state[kernels.ROW]
