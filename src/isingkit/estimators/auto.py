@@ -21,6 +21,7 @@ from isingkit.estimators.edge_tests import precisions
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of
 from isingkit.estimators.grouped_rows import dependent, grouped, require_groups
+from isingkit.estimators.hidden_causes import hidden_report
 from isingkit.estimators.imputed_search import find_imputed
 from isingkit.estimators.incomplete_rows import incomplete_rows
 from isingkit.estimators.intervals import intervals_of_found
@@ -96,6 +97,10 @@ class AutoIsing(IsingEstimator):
     rows
         How rows hang together: "independent"; "ordered", a series whose neighbouring rows may be
         alike; or "auto", which looks.
+    hidden
+        How many causes that are no columns act on many spins (a state, a trend, groups of rows
+        nobody knows of); or "auto", which looks. Edges are then those that such causes do not
+        explain. Not beyond 5000 columns, nor with `missing="impute"`.
     random_state
         Seed, or a numpy Generator, of what is imputed.
     checkpoint
@@ -127,6 +132,13 @@ class AutoIsing(IsingEstimator):
         (n, 2) array: pairs that the screen let through.
     elimination_
         What elimination left (`survivors`), and in which order each spin dropped its candidates.
+    hidden_
+        Of hidden causes, where there are any, else None: `scores` of rows, `loadings` of spins with
+        `std_errors`, `variance_shares`, and `shifts`, what all causes add to fields.
+    covariate_effects_
+        Where covariates were given, structured array, surest first: spin, covariate, effect,
+        std_error, z, p_value, q_value. By maximum likelihood given neighbours, of one standard
+        deviation of a number, or of a category.
     n_rounds_
         Rounds of refit and test.
     n_groups_
@@ -165,7 +177,7 @@ class AutoIsing(IsingEstimator):
         binarize: float | None = None,
         missing: str = "error",
         rows: str = "auto",
-        hidden: int | str = 0,
+        hidden: int | str = "auto",
         random_state: Seed = 0,
         checkpoint: str | os.PathLike[str] | None = None,
         n_jobs: int | None = None,
@@ -199,6 +211,8 @@ class AutoIsing(IsingEstimator):
             )
 
         require_choice("rows", self.rows, _ROWS)
+        if self.hidden != "auto":
+            require_number("hidden", self.hidden, at_least=0, whole=True)
 
     def fit(
         self,
@@ -269,6 +283,9 @@ class AutoIsing(IsingEstimator):
         self.n_rounds_ = found.selection.n_rounds
         self.n_groups_ = rows.design.n_groups if is_declared else 0
         self._tabulate_effects(estimates.fitted, moments.names)
+        self.hidden_ = None
+        if found.network.hidden is not None:
+            self.hidden_ = hidden_report(found.network.hidden, estimates.fitted, rows.packed)
         directed, intercepts = self._directed(moments, estimates.fitted)
         self._tabulate(found, estimates, directed)
         self.diagnostics_ = diagnose(self._evidence(rows, found, estimates))
@@ -300,7 +317,7 @@ class AutoIsing(IsingEstimator):
         samples, of_each = each_sample(packed, weights)
         couplings = fitted.graph.matrix(fitted.graph.symmetric(fitted.couplings))
         model = IsingModel(couplings, fitted.fields, packed.names)
-        shifts = fitted.shifts() if fitted.samples.causes.n_causes else None
+        shifts = fitted.shifts(samples) if fitted.samples.causes.n_causes else None
         found = row_dependence(samples, model, shifts, is_series=self.rows == "ordered")
         if self.rows == "independent" or found.kind == "none":
             return _Rows(packed, design, found)
@@ -357,6 +374,9 @@ class AutoIsing(IsingEstimator):
             moments=found.moments,
             fitted=fitted,
             scores=found.tester.scores,
+            hidden=self.hidden,
+            causes=found.causes,
+            sparsity=found.sparsity,
             couplings=estimates.couplings,
             errors=estimates.errors,
             tree_couplings=np.where(square < 0, 0.0, by_bethe),

@@ -70,6 +70,7 @@ class CauseEvidence:
     """What speaks for hidden causes."""
 
     leftover: float  # largest eigenvalue of z-scores outside the strict network, in units of noise
+    was_looked_for: bool = True  # else only what is left outside the network was
     gain: float = -np.inf  # of the first cause, by `CauseSettings.least_gain`
     n_found: int = 0  # causes that are believed
 
@@ -85,7 +86,9 @@ def search(
     if hidden not in (0, "auto"):
         strict = select(None, start, True)
         causes, pairs = _causes(select, strict, int(hidden))
-        return select(causes, pairs, False), CauseEvidence(np.nan, np.nan, int(hidden))
+        network = select(causes, pairs, False)
+        left = leftover(network.fitted, network.tester.scores)
+        return network, CauseEvidence(left, gain=np.nan, n_found=int(hidden))
     plain = select(None, start, False)
     left = _leftover_of_strict(plain, level)
     is_small = plain.tester.changes.sum() < SETTINGS.few_spins
@@ -114,7 +117,7 @@ def _with_causes(
         if not is_wanted or leftover(found.fitted, found.tester.scores) < SETTINGS.leftover:
             break
     n_found = 0 if best.hidden is None else best.hidden.n_hidden
-    evidence = CauseEvidence(left, first_gain, n_found)
+    evidence = CauseEvidence(left, gain=first_gain, n_found=n_found)
     return (best if is_wanted else plain), evidence
 
 

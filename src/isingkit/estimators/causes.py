@@ -4,7 +4,7 @@ Covariates are known. A hidden cause is not: its score is a sum over spins, of w
 must not see the spins that it is about, nor bent functions of the score. docs/design/causes.md.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,16 @@ class Causes:
     def covariates(self) -> FloatArray:
         """(n_covariates, n_rows)."""
         return self.values[: self.n_covariates]
+
+    @property
+    def are_hidden(self) -> bool:
+        """Whether some are made of spins."""
+        return self.loadings.shape[1] > 0
+
+    def in_rows(self, spins: FloatArray) -> "Causes":
+        """The same causes in other rows, (n_spins, n_rows); only where all of them are hidden."""
+        scores = self.loadings @ spins - (self.loadings * self.means) @ np.abs(spins)
+        return replace(self, values=scores)
 
     @property
     def arrays(self) -> tuple[Any, ...]:

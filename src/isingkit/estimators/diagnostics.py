@@ -8,6 +8,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from scipy.special import ndtr, ndtri
 
 from isingkit.arrays import FloatArray, Pairs
+from isingkit.estimators.cause_search import SETTINGS as CAUSES
+from isingkit.estimators.cause_search import CauseEvidence, least_gain
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of
 from isingkit.estimators.moments import SecondMoments
@@ -15,6 +17,8 @@ from isingkit.estimators.row_dependence import RowDependence
 from isingkit.estimators.row_design import RowDesign
 from isingkit.estimators.row_stories import Finding
 from isingkit.estimators.score_cache import ScoreCache
+from isingkit.estimators.sparsity import LIMIT as MOST_SPREAD
+from isingkit.estimators.sparsity import Sparsity
 from isingkit.exceptions import ReliabilityWarning, warn
 from isingkit.missing import MissingPolicy
 from isingkit.packing import PackedSpins
@@ -39,8 +43,6 @@ class Limits:
 LIMITS = Limits()
 _TYPICAL = 0.3  # coupling, where none was found
 _LARGE = 5.0  # standard errors
-_FEW_SPINS = 10  # in which a common cause cannot be told from edges
-_CLIPPED = 6.0  # z-scores, so that one missed edge is no common cause
 _SMALL_MATRIX = 30  # rows, below which all eigenvalues are quicker than one
 
 
@@ -70,6 +72,9 @@ class Evidence:
     moments: SecondMoments
     fitted: FittedGraph
     scores: ScoreCache
+    hidden: int | str  # causes that were asked for
+    causes: CauseEvidence
+    sparsity: Sparsity
     couplings: FloatArray  # (n_edges,): of the refit
     errors: FloatArray  # (n_edges,): their standard errors
     tree_couplings: FloatArray  # (n_edges,): couplings by Bethe's inversion, 0 where that has none
@@ -86,6 +91,7 @@ def diagnose(evidence: Evidence) -> tuple[Diagnosis, ...]:
         _groups,
         _incomplete,
         _hidden,
+        _sparse,
         _samples,
         _alike,
         _strength,
@@ -266,28 +272,64 @@ def _order(e: Evidence) -> Diagnosis:
 
 
 def _hidden(e: Evidence) -> Diagnosis:
-    """Is there a dense part of low rank in what the network leaves?
+    """Does something that is no column act on many spins?"""
+    name, found = "hidden cause", e.causes
+    if not found.was_looked_for:
+        return _leftover(e)
+    limit = least_gain(e.fitted.n_spins)
+    was_asked = e.hidden not in (0, "auto")
+    if was_asked or found.n_found == 0:
+        words = "nothing that is no column seems to act on many spins"
+        if was_asked:
+            words = f"edges allow for hidden causes: {e.hidden}, as asked"
+        elif e.moments.changes.sum() < CAUSES.few_spins:
+            words = "with so few columns a common cause cannot be told from edges"
+        return Diagnosis(name, found.gain, limit, False, words)
+    remedy = "if you know what it is (a group, a site, a trend), pass it as covariates"
+    if e.hidden == "auto":
+        many = "a cause that is" if found.n_found == 1 else f"{found.n_found} causes that are"
+        words = (
+            f"{many} no column of the table act on many spins; edges and errors allow for that, "
+            f"and hidden_ has who follows; {remedy}"
+        )
+        return Diagnosis(name, found.gain, limit, True, words)
+    words = (
+        "many pairs are more alike than edges explain, as something that acts on many spins and "
+        f"is no column would make them; edges may stand for it: set hidden='auto', or, {remedy}"
+    )
+    return Diagnosis(name, found.gain, limit, True, words, levels_hold=False)
 
-    Noise has eigenvalues up to 2 sqrt(N).
+
+def _leftover(e: Evidence) -> Diagnosis:
+    """Is there a dense part of low rank in what the network leaves? Where causes themselves were
+    not looked for.
     """
-    some = e.scores.probe()
-    left = e.scores.leftover(e.fitted, some)
-    edges = e.fitted.graph.matrix(e.fitted.couplings)[some][:, some]
-    left[edges.nonzero()] = 0.0
-    np.fill_diagonal(left, 0.0)
-    np.clip(left, -_CLIPPED, _CLIPPED, out=left)
-    value = _largest_eigenvalue(left) / float(2 * np.sqrt(max(len(some), 1)))
-    serious = value > LIMITS.leftover and e.fitted.n_spins > _FEW_SPINS
+    value = e.causes.leftover
+    serious = value > LIMITS.leftover and e.fitted.n_spins > CAUSES.few_spins
     words = f"outside the network, z-scores have an eigenvalue {value:.1f} times that of noise"
     if serious:
         words += (
-            ": many pairs are a little more alike than the edges explain, which one thing that "
-            "acts on all spins and is no column would do (a common cause, a trend, a group of "
-            "respondents); edges may stand for it: add it as a column"
+            ": many pairs are more alike than edges explain, as something that acts on many spins "
+            "and is no column would make them; edges may stand for it: pass what you know of rows "
+            "as covariates"
         )
     return Diagnosis(
         "hidden cause", value, LIMITS.leftover, serious, words, levels_hold=not serious
     )
+
+
+def _sparse(e: Evidence) -> Diagnosis:
+    """Are so many pairs coupled that a network of few edges is the wrong picture?"""
+    spread = e.sparsity.spread
+    serious = e.sparsity.is_dense
+    words = f"most pairs are no more alike than chance and the network make them ({spread:.1f})"
+    if serious:
+        words = (
+            "nearly every pair is coupled, if weakly, so that no network of few edges explains the "
+            "data: estimate all couplings with PseudolikelihoodIsing(), or with up to 24 columns "
+            "MaximumLikelihoodIsing() (isingkit fit --method pseudolikelihood)"
+        )
+    return Diagnosis("not sparse", spread, MOST_SPREAD, serious, words, levels_hold=not serious)
 
 
 def _largest_eigenvalue(matrix: NDArray[np.floating]) -> float:

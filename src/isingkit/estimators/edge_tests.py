@@ -20,7 +20,7 @@ from isingkit.estimators.score_cache import ScoreCache
 class EdgeTestSettings:
     """How pairs are tested. Why these numbers: docs/design/auto.md."""
 
-    clear_z: float = 8.0  # an edge of a larger z-score needs no test of its own
+    clear_z: float = 8.0  # that needs no test of its own
     rival_margin: float = 1.0  # a rival counts if its z-score is smaller by at most this
     rival_z: float = 2.0  # and at least this
     same_spin: float = 0.9  # correlation of spins that no data can tell apart
@@ -124,6 +124,7 @@ class EdgeTester:
     progress: bool = False
     # what hidden causes make of pairs, of whose scores these pairs are no part
     shared: SharedCauses | None = None
+    clear_z: float = SETTINGS.clear_z  # an edge of a larger z-score needs no test of its own
 
     def z_scores(self, fitted: FittedGraph, pairs: Pairs, critical: FloatArray) -> FloatArray:
         """z-scores of single couplings; those below the critical ones may be approximate.
@@ -133,10 +134,10 @@ class EdgeTester:
         """
         inside = np.isin(keys_of(pairs, fitted.n_spins), fitted.graph.keys)
         found = np.zeros(len(pairs))
-        found[inside] = _weaker_direction(fitted, pairs[inside])
+        found[inside] = weaker_direction(fitted, pairs[inside])
         found[~inside] = self.scores.approximate(fitted, pairs[~inside])
         least = np.minimum(self.scores.screening_z, critical)
-        unclear = np.where(inside, np.abs(found) < _clear_z(fitted), np.abs(found) > least)
+        unclear = np.where(inside, np.abs(found) < self._clear_z(fitted), np.abs(found) > least)
         found[unclear] = self._tested(fitted, pairs[unclear], critical[unclear])
         return found
 
@@ -173,7 +174,7 @@ class EdgeTester:
         little less is left so.
         """
         found = np.abs(z_scores) - critical
-        unclear = np.flatnonzero(np.abs(z_scores) < _clear_z(fitted))
+        unclear = np.flatnonzero(np.abs(z_scores) < self._clear_z(fitted))
         with self._bar(len(unclear), "margins of edges", " edges") as bar, one_blas_thread():
             for portion in _portions(len(unclear), fitted):
                 here = unclear[portion]
@@ -220,6 +221,10 @@ class EdgeTester:
         of_rivals = np.where(best < 0, -np.inf, sums / scale)
         return _Rivals(best.reshape(-1, 2), of_rivals.reshape(-1, 2), alike.reshape(-1, 2))
 
+    def _clear_z(self, fitted: FittedGraph) -> float:
+        """Where rows belong together, what standard errors are is for the tests to say."""
+        return np.inf if fitted.samples.are_grouped else self.clear_z
+
     def _bar(self, total: int, what: str, unit: str) -> Any:
         """A progress bar, where one is wanted and there is much to do."""
         hidden = not (self.progress and total > SETTINGS.slow)
@@ -253,11 +258,6 @@ class _Rivals:
     @property
     def exist(self) -> BoolArray:
         return np.asarray((self.spins >= 0).any(axis=1))
-
-
-def _clear_z(fitted: FittedGraph) -> float:
-    """Where rows belong together, what standard errors are is for the tests to say."""
-    return np.inf if fitted.samples.are_grouped else SETTINGS.clear_z
 
 
 def score_tests(fitted: FittedGraph, pairs: Pairs, rivals: IntArray | None) -> ScoreTests:
@@ -294,7 +294,7 @@ def _portions(n_pairs: int, fitted: FittedGraph) -> list[slice]:
     return [slice(start, start + size) for start in range(0, n_pairs, size)]
 
 
-def _weaker_direction(fitted: FittedGraph, pairs: Pairs) -> FloatArray:
+def weaker_direction(fitted: FittedGraph, pairs: Pairs) -> FloatArray:
     """Directed couplings over their standard errors, the weaker of both directions."""
     if len(pairs) == 0:
         return np.zeros(0)

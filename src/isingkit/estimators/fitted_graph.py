@@ -204,13 +204,20 @@ class FittedGraph:
             total += float((weights * np.log(np.maximum(1 - off / 2, 1e-300))).sum())
         return total
 
-    def shifts(self) -> FloatArray:
-        """(n_spins, n_rows): what causes add to fields; (n_spins, 0) where there are none."""
-        causes = self.samples.causes
-        if causes.n_causes == 0:
+    def shifts(self, packed: PackedSpins | None = None) -> FloatArray:
+        """(n_spins, n_rows): what causes add to fields; (n_spins, 0) where there are none.
+
+        packed: all rows of the table, where regressions look at different ones only
+        """
+        samples = self.samples
+        if samples.causes.n_causes == 0:
             return np.empty((self.n_spins, 0))
-        shifts = np.empty((self.n_spins, self.samples.n_rows))
-        fixed = (self.samples.arrays, self.effects, shifts)
+        if packed is not None and packed.n_samples != samples.n_rows:
+            spins = np.ascontiguousarray(np.asarray(packed, dtype=np.float64).T)
+            ones = np.ones(packed.n_samples)
+            samples = Samples(spins, ones, spins, samples.causes.in_rows(spins))
+        shifts = np.empty((self.n_spins, samples.n_rows))
+        fixed = (samples.arrays, self.effects, shifts)
         parallel_map(kernels.shifts_of, self.n_spins, *fixed, chunk=16, n_jobs=self.n_jobs)
         return shifts
 

@@ -81,7 +81,7 @@ def residuals(packed: PackedSpins, fitted: FittedGraph) -> FloatArray:
     """(n_rows, n_some): spins less what neighbours and causes explain, 0 where missing."""
     some = _probed(packed.n_spins)
     couplings = fitted.graph.matrix(fitted.couplings)[some]
-    shifts = fitted.shifts()[some]
+    shifts = fitted.shifts(packed)[some]
     if shifts.shape[1] == 0:
         shifts = np.zeros((len(some), packed.n_samples))
     left = np.empty((packed.n_samples, len(some)))

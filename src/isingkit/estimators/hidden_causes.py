@@ -13,12 +13,37 @@ from isingkit.estimators.causes import with_hidden
 from isingkit.estimators.edge_tests import SharedCauses, precisions, score_tests
 from isingkit.estimators.fitted_graph import FittedGraph, Samples, fit_graph
 from isingkit.estimators.graph import keys_of, pairs_of
+from isingkit.packing import PackedSpins
 
 _ITERATIONS = 4  # of loadings
 _MOST_PAIRS = 400  # at random, that tell what scores leave open of causes; as many strong ones
 _ROBUST_Z = 2.5  # z-scores beyond it count as that: they may be those of edges
 _ROBUST_STEPS = 5
 _SMALL_MATRIX = 200  # rows, below which all eigenvectors are quicker than some
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HiddenReport:
+    """What was found of causes that are no columns.
+
+    A score is a weighted sum of all spins of a row, scaled to spread 1; its sign means nothing.
+    """
+
+    scores: FloatArray  # (n_rows, n_hidden)
+    # (n_spins, n_hidden): what a score adds to the field of a spin, given its neighbours
+    loadings: FloatArray
+    std_errors: FloatArray  # (n_spins, n_hidden): of loadings, scores taken as known
+    # (n_hidden,): mean over spins of the squared correlation with the score of the others
+    variance_shares: FloatArray
+    shifts: FloatArray  # (n_rows, n_spins): what causes add to fields, covariates included
+
+    @property
+    def n_hidden(self) -> int:
+        return self.scores.shape[1]
+
+    def __repr__(self) -> str:
+        n_rows, n_hidden = self.scores.shape
+        return f"HiddenReport({n_hidden} hidden causes of {n_rows} rows)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,3 +155,42 @@ def _telling_pairs(fitted: FittedGraph, loadings: FloatArray) -> Pairs:
     pairs = np.sort(np.concatenate([among, anywhere]), axis=1)
     keys = np.unique(keys_of(pairs[pairs[:, 0] < pairs[:, 1]], n_spins))
     return pairs_of(np.setdiff1d(keys, fitted.graph.keys), n_spins)
+
+
+def hidden_report(hidden: HiddenCauses, fitted: FittedGraph, packed: PackedSpins) -> HiddenReport:
+    """What to tell of causes, given the network that was found with them."""
+    linear = fit_graph(
+        hidden.beside(fitted.samples, bent=False),
+        fitted.graph.pairs,
+        fit_fields=fitted.fit_fields,
+        n_jobs=fitted.n_jobs,
+    )
+    effects, errors = linear.effects_and_errors()
+    of_hidden = slice(fitted.samples.causes.n_covariates, None)
+    spins = np.asarray(packed, dtype=np.float64)
+    apart = np.where(spins != 0, spins - hidden.means, 0.0)
+    scores = apart @ hidden.loadings.T
+    return HiddenReport(
+        scores=scores,
+        loadings=effects[:, of_hidden],
+        std_errors=errors[:, of_hidden],
+        variance_shares=_variance_shares(apart, scores, hidden.loadings),
+        shifts=np.ascontiguousarray(fitted.shifts(packed).T),
+    )
+
+
+def _variance_shares(spins: FloatArray, scores: FloatArray, loadings: FloatArray) -> FloatArray:
+    """(n_hidden,): mean squared correlation of spins with scores of the others.
+
+    spins: (n_rows, n_spins), less their means
+    """
+    shares = np.zeros(len(loadings))
+    variances = (spins**2).mean(axis=0)
+    changing = variances > 0
+    for k, loading in enumerate(loadings):
+        products = spins.T @ scores[:, k] / len(spins) - loading * variances
+        squares = (scores[:, [k]] ** 2).mean() - 2 * loading * (spins.T @ scores[:, k]) / len(spins)
+        squares = squares + loading**2 * variances
+        explained = products[changing] ** 2 / (variances * np.maximum(squares, 1e-300))[changing]
+        shares[k] = explained.mean() if changing.any() else 0.0
+    return shares

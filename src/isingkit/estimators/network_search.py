@@ -26,7 +26,8 @@ from isingkit.estimators.normal import normal_equations, without_covariates
 from isingkit.estimators.row_design import RowDesign
 from isingkit.estimators.score_cache import ScoreCache, dense_scores, sparse_scores
 from isingkit.estimators.screen import Screen, candidates, screen
-from isingkit.estimators.selection import Selection, select_edges
+from isingkit.estimators.selection import Selection, keep_significant, select_edges
+from isingkit.estimators.sparsity import Sparsity, sparsity_of
 from isingkit.estimators.tiled_screen import screen_by_tiles
 from isingkit.gram import gram_of
 from isingkit.memory import require_memory
@@ -60,6 +61,7 @@ class Found:
     elimination: Elimination
     network: Network
     causes: CauseEvidence
+    sparsity: Sparsity
 
     @property
     def tester(self) -> EdgeTester:
@@ -104,8 +106,25 @@ def find_network(packed: PackedSpins, design: RowDesign, settings: SearchSetting
     moments = way.moments
     with one_blas_thread():  # once for all steps, which use threads themselves
         elimination = eliminate(moments, way.candidates, settings.n_jobs)
-        network, evidence = _search(way, elimination.survivors, settings)
-    return Found(settings, moments, way.screen, way.candidates, elimination, network, evidence)
+        pairs = elimination.survivors
+        sparsity = sparsity_of(moments)
+        if sparsity.is_dense:
+            network, evidence = _without_search(way, pairs, settings)
+        else:
+            network, evidence = _search(way, pairs, settings)
+    screened = (moments, way.screen, way.candidates, elimination)
+    return Found(settings, *screened, network, evidence, sparsity)
+
+
+def _without_search(
+    way: "_Screened", pairs: Pairs, settings: SearchSettings
+) -> tuple[Network, CauseEvidence]:
+    """Significant couplings where nearly all pairs have one: no edges to tell from others."""
+    samples, changes = way.samples, way.moments.changes
+    fitted = fit_graph(samples, pairs, fit_fields=settings.fit_fields, n_jobs=settings.n_jobs)
+    tester = EdgeTester(way.scores(np.inf), changes, settings.progress, clear_z=0.0)
+    selection = keep_significant(fitted, tester, settings.level, settings.control)
+    return Network(tester, selection), CauseEvidence(0.0)
 
 
 def _search(
@@ -120,7 +139,8 @@ def _search(
     if way.looks_for_causes:
         return search(select, start, settings.hidden, settings.level)
     network = select(None, start, False)
-    return network, CauseEvidence(leftover(network.fitted, network.tester.scores))
+    left = leftover(network.fitted, network.tester.scores)
+    return network, CauseEvidence(left, was_looked_for=False)
 
 
 def _selected(

@@ -15,6 +15,7 @@ from isingkit.estimators.edge_tests import (
     EdgeTests,
     critical_z,
     test_edges,
+    weaker_direction,
 )
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of, pairs_of
@@ -63,6 +64,26 @@ def select_edges(
         final = state.final_tests(also)
         if final is not None:
             return Selection(state.fitted, final, state.rounds)
+
+
+def keep_significant(
+    fitted: FittedGraph, tester: EdgeTester, level: float, control: str
+) -> Selection:
+    """Without a search: of the pairs of a graph, those whose couplings are significant in it.
+
+    Where nearly every pair is coupled, there is nothing to search for.
+    """
+    pairs = fitted.graph.pairs
+    for _ in range(2):
+        z_scores = weaker_direction(fitted, pairs)
+        weights = np.ones(len(pairs))
+        n_spins = int(tester.changes.sum())
+        tests = test_edges(pairs, z_scores, weights, len(pairs), n_spins, level, control)
+        if tests.passes.all():
+            break
+        pairs = pairs[tests.passes]
+        fitted = fitted.refit(pairs)[0]
+    return Selection(fitted, tests, n_rounds=1)
 
 
 @dataclass(slots=True, eq=False)
