@@ -5,12 +5,15 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from isingkit import __version__
 from isingkit.cli.usage import usage_error
+
+if TYPE_CHECKING:
+    from isingkit.model import IsingModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +22,8 @@ class SampleOptions:
 
     model: Path
     output: Path
-    samples: int
+    samples: int | None
+    covariates: Path | None
     warm_up: int | None
     chains: int | None
     thin: int
@@ -44,7 +48,13 @@ class SampleOptions:
     required=True,
     help="File for the samples: .spins (bits, which estimators read), .npy or .csv; - prints CSV.",
 )
-@click.option("--samples", type=click.IntRange(min=1), required=True, help="Number of samples.")
+@click.option("--samples", type=click.IntRange(min=1), help="Number of samples.")
+@click.option(
+    "--covariates",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Of a model that was learnt with covariates: a file with these columns. There is one "
+    "sample for each row, and --samples may be left out.",
+)
 @click.option(
     "--warm-up",
     type=click.IntRange(min=0),
@@ -114,6 +124,8 @@ def command(**arguments: Any) -> None:
 
 def _require_output(options: SampleOptions) -> None:
     """Refuse what could not be written, before samples are drawn."""
+    if options.samples is None and options.covariates is None:
+        raise usage_error("--samples says how many samples to draw: it is missing")
     if options.is_printed and options.as_json:
         raise usage_error("--json and -o - would both print")
     if not options.is_printed and options.output.suffix not in (".spins", ".npy", ".csv"):
@@ -127,9 +139,11 @@ def _require_output(options: SampleOptions) -> None:
 def _drawn(options: SampleOptions) -> Any:
     import isingkit as ik
 
+    model = ik.IsingModel.load(options.model)
     return ik.sample(
-        ik.IsingModel.load(options.model),
+        model,
         n_samples=options.samples,
+        covariates=_covariates(options, model),
         warm_up=options.warm_up,
         n_chains=options.chains,
         thin=options.thin,
@@ -140,6 +154,26 @@ def _drawn(options: SampleOptions) -> Any:
         n_jobs=options.threads,
         progress=True,
     )
+
+
+def _covariates(options: SampleOptions, model: "IsingModel") -> Any:
+    """The columns that fields of the model depend on, where it has any and a file is named."""
+    from isingkit.tables.columns import read_covariates
+
+    if model.effects is None and options.covariates is not None:
+        raise usage_error(
+            f"'{options.model}' was learnt without covariates: leave --covariates out, and say "
+            "--samples"
+        )
+    if model.effects is None:
+        return None
+    if options.covariates is None:
+        names = ", ".join(column.name for column in model.effects.coding.columns)
+        raise usage_error(
+            f"'{options.model}' was learnt with covariates: name a file that has {names} with "
+            "--covariates"
+        )
+    return read_covariates(options.covariates, model.effects.coding)
 
 
 def _write(drawn: Any, output: Path) -> None:
