@@ -29,12 +29,12 @@ class CauseSettings:
 
     most: int = 5  # causes
     few_spins: int = 10  # in which a cause cannot be told from edges
-    leftover: float = 1.15  # eigenvalue of z-scores outside, in units of noise's: look closer
+    leftover: float = 1.05  # eigenvalue of z-scores outside, in units of noise's: look closer
     clipped: float = 6.0  # z-scores, so that one missed edge is no cause
     # of twice the log pseudolikelihood, for each spin, less what edges and loadings cost: so much,
     # and so much more where spins are few
     least_gain: float = 2.0
-    more_if_few: float = 2000.0  # over the number of spins squared
+    more_if_few: float = 1000.0  # over the number of spins squared
     clear_gain: float = 10.0  # beyond it nothing else is asked for
     least_calm: float = 0.05  # log of the factor by which z-scores outside the network shrink
     least_spins: float = 2.5  # that a cause acts on: fewer are a hub, or a pair
@@ -121,10 +121,30 @@ def _with_causes(
     return (best if is_wanted else plain), evidence
 
 
+def search_given(
+    select: Select, fitted: FittedGraph, loadings: FloatArray
+) -> tuple[Network, CauseEvidence]:
+    """The network given causes that are plain to see, of about these loadings.
+
+    fitted: the pairs that stick out beside them
+    """
+    network = select(*_refined(select, fitted, loadings), False)
+    gain = _gain_over(fitted, 0, network)
+    left = leftover(network.fitted, network.tester.scores)
+    return network, CauseEvidence(left, gain=gain, n_found=len(loadings))
+
+
 def _causes(select: Select, strict: Network, n_hidden: int) -> tuple[HiddenCauses, Pairs]:
     """Causes that a strict network leaves, and what is left of it given these."""
-    fitted, pairs = strict.fitted, strict.pairs
-    causes = iterated(fitted, first_loadings(fitted, n_hidden), pairs)
+    return _refined(select, strict.fitted, first_loadings(strict.fitted, n_hidden))
+
+
+def _refined(
+    select: Select, fitted: FittedGraph, loadings: FloatArray
+) -> tuple[HiddenCauses, Pairs]:
+    """Causes and the strict network given these, each found anew given the other."""
+    pairs = fitted.graph.pairs
+    causes = iterated(fitted, loadings, pairs)
     for _ in range(SETTINGS.n_refinements):
         pairs = select(causes, pairs, True).pairs
         causes = iterated(fitted, causes.loadings, pairs)
@@ -132,17 +152,21 @@ def _causes(select: Select, strict: Network, n_hidden: int) -> tuple[HiddenCause
 
 
 def _gain(before: Network, after: Network) -> float:
+    return _gain_over(before.fitted, _n_hidden(before), after)
+
+
+def _gain_over(before: FittedGraph, n_before: int, after: Network) -> float:
     """Of twice the log pseudolikelihood, for each spin, less costs.
 
     An edge costs 2 (log M + log N), as both regressions pay for it, a loading log M.
+    n_before: causes
     """
-    n_spins = before.fitted.n_spins
-    n_samples = float(before.fitted.samples.sample_weights.sum())
-    more_edges = len(after.pairs) - len(before.pairs)
-    more_causes = _n_hidden(after) - _n_hidden(before)
+    n_spins = before.n_spins
+    n_samples = float(before.samples.sample_weights.sum())
+    more_edges = len(after.pairs) - len(before.graph.pairs)
     cost = more_edges * 2 * (np.log(n_samples) + np.log(n_spins))
-    cost += more_causes * n_spins * np.log(n_samples)
-    gain = 2 * (after.fitted.log_likelihood() - before.fitted.log_likelihood())
+    cost += (_n_hidden(after) - n_before) * n_spins * np.log(n_samples)
+    gain = 2 * (after.fitted.log_likelihood() - before.log_likelihood())
     return float((gain - cost) / n_spins)
 
 

@@ -50,6 +50,12 @@ class Causes:
         """Whether some are made of spins."""
         return self.loadings.shape[1] > 0
 
+    def __getitem__(self, rows: slice) -> "Causes":
+        """The same causes in some of the rows."""
+        if len(self.codes):
+            return known_causes(self.values[:, rows])
+        return replace(self, values=np.ascontiguousarray(self.values[:, rows]))
+
     def in_rows(self, spins: FloatArray) -> "Causes":
         """The same causes in other rows, (n_spins, n_rows); only where all of them are hidden."""
         scores = self.loadings @ spins - (self.loadings * self.means) @ np.abs(spins)

@@ -54,6 +54,18 @@ class Samples:
             self.causes.arrays,
         )
 
+    def __getitem__(self, rows: slice) -> "Samples":
+        """Some of the rows."""
+        return replace(
+            self,
+            spins=np.ascontiguousarray(self.spins[:, rows]),
+            sample_weights=self.sample_weights[rows],
+            outcomes=np.ascontiguousarray(self.outcomes[:, rows]),
+            causes=self.causes[rows],
+            squares=self.squares[rows],
+            groups=self.groups[rows],
+        )
+
     @property
     def are_grouped(self) -> bool:
         return len(self.groups) > 0

@@ -10,7 +10,13 @@ from isingkit._kernels.threads import one_blas_thread
 from isingkit.arrays import FloatArray, Pairs
 from isingkit.estimators.bits import bits_of, goes_by_bits
 from isingkit.estimators.bits import without_covariates as bits_without_covariates
-from isingkit.estimators.cause_search import CauseEvidence, Network, leftover, search
+from isingkit.estimators.cause_search import (
+    CauseEvidence,
+    Network,
+    leftover,
+    search,
+    search_given,
+)
 from isingkit.estimators.edge_tests import EdgeTester, critical_z, screening_z
 from isingkit.estimators.elimination import Elimination, eliminate
 from isingkit.estimators.fitted_graph import (
@@ -107,11 +113,11 @@ def find_network(packed: PackedSpins, design: RowDesign, settings: SearchSetting
     with one_blas_thread():  # once for all steps, which use threads themselves
         elimination = eliminate(moments, way.candidates, settings.n_jobs)
         pairs = elimination.survivors
-        sparsity = sparsity_of(moments)
+        sparsity = sparsity_of(moments, way.samples, settings.n_jobs)
         if sparsity.is_dense:
             network, evidence = _without_search(way, pairs, settings)
         else:
-            network, evidence = _search(way, pairs, settings)
+            network, evidence = _search(way, pairs, sparsity, settings)
     screened = (moments, way.screen, way.candidates, elimination)
     return Found(settings, *screened, network, evidence, sparsity)
 
@@ -128,7 +134,7 @@ def _without_search(
 
 
 def _search(
-    way: "_Screened", start: Pairs, settings: SearchSettings
+    way: "_Screened", start: Pairs, sparsity: Sparsity, settings: SearchSettings
 ) -> tuple[Network, CauseEvidence]:
     """The network, with the causes that are asked for or believed."""
 
@@ -136,6 +142,11 @@ def _search(
         control = "fwer" if is_strict else settings.control
         return _selected(way, hidden, pairs, replace(settings, control=control))
 
+    plain = sparsity.causes
+    if way.looks_for_causes and settings.hidden == "auto" and plain is not None:
+        shared = {"fit_fields": settings.fit_fields, "n_jobs": settings.n_jobs}
+        fitted = fit_graph(way.samples, plain.pairs, **shared)
+        return search_given(select, fitted, plain.loadings)
     if way.looks_for_causes:
         return search(select, start, settings.hidden, settings.level)
     network = select(None, start, False)

@@ -1,36 +1,53 @@
-"""Sparsity: whether most pairs of spins are uncoupled, as a network of edges takes for granted."""
+"""Sparsity: whether most pairs of spins are uncoupled, as a network of edges takes for granted.
+
+If not, either common causes couple them, which show as a part of low rank, or nothing simpler than
+all couplings will do. Why so: docs/design/causes.md.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from isingkit.arrays import FloatArray, IntArray
+from isingkit.arrays import FloatArray, IntArray, Pairs
+from isingkit.estimators.fitted_graph import Samples, fit_graph
+from isingkit.estimators.graph import graph_of
 from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.normal import NormalEquations, correlations
 
 _LEAST_ROWS = 3.0  # for each spin: with fewer, partial correlations say little
-_MOST_SPINS = 500  # beyond, so dense a network would need more rows than anybody has
 _FEWEST_SPINS = 10
+_MOST_SPINS = 200  # all of whose pairs are fitted at once
+_MOST_ROWS = 10_000  # that are enough to tell
 _MOST_CAUSES = 5  # whose part is taken off
 _STEPS = 12
 _CLIPPED = 3.0  # spreads
 _NORMAL = 0.6745  # median of |z|
+_EDGE = 5.0  # spreads that an edge sticks out
 LIMIT = 1.5  # spread of z-scores of most pairs, beyond which they are coupled
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Sparsity:
     """The spread of z-scores of most pairs, 1 where these are noise."""
 
     spread: float
     is_dense: bool = False
+    causes: "PlainCauses | None" = None  # where most pairs are coupled by these
 
 
-def sparsity_of(moments: SecondMoments) -> Sparsity:
-    """Told by partial correlations of all pairs, without what a few common causes make of them.
+@dataclass(frozen=True, slots=True, eq=False)
+class PlainCauses:
+    """Common causes that are plain to see in couplings of all pairs."""
 
-    Edges are few, so that the median tells of pairs which are none. Causes make it large, too, but
-    only until their part, of low rank, is taken off.
+    loadings: FloatArray  # (n_causes, n_spins), about
+    pairs: Pairs  # that are coupled beyond that
+
+
+def sparsity_of(moments: SecondMoments, samples: Samples, n_jobs: int | None) -> Sparsity:
+    """Told by couplings of all pairs at once, where partial correlations look suspicious.
+
+    Edges are few, so that the median tells of pairs which are none. Partial correlations are quick,
+    but only nearly zero where there is no coupling, which many rows show.
     """
     changing = np.flatnonzero(moments.changes)
     n_spins = len(changing)
@@ -39,15 +56,33 @@ def sparsity_of(moments: SecondMoments) -> Sparsity:
         return Sparsity(1.0)
     if not _FEWEST_SPINS <= n_spins <= _MOST_SPINS:
         return Sparsity(1.0)
-    z_scores = _partial_z_scores(moments, changing)
+    spread = _spread(_partial_z_scores(moments, changing))
+    if spread <= LIMIT:
+        return Sparsity(spread)
+    return _decomposed(_coupling_z_scores(_some_rows(samples), changing, n_jobs), changing, moments)
+
+
+def _decomposed(z_scores: FloatArray, changing: IntArray, moments: SecondMoments) -> Sparsity:
+    """What is left once as few causes as possible are taken off."""
+    n_spins = len(changing)
+    left = z_scores
     spread = _spread(z_scores)
-    for n_causes in range(1, _MOST_CAUSES + 1):
-        if spread <= LIMIT:
-            return Sparsity(spread)
-        freedom = max(1 - 2 * n_causes / n_spins, 0.1)
+    n_causes = 0
+    while spread > LIMIT and n_causes < _MOST_CAUSES:
+        n_causes += 1
         left = _without_directions(z_scores, n_causes)
-        spread = min(spread, _spread(left) / np.sqrt(freedom))
-    return Sparsity(spread, is_dense=spread > LIMIT)
+        freedom = max(1 - 2 * n_causes / n_spins, 0.1)
+        spread = _spread(left) / np.sqrt(freedom)
+    if spread > LIMIT:
+        return Sparsity(spread, is_dense=True)
+    if n_causes == 0:
+        return Sparsity(spread)
+    part = z_scores - left
+    values, vectors = np.linalg.eigh(part)
+    loadings = np.zeros((n_causes, moments.n_spins))
+    loadings[:, changing] = (vectors[:, -n_causes:] * np.sqrt(np.maximum(values[-n_causes:], 0))).T
+    found = np.argwhere(np.triu(np.abs(left) > _EDGE * max(spread, 1.0), 1))
+    return Sparsity(spread, causes=PlainCauses(loadings, changing[found]))
 
 
 def _partial_z_scores(moments: NormalEquations, changing: IntArray) -> FloatArray:
@@ -60,6 +95,24 @@ def _partial_z_scores(moments: NormalEquations, changing: IntArray) -> FloatArra
     np.fill_diagonal(partial, 0.0)
     precision = np.sqrt(moments.n_effective - len(changing) - 1)
     return np.asarray(np.arctanh(np.clip(partial, -0.999, 0.999)) * precision)
+
+
+def _some_rows(samples: Samples) -> Samples:
+    """No more of them than it takes."""
+    step = -(-samples.n_rows // _MOST_ROWS)
+    return samples if step == 1 else samples[::step]
+
+
+def _coupling_z_scores(samples: Samples, changing: IntArray, n_jobs: int | None) -> FloatArray:
+    """(n, n): couplings over standard errors where all pairs are coupled, both directions' mean."""
+    first, second = np.triu_indices(len(changing), 1)
+    pairs = np.column_stack([changing[first], changing[second]])
+    fitted = fit_graph(samples, pairs, n_jobs=n_jobs)
+    directed = fitted.z_scores_of_couplings()
+    both = graph_of(pairs, fitted.n_spins).mean_of_directions(directed)
+    z_scores = np.zeros((len(changing), len(changing)))
+    z_scores[first, second] = z_scores[second, first] = both
+    return z_scores
 
 
 def _spread(z_scores: FloatArray) -> float:
