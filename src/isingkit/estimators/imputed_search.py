@@ -59,7 +59,8 @@ class _Table:
         """Completions one after the other, each counting for its part; rows that belong together
         are, at least, the completions of one.
         """
-        n_completions, n_rows = len(completions), self.packed.n_samples
+        n_completions = len(completions)
+        n_rows = self.packed.n_samples
         design = self.design
         ones = np.ones(n_rows)
         totals = ones if design.weights is None else design.weights.totals
@@ -143,7 +144,8 @@ def _drawn(
     """The next completion, from coefficients that are as uncertain as the data leave them."""
     fields, couplings = drawn_coefficients(fitted, rng)
     observed = table.values != 0
-    sweeps, n_jobs = SETTINGS.n_sweeps, fitted.n_jobs
+    sweeps = SETTINGS.n_sweeps
+    n_jobs = fitted.n_jobs
     return impute(state, observed, fitted.graph, couplings, fields, sweeps, rng, n_jobs)
 
 
@@ -154,7 +156,8 @@ def _combined(table: _Table, found: Found, completions: list[FloatArray]) -> Net
     """
     fitted = found.fitted
     graph = fitted.graph
-    directed, variances = [], []
+    directed = []
+    variances = []
     for completion in completions:
         again = _fitted(table, completion, graph.pairs, found.settings)
         couplings, errors = again.observed_couplings_and_errors()
