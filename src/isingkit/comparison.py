@@ -319,7 +319,8 @@ def _split(data: _Rows, fraction: float, rng: np.random.Generator) -> _Split:
     """Parts drawn at random: rows, or, where these are counted, single samples out of each
     row's.
     """
-    packed, counts = data.packed, data.counts
+    packed = data.packed
+    counts = data.counts
     if counts is not None:
         held = rng.binomial(counts.astype(np.int64), fraction).astype(np.float64)
         if held.any() and (counts - held).any():

@@ -161,7 +161,8 @@ def gram_of(packed: PackedSpins, weights: RowWeights | None, n_jobs: int | None 
             return _weighted(packed, weights)
     n_spins = packed.n_spins
     require_memory(_MATRICES * 8 * n_spins**2, n_spins=n_spins, n_samples=packed.n_samples)
-    shape, rows_a_task = (n_spins, n_spins), max(_LEAST_ROWS, n_spins // 64)
+    shape = (n_spins, n_spins)
+    rows_a_task = max(_LEAST_ROWS, n_spins // 64)
     sums = np.empty(shape, np.int64)
     if packed.present is not None:
         joint = Joint(np.empty(shape, np.int64), np.empty(shape, np.int64))

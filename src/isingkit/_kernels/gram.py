@@ -51,7 +51,10 @@ def masked_pair_sums(start, stop, words, present, sums, counts, joint_sums):
     n_spins, n_words = words.shape
     for i in range(start, stop):
         for j in range(i, n_spins):
-            both, differ, up_i, up_j = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
+            both = np.uint64(0)
+            differ = np.uint64(0)
+            up_i = np.uint64(0)
+            up_j = np.uint64(0)
             for w in range(n_words):
                 seen = present[i, w] & present[j, w]
                 both += popcount(seen)

@@ -24,16 +24,19 @@ def grouped_variance(values, weights, groups):
     n_groups = 0
     for k in range(len(groups)):
         n_groups = max(n_groups, groups[k] + 1)
-    sums, masses = numbers(n_groups), numbers(n_groups)
+    sums = numbers(n_groups)
+    masses = numbers(n_groups)
     fill(sums, 0.0)
     fill(masses, 0.0)
-    total, mass = 0.0, 0.0
+    total = 0.0
+    mass = 0.0
     for k in range(len(groups)):
         sums[groups[k]] += values[k]
         masses[groups[k]] += weights[k]
         total += values[k]
         mass += weights[k]
-    second, fourth = 0.0, 0.0
+    second = 0.0
+    fourth = 0.0
     for g in range(n_groups):
         square = (sums[g] - total * masses[g] / mass) ** 2
         second += square

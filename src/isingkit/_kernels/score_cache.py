@@ -19,7 +19,8 @@ def _among_neighbours(i, source, graph):
     indptr, indices = graph
     chosen = indices[indptr[i] : indptr[i + 1]]
     size = len(chosen)
-    near, scales = matrix(size, size), numbers(size)
+    near = matrix(size, size)
+    scales = numbers(size)
     for a in range(size):
         scales[a] = sqrt(max(covariance(source, chosen[a], chosen[a]), 1e-300))
     for a in range(size):
@@ -54,8 +55,10 @@ def unexplained_of_pairs(start, stop, source, pairs, graph, left):
     pairs: sorted by i, so that what its neighbours say of each other is found once
     """
     indptr, indices = graph
-    last, size = -1, 0
-    scales, factor = numbers(size), matrix(size, size)
+    last = -1
+    size = 0
+    scales = numbers(size)
+    factor = matrix(size, size)
     for p in range(start, stop):
         i, j = pairs[p]
         if i != last:
@@ -63,7 +66,8 @@ def unexplained_of_pairs(start, stop, source, pairs, graph, left):
             size = indptr[i + 1] - indptr[i]
             factor, scales = _among_neighbours(i, source, graph)
             factorize(factor, size)
-        part, own = numbers(size), sqrt(max(covariance(source, j, j), 1e-300))
+        part = numbers(size)
+        own = sqrt(max(covariance(source, j, j), 1e-300))
         left[p] = 1.0
         for a in range(size):  # rows of L^-1 times correlations
             part[a] = covariance(source, indices[indptr[i] + a], j) / (scales[a] * own)
@@ -84,7 +88,8 @@ def unexplained(chosen, correlations, graph, left):
     for row in range(len(chosen)):
         first = indptr[chosen[row]]
         size = indptr[chosen[row] + 1] - first
-        factor, part = matrix(size, size), matrix(size, n_spins)
+        factor = matrix(size, size)
+        part = matrix(size, n_spins)
         for j in range(n_spins):
             left[row, j] = 1.0
         for a in range(size):

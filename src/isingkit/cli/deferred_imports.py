@@ -1,7 +1,8 @@
 """Modules that scikit-learn imports for what no command asks of it: loaded where one is used.
 
-Half of what importing scikit-learn takes, and a quarter of what a fit does whose kernels are
-compiled. Python's own LazyLoader does not help: it loads a module when another imports it again.
+More than half of what importing scikit-learn takes, and a sixth of what a fit does whose kernels
+are compiled. Python's own LazyLoader does not help: it loads a module when another imports it
+again.
 """
 
 import sys

@@ -75,7 +75,12 @@ def boltzmann(
     best = (np.inf, here)
     n_averaged = 0
     n_steps = 0
-    rate, looks, before, last, lowest, since = 0.5, 1, here, np.inf, np.inf, 0
+    rate = 0.5
+    looks = 1
+    before = here
+    last = np.inf
+    lowest = np.inf
+    since = 0
     with tqdm(total=max_steps, desc="Boltzmann learning", unit="step", disable=not progress) as bar:
         while n_steps < max_steps:
             n_steps += 1

@@ -154,7 +154,8 @@ def _rows(e: Evidence) -> Diagnosis:
 
 def _groups(e: Evidence) -> Diagnosis:
     """Are groups of rows enough to tell how much they vary?"""
-    n_groups, limit = e.n_groups, LIMITS.least_groups
+    n_groups = e.n_groups
+    limit = LIMITS.least_groups
     if n_groups == 0:
         words = "rows count by themselves, not by groups"
         return Diagnosis("few groups", np.inf, limit, False, words)

@@ -263,7 +263,8 @@ class _Rivals:
 def score_tests(fitted: FittedGraph, pairs: Pairs, rivals: IntArray | None) -> ScoreTests:
     """Of pairs given rivals, (n_pairs, 2)."""
     given = np.full((len(pairs), 2), -1) if rivals is None else rivals
-    z_scores, information = np.zeros(len(pairs)), np.zeros((len(pairs), 2))
+    z_scores = np.zeros(len(pairs))
+    information = np.zeros((len(pairs), 2))
     residuals = np.zeros((len(pairs), 2, fitted.samples.n_rows))
     fixed = (pairs, given, fitted.problem, z_scores, residuals, information)
     kernel = kernels.score_test_couplings

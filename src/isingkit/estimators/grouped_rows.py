@@ -123,7 +123,8 @@ def grouped_effects(
     values = present * (values - means)
     products = values.T @ (totals * values)
     means_of_products = products / np.maximum(present.T @ (totals * present), _NOTHING)
-    second, fourth = np.zeros_like(products), np.zeros_like(products)
+    second = np.zeros_like(products)
+    fourth = np.zeros_like(products)
     parts = _rows_of_groups(groups)
     for rows in parts:
         summed = values[rows].T @ (totals[rows] * values[rows])

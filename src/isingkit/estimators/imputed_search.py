@@ -59,7 +59,8 @@ class _Table:
         """Completions one after the other, each counting for its part; rows that belong together
         are, at least, the completions of one.
         """
-        n_completions, n_rows = len(completions), self.packed.n_samples
+        n_completions = len(completions)
+        n_rows = self.packed.n_samples
         design = self.design
         ones = np.ones(n_rows)
         totals = ones if design.weights is None else design.weights.totals
@@ -157,7 +158,8 @@ def _combined(table: _Table, found: Found, completions: list[FloatArray]) -> Net
     """
     fitted = found.fitted
     graph = fitted.graph
-    directed, variances = [], []
+    directed = []
+    variances = []
     for completion in completions:
         again = _fitted(table, completion, graph.pairs, found.settings)
         couplings, errors = again.observed_couplings_and_errors()

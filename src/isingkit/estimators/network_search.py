@@ -144,8 +144,8 @@ def _search(
 
     plain = sparsity.causes
     if way.looks_for_causes and settings.hidden == "auto" and plain is not None:
-        shared = {"fit_fields": settings.fit_fields, "n_jobs": settings.n_jobs}
-        fitted = fit_graph(way.samples, plain.pairs, **shared)
+        fields, n_jobs = settings.fit_fields, settings.n_jobs
+        fitted = fit_graph(way.samples, plain.pairs, fit_fields=fields, n_jobs=n_jobs)
         return search_given(select, fitted, plain.loadings)
     if way.looks_for_causes:
         return search(select, start, settings.hidden, settings.level)

@@ -161,7 +161,8 @@ def _repeats(rows: RowBits, excess: Excess, order: RowOrder | None) -> RowDepend
     if linked is not None and _tell(linked, rows, excess, max(effect, in_order), order):
         effect = max(effect, linked.design_effect)
         words = _repeat_words(rows, linked, effect)
-        groups, n_alike = linked.groups, linked.n_alike
+        groups = linked.groups
+        n_alike = linked.n_alike
         return RowDependence("repeats", groups, 1, effect, n_alike, words, _BELONG)
     if order is not None and _holds(order, effect):
         return _ordered(order)
@@ -188,7 +189,8 @@ def _tell(
 
 
 def _repeat_words(rows: RowBits, linked: RowGroups, effect: float) -> str:
-    n_rows, n_columns = len(rows.rows), len(rows.columns)
+    n_rows = len(rows.rows)
+    n_columns = len(rows.columns)
     return (
         f"{linked.n_alike} of {n_rows} rows agree with another row in all but {linked.distance} of "
         f"{n_columns} columns or less, which hardly any independent ones would, as if there were "

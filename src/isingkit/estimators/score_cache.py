@@ -218,7 +218,8 @@ class SparseScores:
         of_rows[0] = 1 / _scale(fitted.information[chosen], 1 - explained)
         of_spins = np.zeros((2, self.bits.n_spins))
         of_spins[0] = self.bits.changes
-        level, n_jobs = self.screening_z, fitted.n_jobs
+        level = self.screening_z
+        n_jobs = fitted.n_jobs
         found, _ = self.bits.large_sums(residuals, level, of_rows, of_spins, n_jobs=n_jobs)
         return found
 

@@ -114,7 +114,8 @@ class _Search:
 
     def find_suspects(self) -> None:
         """Score pairs outside the graph anew, where regressions have changed."""
-        n_spins, scores = self.fitted.n_spins, self.tester.scores
+        n_spins = self.fitted.n_spins
+        scores = self.tester.scores
         chosen = np.flatnonzero(self.stale)
         hidden = not (self.tester.progress and len(chosen) > SETTINGS.slow)
         bar = tqdm(total=len(chosen), desc="scoring", unit=" spins", disable=hidden, delay=1)

@@ -168,7 +168,9 @@ class RowPacker:
     def reading(self, packed: PackedSpins, options: ReadOptions, labels: "Labels") -> Reading:
         """The rows that were kept, with what stands beside them."""
         columns = dict(zip(options.beside, np.concatenate(self._numbers).T, strict=True))
-        weights, counts, groups = None, None, None
+        weights = None
+        counts = None
+        groups = None
         if options.weights is not None:
             weights = as_weights(columns[options.weights], self.n_kept)
         if options.counts is not None:
