@@ -14,7 +14,7 @@ from isingkit.estimators.graph import graph_of
 from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.normal import NormalEquations, correlations
 
-_LEAST_ROWS = 3.0  # for each spin: with fewer, partial correlations say little
+_LEAST_ROWS = 10.0  # for each spin: with fewer, couplings of all pairs at once say little
 _FEWEST_SPINS = 10
 _MOST_SPINS = 200  # all of whose pairs are fitted at once
 _MOST_ROWS = 10_000  # that are enough to tell
@@ -23,6 +23,7 @@ _STEPS = 12
 _CLIPPED = 3.0  # spreads
 _NORMAL = 0.6745  # median of |z|
 _EDGE = 5.0  # spreads that an edge sticks out
+_PLAIN = 2.0  # spread, beyond which causes need no other proof
 LIMIT = 1.5  # spread of z-scores of most pairs, beyond which they are coupled
 
 
@@ -75,7 +76,7 @@ def _decomposed(z_scores: FloatArray, changing: IntArray, moments: SecondMoments
         spread = _spread(left) / np.sqrt(freedom)
     if spread > LIMIT:
         return Sparsity(spread, is_dense=True)
-    if n_causes == 0:
+    if n_causes == 0 or _spread(z_scores) < _PLAIN:
         return Sparsity(spread)
     part = z_scores - left
     values, vectors = np.linalg.eigh(part)
@@ -116,9 +117,13 @@ def _coupling_z_scores(samples: Samples, changing: IntArray, n_jobs: int | None)
 
 
 def _spread(z_scores: FloatArray) -> float:
-    """Of most pairs: edges are few."""
-    pairs = np.triu_indices(len(z_scores), 1)
-    return float(np.median(np.abs(z_scores[pairs])) / _NORMAL)
+    """Of pairs that do not stick out, as edges do."""
+    size = np.abs(z_scores[np.triu_indices(len(z_scores), 1)])
+    spread = float(np.median(size)) / _NORMAL
+    for _ in range(_STEPS):
+        inside = size[size <= _CLIPPED * spread]
+        spread = float(np.median(inside)) / _NORMAL if len(inside) else spread
+    return spread
 
 
 def _without_directions(z_scores: FloatArray, n: int) -> FloatArray:
