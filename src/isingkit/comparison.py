@@ -391,6 +391,8 @@ def _trial(task: _Task, method: tuple[str, Any]) -> _Trial:
 def _held_out_score(estimator: Any, parts: _Split) -> float:
     fitted = _fitted(estimator, parts.learnt)
     weights = parts.held.weights
+    if isinstance(fitted, IsingEstimator):
+        return fitted.mean_log_pseudolikelihood(parts.held.packed, weights)
     totals = None if weights is None else weights.totals
     return log_pseudolikelihood(fitted.model_, parts.held.packed, totals)
 

@@ -129,9 +129,9 @@ class CovariateEffects:
 
 
 def of_plain_numbers(effects: CovariateEffects) -> CovariateEffects:
-    """The same effects, of covariates that are such numbers already: columns x0, x1, ..."""
+    """The same effects, of covariates that are such numbers already: columns z0, z1, ..."""
     n_covariates = effects.values.shape[1]
-    columns = [CovariateColumn(f"x{k}", (), (0.0,), 1.0) for k in range(n_covariates)]
+    columns = [CovariateColumn(f"z{k}", (), (0.0,), 1.0) for k in range(n_covariates)]
     return CovariateEffects(effects.values, CovariateCoding(tuple(columns)))
 
 

@@ -267,12 +267,12 @@ def log_pseudolikelihood(
     model: IsingModel,
     packed: PackedSpins,
     weights: NDArray[np.float64] | None,
-    covariates: NDArray[np.float64] | None = None,
+    shifts: NDArray[np.float64] | None = None,
 ) -> float:
     """Mean over samples of the sum over spins of log P(s_i | the others); missing values are left
     out.
 
-    covariates: (n_samples, n), as `covariates_for` makes them, where the model has effects
+    shifts: (n_samples, n_spins), what causes outside the network add to fields
     """
     if packed.n_samples == 0:
         raise EmptyTableError(n_samples=0, n_spins=packed.n_spins)
@@ -281,8 +281,8 @@ def log_pseudolikelihood(
     for start in range(0, packed.n_samples, 4096):
         spins = np.asarray(packed[start : start + 4096], dtype=np.float64)
         local = spins @ model.couplings + model.fields
-        if covariates is not None and model.effects is not None:
-            local += covariates[start : start + 4096] @ model.effects.values.T
+        if shifts is not None:
+            local += shifts[start : start + 4096]
         each = np.where(spins == 0, 0.0, -np.logaddexp(0.0, -2 * spins * local)).sum(axis=1)
         weight = np.ones(len(each)) if weights is None else weights[start : start + 4096]
         total += float(weight @ each)

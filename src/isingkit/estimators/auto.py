@@ -134,7 +134,7 @@ class AutoIsing(IsingEstimator):
         What elimination left (`survivors`), and in which order each spin dropped its candidates.
     hidden_
         Of hidden causes, where there are any, else None: `scores` of rows, `loadings` of spins with
-        `std_errors`, `variance_shares`, and `shifts`, what all causes add to fields.
+        `std_errors`, and `variance_shares`. They are no part of `model_`, but of `score`.
     covariate_effects_
         Where covariates were given, structured array, surest first: spin, covariate, effect,
         std_error, z, p_value, q_value. By maximum likelihood given neighbours, of one standard
@@ -285,7 +285,8 @@ class AutoIsing(IsingEstimator):
         self._tabulate_effects(estimates.fitted, moments.names)
         self.hidden_ = None
         if found.network.hidden is not None:
-            self.hidden_ = hidden_report(found.network.hidden, estimates.fitted, rows.packed)
+            causes, fitted = found.network.hidden, estimates.fitted
+            self.hidden_ = hidden_report(causes, fitted, self._effect_values, packed)
         directed, intercepts = self._directed(moments, estimates.fitted)
         self._tabulate(found, estimates, directed)
         self.diagnostics_ = diagnose(self._evidence(rows, found, estimates))
@@ -527,6 +528,14 @@ class AutoIsing(IsingEstimator):
         self.covariate_effects_ = covariate_table(
             names, self._coding.names, self._effect_values, errors
         )
+
+    def _shifts(self, packed: PackedSpins, weights: RowWeights | None) -> FloatArray | None:
+        """What covariates and hidden causes add to fields."""
+        of_covariates = super()._shifts(packed, weights)
+        if self.hidden_ is None:
+            return of_covariates
+        of_hidden = self.hidden_.shifts(np.asarray(packed, dtype=np.float64))
+        return of_hidden if of_covariates is None else of_hidden + of_covariates
 
     def _effects(self, coding: CovariateCoding) -> CovariateEffects:
         return CovariateEffects(self._effect_values[:, : len(coding.names)], coding)

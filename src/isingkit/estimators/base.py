@@ -167,10 +167,20 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         """
         check_is_fitted(self)
         packed, weights = self._read(X, sample_weight, counts, covariates=covariates, reset=False)
+        return self.mean_log_pseudolikelihood(packed, weights)
+
+    def mean_log_pseudolikelihood(self, packed: PackedSpins, weights: RowWeights | None) -> float:
+        """The score of samples that are read already."""
         totals = None if weights is None else weights.totals
-        values = None if weights is None else weights.covariates
         with blas_threads_for(packed.n_spins):
-            return log_pseudolikelihood(self.model_, packed, totals, values)
+            return log_pseudolikelihood(self.model_, packed, totals, self._shifts(packed, weights))
+
+    def _shifts(self, packed: PackedSpins, weights: RowWeights | None) -> FloatArray | None:
+        """(n_samples, n_spins): what covariates add to fields of `model_`; None for nothing."""
+        effects = self.model_.effects
+        if weights is None or weights.covariates is None or effects is None:
+            return None
+        return np.asarray(weights.covariates @ effects.values.T)
 
     def log_likelihood(
         self,

@@ -71,7 +71,7 @@ class CauseEvidence:
 
     leftover: float  # largest eigenvalue of z-scores outside the strict network, in units of noise
     was_looked_for: bool = True  # else only what is left outside the network was
-    gain: float = -np.inf  # of the first cause, by `CauseSettings.least_gain`
+    gain: float = 0.0  # of the first cause, by `CauseSettings.least_gain`
     n_found: int = 0  # causes that are believed
 
 
@@ -103,7 +103,7 @@ def _with_causes(
     """One cause after the other, while each is worth its cost."""
     left = leftover(strict.fitted, strict.tester.scores)
     best = plain
-    first_gain = -np.inf
+    first_gain = 0.0
     for n_hidden in range(1, SETTINGS.most + 1):
         causes, pairs = _causes(select, strict, n_hidden)
         if causes.n_spins < SETTINGS.least_spins:

@@ -183,11 +183,14 @@ class FittedGraph:
         Where that leaves a spin all but free, its effects are those of this fit.
         """
         plain = self._copied()
-        penalties = np.full(2 + self.samples.causes.n_causes, _PLAIN)
+        n_covariates = self.samples.causes.n_covariates
+        penalties = self.penalties
         penalties[0] = _PLAIN if self.fit_fields else _NONE
+        penalties[1 : 2 + n_covariates] = _PLAIN
         _fit(plain, np.arange(self.n_spins), penalties)
         errors = plain._effect_errors()
-        separated = (errors**2 > _SEPARATED).any(axis=1) | ~np.isfinite(plain.effects).all(axis=1)
+        variances = errors[:, :n_covariates] ** 2
+        separated = (variances > _SEPARATED).any(axis=1) | ~np.isfinite(plain.effects).all(axis=1)
         plain.effects[separated] = self.effects[separated]
         errors[separated] = self._effect_errors()[separated]
         return plain.effects, errors

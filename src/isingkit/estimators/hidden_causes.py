@@ -26,16 +26,19 @@ _SMALL_MATRIX = 200  # rows, below which all eigenvectors are quicker than some
 class HiddenReport:
     """What was found of causes that are no columns.
 
-    A score is a weighted sum of all spins of a row, scaled to spread 1; its sign means nothing.
+    A score is a weighted sum of all spins of a row, of spread 1; its sign means nothing.
     """
 
     scores: FloatArray  # (n_rows, n_hidden)
-    # (n_spins, n_hidden): what a score adds to the field of a spin, given its neighbours
+    # (n_spins, n_hidden): what a score of 1 adds to the field of a spin, given its neighbours
     loadings: FloatArray
     std_errors: FloatArray  # (n_spins, n_hidden): of loadings, scores taken as known
     # (n_hidden,): mean over spins of the squared correlation with the score of the others
     variance_shares: FloatArray
-    shifts: FloatArray  # (n_rows, n_spins): what causes add to fields, covariates included
+    _weights: FloatArray  # (n_hidden, n_spins): of spins in scores
+    _means: FloatArray  # (n_spins,)
+    _bends: FloatArray  # (n_terms,): as those of `Causes`, of all scores for each bend
+    _effects: FloatArray  # (n_spins, n_terms)
 
     @property
     def n_hidden(self) -> int:
@@ -44,6 +47,20 @@ class HiddenReport:
     def __repr__(self) -> str:
         n_rows, n_hidden = self.scores.shape
         return f"HiddenReport({n_hidden} hidden causes of {n_rows} rows)"
+
+    def shifts(self, spins: FloatArray) -> FloatArray:
+        """(n_rows, n_spins): what causes add to fields, by the other spins of a row.
+
+        spins: (n_rows, n_spins), 0 where missing
+        """
+        apart = np.where(spins != 0, spins - self._means, 0.0)
+        scores = apart @ self._weights.T
+        shifts = np.zeros(spins.shape)
+        for term, bend in enumerate(self._bends):
+            k = term % self.n_hidden
+            others = scores[:, [k]] - apart * self._weights[k]
+            shifts += self._effects[:, term] * (np.tanh(bend * others) if bend > 0 else others)
+        return shifts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,25 +174,34 @@ def _telling_pairs(fitted: FittedGraph, loadings: FloatArray) -> Pairs:
     return pairs_of(np.setdiff1d(keys, fitted.graph.keys), n_spins)
 
 
-def hidden_report(hidden: HiddenCauses, fitted: FittedGraph, packed: PackedSpins) -> HiddenReport:
-    """What to tell of causes, given the network that was found with them."""
+def hidden_report(
+    hidden: HiddenCauses, fitted: FittedGraph, effects: FloatArray, packed: PackedSpins
+) -> HiddenReport:
+    """What to tell of causes, given the network that was found with them.
+
+    effects: (n_spins, n_causes), of all causes of the network
+    """
+    causes = fitted.samples.causes
+    of_hidden = slice(causes.n_covariates, None)
     linear = fit_graph(
         hidden.beside(fitted.samples, bent=False),
         fitted.graph.pairs,
         fit_fields=fitted.fit_fields,
         n_jobs=fitted.n_jobs,
     )
-    effects, errors = linear.effects_and_errors()
-    of_hidden = slice(fitted.samples.causes.n_covariates, None)
+    loadings, errors = linear.effects_and_errors()
     spins = np.asarray(packed, dtype=np.float64)
     apart = np.where(spins != 0, spins - hidden.means, 0.0)
     scores = apart @ hidden.loadings.T
     return HiddenReport(
         scores=scores,
-        loadings=effects[:, of_hidden],
+        loadings=loadings[:, of_hidden],
         std_errors=errors[:, of_hidden],
         variance_shares=_variance_shares(apart, scores, hidden.loadings),
-        shifts=np.ascontiguousarray(fitted.shifts(packed).T),
+        _weights=hidden.loadings,
+        _means=hidden.means,
+        _bends=causes.bends[of_hidden],
+        _effects=effects[:, of_hidden],
     )
 
 
