@@ -209,14 +209,19 @@ class FittedGraph:
         return residuals
 
     def log_likelihood(self) -> float:
-        """Sum over rows and spins of w log P(s | neighbours and causes)."""
+        """Sum over rows and spins of w log P(s | neighbours and causes).
+
+        Rows in which something is missing count as the mean of others.
+        """
         total = 0.0
         weights = self.samples.sample_weights
+        parts = weights.sum() / np.maximum(self.seen, 1e-300)
         for some in np.array_split(np.arange(self.n_spins), -(-self.n_spins // _AT_A_TIME)):
             off = np.abs(self.residuals_of(some)) / np.maximum(
                 weights, 1e-300
             )  # |s - m|: P(s) is 1 - |s - m| / 2
-            total += float((weights * np.log(np.maximum(1 - off / 2, 1e-300))).sum())
+            each = np.log(np.maximum(1 - off / 2, 1e-300)) @ weights
+            total += float(parts[some] @ each)
         return total
 
     def shifts(self, packed: PackedSpins | None = None) -> FloatArray:
