@@ -37,6 +37,7 @@ MAY_WARN = {  # the pages say so
     "choosing_a_method.md": (ex.ReliabilityWarning, ex.OrderedTeacherWarning),
     "how_much_data.md": (ex.ReliabilityWarning,),
     "limits.md": (ex.OrderedTeacherWarning,),
+    "structure_without_knobs.md": (ex.ReliabilityWarning,),
 }
 
 

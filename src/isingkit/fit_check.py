@@ -7,7 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isingkit.arrays import FloatArray, IntArray
-from isingkit.covariates import covariates_for, of_plain_numbers
+from isingkit.covariates import (
+    CovariateCoding,
+    CovariateEffects,
+    covariates_for,
+    of_plain_numbers,
+)
+from isingkit.estimators.hidden_causes import HiddenReport
 from isingkit.exceptions import ModelMismatchError, NotEquilibratedError, require_instance
 from isingkit.gram import Gram, gram, gram_of
 from isingkit.model import IsingModel
@@ -87,6 +93,7 @@ def fit_check(
     sample_weight: Any = None,
     counts: Any = None,
     covariates: Any = None,
+    hidden: HiddenReport | None = None,
     random_state: Seed = 0,
 ) -> FitCheck:
     """Numbers of the data beside those of samples of the model.
@@ -104,6 +111,9 @@ def fit_check(
     covariates
         Of a model that was learnt with covariates: the same columns, of these rows. The model is
         then sampled given those of rows drawn from them.
+    hidden
+        Of a model that was learnt with hidden causes: `hidden_` of its estimator. The model is then
+        sampled given what they add to the fields of rows drawn from X.
     random_state
         Seed or numpy Generator.
     """
@@ -120,7 +130,8 @@ def fit_check(
         )
     pairs = _some_pairs(model)
     totals = None if weights is None else weights.totals
-    drawn, problem = _drawn(model, values, totals, generator(random_state))
+    rows = _Rows(packed, totals, values, hidden)
+    drawn, problem = _drawn(model, rows, generator(random_state))
     of_data = _moments(gram_of(packed, weights), pairs)
     of_model = (
         (np.full(model.n_spins, np.nan), np.full(len(pairs), np.nan))
@@ -176,21 +187,32 @@ def _slope(data: FloatArray, model: FloatArray) -> float:
     return float(data @ model / max(float(data @ data), 1e-300))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Rows of the data, and what fields of the model depend on there."""
+
+    packed: PackedSpins
+    weights: FloatArray | None  # (n_rows,)
+    covariates: FloatArray | None  # (n_rows, n): those of the model's effects
+    hidden: HiddenReport | None
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether the model is the same for all of them."""
+        return self.covariates is None and self.hidden is None
+
+
 def _drawn(
-    model: IsingModel,
-    covariates: FloatArray | None,
-    weights: FloatArray | None,
-    rng: np.random.Generator,
+    model: IsingModel, rows: _Rows, rng: np.random.Generator
 ) -> tuple[PackedSpins | None, str | None]:
-    """Samples of the model, given covariates of rows where there are any, or why there are none."""
-    if model.n_spins <= _MOST_EXACT and covariates is None:
+    """Samples of the model, given causes of rows where there are any, or why there are none."""
+    if model.n_spins <= _MOST_EXACT and rows.are_alike:
         return exact(model).sample(n_samples=_N_DRAWN, random_state=rng), None
     n_drawn = min(_N_DRAWN, max(2000, 2_000_000 // model.n_spins))
     given = None
-    if covariates is not None and model.effects is not None:
-        model = replace(model, effects=of_plain_numbers(model.effects))
-        shares = None if weights is None else weights / weights.sum()
-        given = covariates[rng.choice(len(covariates), n_drawn, p=shares)]
+    if not rows.are_alike:
+        shares = None if rows.weights is None else rows.weights / rows.weights.sum()
+        model, given = _given(model, rows, rng.choice(rows.packed.n_samples, n_drawn, p=shares))
     longest = _MOST_UPDATES // (n_drawn * model.n_spins)
     usual = min(default_warm_up(model), longest)
     try:
@@ -205,6 +227,24 @@ def _drawn(
             "where couplings are strong"
         )
         return None, problem
+
+
+def _given(model: IsingModel, rows: _Rows, some: IntArray) -> tuple[IsingModel, FloatArray]:
+    """The model, and covariates of some rows that shift its fields as causes do there.
+
+    What hidden causes add differs from spin to spin: then each spin has a covariate of its own,
+    with effect 1.
+    """
+    of_some = None if rows.covariates is None else rows.covariates[some]
+    if rows.hidden is None:
+        assert of_some is not None
+        assert model.effects is not None
+        return replace(model, effects=of_plain_numbers(model.effects)), of_some
+    shifts = rows.hidden.shifts(np.asarray(rows.packed[some], dtype=np.float64))
+    if of_some is not None and model.effects is not None:
+        shifts += of_some @ model.effects.values.T
+    own = CovariateEffects(np.eye(model.n_spins), CovariateCoding(()))
+    return replace(model, effects=of_plain_numbers(own)), shifts
 
 
 def _some_pairs(model: IsingModel) -> IntArray:

@@ -1,5 +1,6 @@
-"""FitFolder: what a fit leaves on disk: `model.npz`, `edges.csv`, `fit.json` and `report.html`, and
-where there are covariates `covariate_effects.csv`.
+"""FitFolder: what a fit leaves on disk: `model.npz`, `edges.csv`, `fit.json` and `report.html`;
+where there are covariates `covariate_effects.csv`, and where there are hidden causes
+`hidden_loadings.csv` and `hidden_scores.csv`.
 """
 
 import csv
@@ -20,14 +21,23 @@ from isingkit import __version__
 from isingkit.atomic import replacing
 from isingkit.edge_table import CSV_COLUMNS, TESTED
 from isingkit.estimators.covariate_table import COVARIATE_COLUMNS, covariate_table
+from isingkit.estimators.hidden_causes import HiddenReport
+from isingkit.estimators.hidden_table import (
+    LOADING_COLUMNS,
+    loading_rows,
+    score_columns,
+    score_rows,
+)
 from isingkit.exceptions import FolderExistsError
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, fingerprint
 
 _WITHOUT_EFFECT = ("checkpoint", "n_jobs", "progress")  # on the answer
 _EFFECTS = "covariate_effects.csv"
-# of which the effects are there where there are covariates; the last makes it a fit
-_FILES = ("model.npz", "edges.csv", _EFFECTS, "report.html", "fit.json")
+_LOADINGS = "hidden_loadings.csv"
+_SCORES = "hidden_scores.csv"
+# of which the third to fifth are there where there is something to write; the last makes it a fit
+_FILES = ("model.npz", "edges.csv", _EFFECTS, _LOADINGS, _SCORES, "report.html", "fit.json")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +53,7 @@ class Fit:
     n_groups: int = 0  # of rows that belong together, where that was said
     # by the names of COVARIATE_COLUMNS, surest first; None where the method gives none
     covariate_effects: tuple[dict[str, Any], ...] = ()
+    hidden: HiddenReport | None = None  # causes that are no columns, where any were found
 
     @property
     def doubts(self) -> list[str]:
@@ -71,6 +82,8 @@ class Facts:
     warnings: list[str]
     fingerprint: str  # of the data
     covariates: list[str] = field(default_factory=list)  # columns of what else is known of rows
+    # of hidden causes, one number for each: by how much it explains spins
+    hidden_variance_shares: list[float] = field(default_factory=list)
 
 
 def fit_of(
@@ -78,6 +91,7 @@ def fit_of(
 ) -> Fit:
     """The fit of an estimator that has learned from these samples."""
     model = estimator.model_
+    hidden = getattr(estimator, "hidden_", None)
     facts = Facts(
         n_spins=model.n_spins,
         n_samples=float(estimator.n_samples_),
@@ -91,6 +105,7 @@ def fit_of(
         warnings=list(warnings),
         fingerprint=fingerprint(packed),
         covariates=covariates_of(model),
+        hidden_variance_shares=[] if hidden is None else hidden.variance_shares.tolist(),
     )
     diagnostics = tuple(
         {
@@ -106,7 +121,7 @@ def fit_of(
     rows = tuple(edge_rows(model, tested, intervals))
     effects = tuple(effect_rows(getattr(estimator, "covariate_effects_", ())))
     n_groups = getattr(estimator, "n_groups_", 0)
-    return Fit(model, rows, facts, diagnostics, n_groups, effects)
+    return Fit(model, rows, facts, diagnostics, n_groups, effects, hidden)
 
 
 def covariates_of(model: IsingModel) -> list[str]:
@@ -169,6 +184,11 @@ def write_fit(fit: Fit, report: str, folder: Path, *, force: bool = False) -> No
         if fit.covariate_effects:
             with replacing(temporary / _EFFECTS) as path:
                 _write_table(fit.covariate_effects, COVARIATE_COLUMNS, path)
+        if fit.hidden is not None:
+            with replacing(temporary / _LOADINGS) as path:
+                _write_table(loading_rows(fit.model.names, fit.hidden), LOADING_COLUMNS, path)
+            with replacing(temporary / _SCORES) as path:
+                _write_table(score_rows(fit.hidden), score_columns(fit.hidden), path)
         with replacing(temporary / "fit.json") as path:
             path.write_text(json.dumps(asdict(fit.facts), indent=1) + "\n", encoding="utf-8")
         with replacing(temporary / "report.html") as path:

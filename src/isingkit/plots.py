@@ -10,6 +10,7 @@ import numpy as np
 
 from isingkit.arrays import FloatArray
 from isingkit.drawing import NEGATIVE, POSITIVE, new_axes, signed_colours
+from isingkit.estimators.hidden_causes import HiddenReport
 from isingkit.exceptions import require_choice, require_instance
 from isingkit.fit_check import FitCheck, fit_check
 from isingkit.metrics import precision_recall
@@ -76,6 +77,7 @@ def plot_fit_check(
     sample_weight: Any = None,
     counts: Any = None,
     covariates: Any = None,
+    hidden: HiddenReport | None = None,
     random_state: Any = 0,
 ) -> "Axes":
     """What the data have beside what samples of the model have; a good model's points lie on the
@@ -97,6 +99,8 @@ def plot_fit_check(
         How many equal samples each row stands for.
     covariates
         Of a model that was learnt with covariates: the same columns, of these rows.
+    hidden
+        Of a model that was learnt with hidden causes: `hidden_` of its estimator.
     random_state
         Seed or numpy Generator of the model's samples.
     """
@@ -107,6 +111,7 @@ def plot_fit_check(
         sample_weight=sample_weight,
         counts=counts,
         covariates=covariates,
+        hidden=hidden,
         random_state=random_state,
     )
     axes = new_axes((5, 4.5)) if ax is None else ax

@@ -31,6 +31,7 @@ from isingkit.cli.method import (
     ChosenMethod,
     chosen_method,
     methods_that_start,
+    n_hidden,
     require_cluster_use,
     require_covariates,
     require_row_groups,
@@ -66,6 +67,7 @@ class FitOptions:
     row_groups: str | None
     covariates: str | None
     rows: str | None
+    hidden: int | str | None
     binarize: float | None
     missing: str
     groups: Path | None
@@ -88,7 +90,12 @@ class FitOptions:
 
     def chosen_method(self) -> ChosenMethod:
         """The method, with its settings."""
-        shortcuts = {"level": self.level, "control": self.control, "rows": self.rows}
+        shortcuts = {
+            "level": self.level,
+            "control": self.control,
+            "rows": self.rows,
+            "hidden": self.hidden,
+        }
         shared = {
             "missing": self.missing,
             "binarize": self.binarize,
@@ -147,6 +154,12 @@ class FitOptions:
     "--rows",
     type=click.Choice(["auto", "independent", "ordered"]),
     help="Of method auto: whether rows are independent, or a series in this order; auto looks.",
+)
+@click.option(
+    "--hidden",
+    metavar="auto|0|NUMBER",
+    callback=lambda ctx, param, value: n_hidden(value),
+    help="Of method auto: how many causes that are no columns act on many spins; auto looks.",
 )
 @binarize_option
 @missing_option()
@@ -220,6 +233,7 @@ def _fit_and_write(
             sample_weight=reading.weights,
             counts=reading.counts,
             covariates=reading.covariates,
+            hidden=fit.hidden,
         )
         next_step("writing the report")
         contents = with_groups(contents_of(fit, check, options.title), labels)
@@ -299,11 +313,13 @@ def _summary(fit: "Fit", folder: Path) -> str:
     lines = [
         f"{rows}, method {facts.method}: {edges}",
         f"coding: {_codings(facts)}",
+        *_hidden_lines(facts),
         "",
     ]
     if fit.edges:
         lines += [*_edge_lines(fit.edges[:_MOST_SHOWN]), "", _reliability(fit), ""]
     also = "covariate_effects.csv, " if fit.covariate_effects else ""
+    also += "hidden_loadings.csv, hidden_scores.csv, " if fit.hidden is not None else ""
     beside = f"beside it are edges.csv, {also}model.npz and fit.json"
     lines.append(f"look at {folder / 'report.html'}; {beside}")
     return "\n".join(lines)
@@ -313,6 +329,17 @@ def _counted_covariates(facts: "Facts") -> str:
     """How many covariates there are, where there are any."""
     n_covariates = len(facts.covariates)
     return f" and {n_covariates} covariate{'s' * (n_covariates > 1)}" if n_covariates else ""
+
+
+def _hidden_lines(facts: "Facts") -> list[str]:
+    """What was found of hidden causes, where there are any."""
+    shares = facts.hidden_variance_shares
+    if not shares:
+        return []
+    explained = " and ".join(f"{share:.0%}" for share in shares)
+    verb = "which explains" if len(shares) == 1 else "which explain"
+    found = f"hidden causes: {len(shares)}, {verb} {explained} of the variance"
+    return [f"{found}; see hidden_loadings.csv"]
 
 
 def _codings(facts: "Facts") -> str:

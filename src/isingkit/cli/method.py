@@ -112,6 +112,15 @@ def _takes_covariates(estimator: Any) -> bool:
     return estimator._takes_covariates and not getattr(estimator, "joint", False)
 
 
+def n_hidden(text: str | None) -> int | str | None:
+    """What --hidden says: a number of causes, "auto", or nothing."""
+    if text is None or text == "auto":
+        return text
+    if not text.isdecimal():
+        raise usage_error(f"--hidden wants auto, 0 or a number of causes, not '{text}'")
+    return int(text)
+
+
 def methods_that_start(start: str) -> list[str]:
     """For the Tab key."""
     return [name for name in METHODS if name.startswith(start.lower())]

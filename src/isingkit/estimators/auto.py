@@ -257,6 +257,7 @@ class AutoIsing(IsingEstimator):
         return weights.scaled()
 
     def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
+        as_read = packed
         packed, weights = repeated_if_large(packed, weights)
         if self.missing == MissingPolicy.IMPUTE or self._coding is not None:
             packed, weights = each_sample(packed, weights)
@@ -286,7 +287,7 @@ class AutoIsing(IsingEstimator):
         self.hidden_ = None
         if found.network.hidden is not None:
             causes, fitted = found.network.hidden, estimates.fitted
-            self.hidden_ = hidden_report(causes, fitted, self._effect_values, packed)
+            self.hidden_ = hidden_report(causes, fitted, self._effect_values, as_read)
         directed, intercepts = self._directed(moments, estimates.fitted)
         self._tabulate(found, estimates, directed)
         self.diagnostics_ = diagnose(self._evidence(rows, found, estimates))
@@ -467,13 +468,33 @@ class AutoIsing(IsingEstimator):
             )
         i, j = sorted((names.index(first), names.index(second)))
         lines = [f"screen     {self._screened(i, j)}", *self._candidacy(i, j)]
-        return "\n".join([*lines, *self._verdict(names[i], names[j])])
+        return "\n".join([*lines, *self._causes(i, j), *self._verdict(names[i], names[j])])
 
     def _candidacy(self, i: int, j: int) -> list[str]:
         if not (self.candidates_ == (i, j)).all(axis=1).any():
             return ["candidate  no"]
         both = f"{self._eliminated(i, j)}, {self._eliminated(j, i)}"
         return ["candidate  yes", f"eliminate  {both}"]
+
+    def _causes(self, i: int, j: int) -> list[str]:
+        """What the pair was tested given, besides neighbours, where there is anything."""
+        n_covariates = 0 if self._coding is None else len(self._coding.columns)
+        n_hidden = 0 if self.hidden_ is None else self.hidden_.n_hidden
+        counted = [(n_covariates, "covariate"), (n_hidden, "hidden cause")]
+        given = [f"{n} {name}{'s' * (n > 1)}" for n, name in counted if n]
+        if not given:
+            return []
+        lines = [f"causes     tested given {' and '.join(given)}"]
+        for k in range(n_hidden):
+            both = ", ".join(self._loading(spin, k) for spin in (i, j))
+            lines.append(f"loadings   on hidden cause {k + 1}: {both}")
+        return lines
+
+    def _loading(self, spin: int, k: int) -> str:
+        assert self.hidden_ is not None
+        loading = self.hidden_.loadings[spin, k]
+        error = self.hidden_.std_errors[spin, k]
+        return f"'{self.model_.names[spin]}' {loading:+.3f} +- {error:.3f}"
 
     def _verdict(self, source: str, target: str) -> list[str]:
         """What the tests say of a pair."""
@@ -525,8 +546,12 @@ class AutoIsing(IsingEstimator):
         if self._coding is None:
             self.__dict__.pop("covariate_effects_", None)
             return
+        of_covariates = slice(len(self._coding.names))  # hidden causes come after them
         self.covariate_effects_ = covariate_table(
-            names, self._coding.names, self._effect_values, errors
+            names,
+            self._coding.names,
+            self._effect_values[:, of_covariates],
+            errors[:, of_covariates],
         )
 
     def _shifts(self, packed: PackedSpins, weights: RowWeights | None) -> FloatArray | None:

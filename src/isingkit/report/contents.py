@@ -12,6 +12,7 @@ import networkx
 import numpy as np
 
 from isingkit.drawing import positions
+from isingkit.estimators.hidden_table import loading_rows
 from isingkit.exceptions import FileFormatError
 from isingkit.fit_check import FitCheck
 from isingkit.fit_folder import Fit, covariates_of, edge_rows, rows_of_effects
@@ -43,6 +44,8 @@ class Contents:
     check: dict[str, Any] | None  # a FitCheck
     # by the names of `covariate_table`, surest first: MOST_EFFECTS of them
     effects: list[dict[str, Any]] = field(default_factory=list)
+    # by LOADING_COLUMNS: who follows hidden causes, of each the MOST_SPINS strongest
+    loadings: list[dict[str, Any]] = field(default_factory=list)
 
     def fit_check(self) -> FitCheck | None:
         """The comparison of data and model, where there is one."""
@@ -80,7 +83,14 @@ def contents_of(fit: Fit, check: FitCheck | None, title: str) -> Contents:
         diagnostics=[dict(one) for one in fit.diagnostics],
         check=None if check is None else _plain(check),
         effects=[dict(row) for row in fit.covariate_effects[:MOST_EFFECTS]],
+        loadings=_strongest_loadings(fit),
     )
+
+
+def _strongest_loadings(fit: Fit) -> list[dict[str, Any]]:
+    n_spins = fit.model.n_spins
+    rows = loading_rows(fit.model.names, fit.hidden)
+    return [row for place, row in enumerate(rows) if place % n_spins < MOST_SPINS]
 
 
 def contents_of_model(model: IsingModel, title: str) -> Contents:
@@ -165,7 +175,8 @@ def contents_in(page: Path) -> Contents:
         if found is None:
             raise FileFormatError(path=page, kind=kind, problem="it carries no contents")
         values = json.loads(found.group(1))
-        values.setdefault("effects", [])  # pages of earlier versions have none
+        for name in ("effects", "loadings"):  # pages of earlier versions have none
+            values.setdefault(name, [])
         return Contents(**{one.name: values[one.name] for one in fields(Contents)})
     except (UnicodeDecodeError, ValueError, KeyError) as error:
         if isinstance(error, FileFormatError):

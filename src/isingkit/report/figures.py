@@ -13,7 +13,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from isingkit.drawing import POSITIVE
+from isingkit.drawing import NEGATIVE, POSITIVE
 from isingkit.fit_check import FitCheck
 from isingkit.plots import FIT_CHARTS, FitChart, draw_couplings
 from isingkit.report.contents import Contents, by_strength
@@ -73,6 +73,35 @@ def centrality(contents: Contents) -> str:
         axes[0].set_ylim(-0.7, len(ranked) - 0.3)
 
     return _svg(draw, (9.0, 1.2 + 0.2 * len(ranked)), len(measures))
+
+
+def loadings(contents: Contents) -> str:
+    """Who follows hidden causes, with 95 percent intervals: a panel a cause, the strongest of
+    any first.
+    """
+    shares = contents.facts["hidden_variance_shares"]
+    strongest: dict[str, float] = {}
+    for row in contents.loadings:
+        strongest[row["spin"]] = max(abs(row["loading"]), strongest.get(row["spin"], 0.0))
+    ranked = sorted(strongest, key=lambda name: -strongest[name])[:_MOST_RANKED]
+    place = {name: len(ranked) - 1 - k for k, name in enumerate(ranked)}
+
+    def draw(axes: Any) -> None:
+        for k, one in enumerate(np.atleast_1d(axes), start=1):
+            rows = [row for row in contents.loadings if row["cause"] == k and row["spin"] in place]
+            heights = [place[row["spin"]] for row in rows]
+            values = [row["loading"] for row in rows]
+            half_widths = [1.96 * (row["std_error"] or 0.0) for row in rows]
+            colours = [POSITIVE if value > 0 else NEGATIVE for value in values]
+            one.barh(heights, values, color=colours, height=0.6)
+            one.errorbar(values, heights, xerr=half_widths, fmt="none", ecolor=_INK, elinewidth=1)
+            one.axvline(0, color="#88888888", lw=1)
+            one.set_xlabel(f"cause {k}: loading")
+        first = np.atleast_1d(axes)[0]
+        first.set_yticks(list(place.values()), [_short(name) for name in place], fontsize=8)
+        first.set_ylim(-0.7, len(ranked) - 0.3)
+
+    return _svg(draw, (9.0, 1.2 + 0.2 * len(ranked)), len(shares))
 
 
 def data_and_model(contents: Contents) -> list[tuple[FitChart, str]]:

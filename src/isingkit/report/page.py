@@ -10,7 +10,7 @@ are read aloud; and without JavaScript the page still shows network, tables and 
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -64,6 +64,7 @@ def html_page(contents: Contents) -> str:
         effects=contents.effects,
         has_errors=any(effect["q_value"] is not None for effect in contents.effects),
         n_effects=contents.facts.get("n_effects", len(contents.effects)),
+        hidden=_hidden(contents),
         **_charts(contents),
         **_method(contents.facts),
     )
@@ -83,6 +84,27 @@ def _charts(contents: Contents) -> dict[str, Any]:
         "fit_charts": fit_charts,
         "check_summary": None if check is None else check.words(),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class _Hidden:
+    """What the page shows of hidden causes."""
+
+    shares: list[str]  # of the variance that each explains
+    chart: Markup
+    # of each spin: name, and a loading and its error for each cause, None where not shown
+    rows: list[tuple[str, list[dict[str, Any] | None]]]
+
+
+def _hidden(contents: Contents) -> _Hidden | None:
+    if not contents.loadings:
+        return None
+    shares = contents.facts["hidden_variance_shares"]
+    names = dict.fromkeys(row["spin"] for row in contents.loadings)
+    of_cause = {(row["spin"], row["cause"]): row for row in contents.loadings}
+    causes = range(1, len(shares) + 1)
+    rows = [(name, [of_cause.get((name, cause)) for cause in causes]) for name in names]
+    return _Hidden([f"{share:.0%}" for share in shares], Markup(figures.loadings(contents)), rows)
 
 
 def _method(facts: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,48 @@
+"""Tables of hidden causes: who follows which cause, and how far each row is on it."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from isingkit.estimators.hidden_causes import HiddenReport
+
+_DIGITS = 9  # of loadings that rows are ordered by: rounding does not reach them
+LOADING_COLUMNS = ("spin", "cause", "loading", "std_error", "z")
+
+
+def loading_rows(names: Sequence[str], hidden: HiddenReport | None) -> list[dict[str, Any]]:
+    """Rows by LOADING_COLUMNS: cause after cause, from 1, strongest first; None where unknown."""
+    if hidden is None:
+        return []
+    rows = []
+    for k in range(hidden.n_hidden):
+        loadings = hidden.loadings[:, k]
+        for i in np.argsort(-np.round(np.abs(loadings), _DIGITS), kind="stable"):
+            error = float(hidden.std_errors[i, k])
+            is_known = math.isfinite(error) and error > 0
+            rows.append(
+                {
+                    "spin": names[i],
+                    "cause": k + 1,
+                    "loading": float(loadings[i]),
+                    "std_error": error if is_known else None,
+                    "z": float(loadings[i]) / error if is_known else None,
+                }
+            )
+    return rows
+
+
+def score_columns(hidden: HiddenReport) -> tuple[str, ...]:
+    """Names of the columns of `score_rows`."""
+    return ("row", *(f"score_{k + 1}" for k in range(hidden.n_hidden)))
+
+
+def score_rows(hidden: HiddenReport) -> list[dict[str, Any]]:
+    """Scores of rows, which are counted from 1."""
+    columns = score_columns(hidden)
+    return [
+        dict(zip(columns, (row, *scores), strict=True))
+        for row, scores in enumerate(hidden.scores.tolist(), start=1)
+    ]
