@@ -550,13 +550,14 @@ def test_closed_form_refits_are_exact_on_trees():
 
 @doubts_allowed
 @pytest.mark.parametrize("control", ["fdr", "fwer"])
-def test_senators_who_never_sat_together_get_no_edge(control, shared_data):
+@pytest.mark.parametrize("hidden", [0, "auto"])
+def test_senators_who_never_sat_together_get_no_edge(control, hidden, shared_data):
     """Nine in ten edges of the Senate are within parties; Jeffords, an independent, sat with the
-    Democrats.
+    Democrats. What roll calls are about acts on all senators: known to be so, fewer edges are left.
     """
     table = pd.read_csv(shared_data / "senate109_645x102.csv").drop(columns="rollcall")
     with pytest.warns(ex.ContradictoryPairsWarning), pytest.warns(ex.UnobservedPairWarning):
-        fit = ik.AutoIsing(missing="pairwise", control=control).fit(table)
+        fit = ik.AutoIsing(missing="pairwise", control=control, hidden=hidden).fit(table)
     corzine, menendez = (
         next(name for name in table if name.startswith(who)) for who in ("CORZINE", "MENENDEZ")
     )
@@ -564,7 +565,7 @@ def test_senators_who_never_sat_together_get_no_edge(control, shared_data):
     sides = [
         ["R" if "(R" in name else "D" for name in fit.edges_[end]] for end in ("source", "target")
     ]
-    assert len(fit.edges_) > 150
+    assert (len(fit.edges_) > 150) == (hidden == 0)
     assert np.mean([a == b for a, b in zip(*sides, strict=True)]) >= 0.9
 
 
@@ -913,3 +914,20 @@ def test_fields_go_with_the_couplings_of_the_model(spins, missing):
         seen = (values[:, [i, *around]] != 0).all(axis=1)
         assert values[seen, i].mean() == pytest.approx(np.tanh(local[seen, i]).mean(), abs=2e-5)
     assert not ik.AutoIsing(fit_fields=False).fit(spins).model_.fields.any()
+
+
+@doubts_allowed
+@pytest.mark.parametrize("seed", [4, 9, 11])
+def test_where_every_pair_is_coupled_edges_are_those_of_the_model(seed):
+    """Twelve spins, all pairs coupled: also where edges fail once others are gone."""
+    rng = np.random.default_rng(seed)
+    couplings = np.triu(rng.normal(0, 0.3, (12, 12)), 1)
+    truth = ik.IsingModel(couplings + couplings.T, rng.uniform(-1.2, -0.4, 12))
+    samples = ik.sample(truth, n_samples=300, random_state=seed)
+    fit = ik.AutoIsing(rows="independent").fit(samples)
+    assert "not sparse" in {one.check for one in fit.diagnostics_ if one.serious}
+    matrix = fit.model_.couplings.toarray()
+    place = {name: i for i, name in enumerate(fit.model_.names)}
+    assert len(fit.edges_) == fit.model_.n_edges > 5
+    for row in fit.edges_:
+        assert matrix[place[row["source"]], place[row["target"]]] == row["coupling"]

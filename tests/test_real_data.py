@@ -90,10 +90,10 @@ def test_neurons_of_head_direction_couple_by_their_directions(shared_data):
     assert np.corrcoef(cosines, mean[np.ix_(heads, heads)][above])[0, 1] > 0.5
 
 
-def without_knobs(table, rows="auto"):
+def without_knobs(table, **settings):
     """Couplings above the diagonal that AutoIsing finds; these tables give it reason to doubt."""
     with pytest.warns(ex.ReliabilityWarning):
-        fit = ik.AutoIsing(rows=rows).fit(table)
+        fit = ik.AutoIsing(**settings).fit(table)
     return fit, fit.model_.couplings.toarray()[np.triu_indices(table.shape[1], 1)]
 
 
