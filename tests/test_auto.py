@@ -550,13 +550,15 @@ def test_closed_form_refits_are_exact_on_trees():
 
 @doubts_allowed
 @pytest.mark.parametrize("control", ["fdr", "fwer"])
-def test_senators_who_never_sat_together_get_no_edge(control, shared_data):
+@pytest.mark.parametrize("hidden", [0, "auto"])
+def test_senators_who_never_sat_together_get_no_edge(control, hidden, shared_data):
     """Nine in ten edges of the Senate are within parties; Jeffords, an independent, sat with the
-    Democrats.
+    Democrats. What roll calls are about acts on all senators: given that, fewer edges are left, and
+    a few more of them join parties (89 percent do not, with "fdr").
     """
     table = pd.read_csv(shared_data / "senate109_645x102.csv").drop(columns="rollcall")
     with pytest.warns(ex.ContradictoryPairsWarning), pytest.warns(ex.UnobservedPairWarning):
-        fit = ik.AutoIsing(missing="pairwise", control=control).fit(table)
+        fit = ik.AutoIsing(missing="pairwise", control=control, hidden=hidden).fit(table)
     corzine, menendez = (
         next(name for name in table if name.startswith(who)) for who in ("CORZINE", "MENENDEZ")
     )
@@ -564,8 +566,9 @@ def test_senators_who_never_sat_together_get_no_edge(control, shared_data):
     sides = [
         ["R" if "(R" in name else "D" for name in fit.edges_[end]] for end in ("source", "target")
     ]
-    assert len(fit.edges_) > 150
-    assert np.mean([a == b for a, b in zip(*sides, strict=True)]) >= 0.9
+    assert (len(fit.edges_) > 150) == (hidden == 0)
+    within = np.mean([a == b for a, b in zip(*sides, strict=True)])
+    assert within >= (0.9 if hidden == 0 else 0.87)
 
 
 def serious(fit):
@@ -577,7 +580,7 @@ def test_a_healthy_world_raises_no_doubt():
     truth = ik.random_regular(n_spins=100, degree=3, coupling=0.4, random_state=0)
     fit = ik.AutoIsing().fit(ik.sample(truth, n_samples=600, random_state=1))
     assert serious(fit) == set()
-    assert len(fit.diagnostics_) == 10
+    assert len(fit.diagnostics_) == 11
     assert all(one.words for one in fit.diagnostics_)
 
 
@@ -637,7 +640,7 @@ def test_what_is_wrong_is_said(check, rng):
 def test_edges_that_the_linear_steps_lose_are_said_to_be(shared_data):
     table = pd.read_csv(shared_data / "senate109_645x102.csv").drop(columns="rollcall")
     with pytest.warns(ex.IsingkitWarning):
-        fit = ik.AutoIsing(missing="pairwise").fit(table)
+        fit = ik.AutoIsing(missing="pairwise", hidden=0).fit(table)
     assert {"linear screen", "hidden cause", "order", "strong coupling"} <= serious(fit)
 
 
@@ -913,3 +916,20 @@ def test_fields_go_with_the_couplings_of_the_model(spins, missing):
         seen = (values[:, [i, *around]] != 0).all(axis=1)
         assert values[seen, i].mean() == pytest.approx(np.tanh(local[seen, i]).mean(), abs=2e-5)
     assert not ik.AutoIsing(fit_fields=False).fit(spins).model_.fields.any()
+
+
+@doubts_allowed
+@pytest.mark.parametrize("seed", [4, 9, 11])
+def test_where_every_pair_is_coupled_edges_are_those_of_the_model(seed):
+    """Twelve spins, all pairs coupled: also where edges fail once others are gone."""
+    rng = np.random.default_rng(seed)
+    couplings = np.triu(rng.normal(0, 0.3, (12, 12)), 1)
+    truth = ik.IsingModel(couplings + couplings.T, rng.uniform(-1.2, -0.4, 12))
+    samples = ik.sample(truth, n_samples=300, random_state=seed)
+    fit = ik.AutoIsing(rows="independent").fit(samples)
+    assert "not sparse" in {one.check for one in fit.diagnostics_ if one.serious}
+    matrix = fit.model_.couplings.toarray()
+    place = {name: i for i, name in enumerate(fit.model_.names)}
+    assert len(fit.edges_) == fit.model_.n_edges > 5
+    for row in fit.edges_:
+        assert matrix[place[row["source"]], place[row["target"]]] == row["coupling"]

@@ -310,6 +310,47 @@ def test_pseudolikelihood_with_covariates_is_statsmodels_logit(world, rng, is_co
             np.testing.assert_allclose(found.pvalues[1 + k], row["p_value"], rtol=1e-4)
 
 
+def test_effects_without_knobs_are_statsmodels_logit_wherever_that_is_finite(rng):
+    """Two covariates say nearly the same (r = 0.99), and in one kind of rows the first spin is
+    never up: that effect has no maximum of the likelihood, and stays below 2.
+    """
+    height = rng.normal(size=600)
+    warmth = height + 0.14 * rng.normal(size=600)
+    is_bog = (rng.random(600) < 0.05).astype(float)
+    table = pd.DataFrame({"height": height, "warmth": warmth, "bog": is_bog})
+    coded = as_covariates(table, 600)
+    effects = CovariateEffects(rng.normal(size=(5, 3)) * [0.4, 0.4, 0.0], coded.coding)
+    couplings = np.diag(np.full(4, 0.4), 1)
+    model = ik.IsingModel(couplings + couplings.T, np.full(5, -0.4), effects=effects)
+    spins = np.asarray(ik.sample(model, covariates=table, random_state=1)).copy()
+    spins[is_bog > 0, 0] = -1
+    fit = ik.AutoIsing(hidden=0, rows="independent").fit(spins, covariates=table)
+    rows = {(row["spin"], row["covariate"]): row for row in fit.covariate_effects_}
+    graph = fit.model_.couplings.toarray() != 0
+    for i in range(5):
+        # other effects are those of the rows that say something of them
+        kept = is_bog == 0 if i == 0 else np.ones(600, dtype=bool)
+        known = [0, 1] if i == 0 else [0, 1, 2]
+        design = np.column_stack([np.ones(600), coded.values[:, known], spins[:, graph[i]]])[kept]
+        found = statsmodels.api.Logit(spins[kept, i] > 0, design).fit(disp=False, tol=1e-10)
+        for k in known:
+            row = rows[f"x{i}", coded.names[k]]
+            np.testing.assert_allclose(found.params[1 + k] / 2, row["effect"], atol=1e-6)
+            np.testing.assert_allclose(found.bse[1 + k] / 2, row["std_error"], rtol=1e-3)
+    assert -2 < rows["x0", "bog"]["effect"] < 0
+    assert rows["x0", "bog"]["std_error"] < 2
+
+
+def test_effects_beside_hidden_causes_are_those_of_covariates(world):
+    _, spins, table = world
+    fit = ik.AutoIsing(hidden=1).fit(spins, covariates=table)
+    names = as_covariates(table, 600).names
+    assert fit.hidden_.n_hidden == 1
+    assert len(fit.covariate_effects_) == 5 * len(names)
+    effects = {(row["spin"], row["covariate"]): row["effect"] for row in fit.covariate_effects_}
+    assert effects["x3", names[1]] == fit.model_.effects.values[3, 1]
+
+
 def test_intervals_of_effects_cover_the_truth_in_95_percent(rng):
     """1,200 effects in 40 worlds of 10 spins and 1000 rows: between 93 and 97 percent, which errors
     wrong by a fifth leave (88 and 98 percent).

@@ -154,7 +154,8 @@ def same_network(few, many):
     assert many.screen_.ridge == few.screen_.ridge
     for one, other in zip(few.diagnostics_, many.diagnostics_, strict=True):
         assert (one.check, one.serious) == (other.check, other.serious)
-        assert other.value == pytest.approx(one.value, rel=0.02, abs=1e-3)
+        if one.check != "hidden cause":  # which is not looked for by tiles, but what is left over
+            assert other.value == pytest.approx(one.value, rel=0.02, abs=1e-3)
 
 
 @pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")

@@ -546,12 +546,9 @@ class AutoIsing(IsingEstimator):
         if self._coding is None:
             self.__dict__.pop("covariate_effects_", None)
             return
-        of_covariates = slice(len(self._coding.names))  # hidden causes come after them
+        known = slice(len(self._coding.names))  # hidden causes come after covariates
         self.covariate_effects_ = covariate_table(
-            names,
-            self._coding.names,
-            self._effect_values[:, of_covariates],
-            errors[:, of_covariates],
+            names, self._coding.names, self._effect_values[:, known], errors[:, known]
         )
 
     def _shifts(self, packed: PackedSpins, weights: RowWeights | None) -> FloatArray | None:

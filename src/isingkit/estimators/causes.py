@@ -57,9 +57,17 @@ class Causes:
         return replace(self, values=np.ascontiguousarray(self.values[:, rows]))
 
     def in_rows(self, spins: FloatArray) -> "Causes":
-        """The same causes in other rows, (n_spins, n_rows); only where all of them are hidden."""
-        scores = self.loadings @ spins - (self.loadings * self.means) @ np.abs(spins)
-        return replace(self, values=scores)
+        """The same causes in all rows of a table, (n_spins, n_rows).
+
+        Where there are covariates, these are the first rows here, too: completions follow.
+        """
+        n_rows = spins.shape[1]
+        if not self.are_hidden:
+            return self[:n_rows]
+        loadings = self.loadings[self.n_covariates :]
+        scores = loadings @ spins - (loadings * self.means) @ np.abs(spins)
+        covariates = self.covariates[:, :n_rows] if self.n_covariates else np.empty((0, n_rows))
+        return replace(self, values=np.concatenate([covariates, scores]))
 
     @property
     def arrays(self) -> tuple[Any, ...]:

@@ -288,10 +288,12 @@ def _hidden(e: Evidence) -> Diagnosis:
         return Diagnosis(name, found.gain, limit, False, words)
     remedy = "if you know what it is (a group, a site, a trend), pass it as covariates"
     if e.hidden == "auto":
-        many = "a cause that is" if found.n_found == 1 else f"{found.n_found} causes that are"
+        acts = "a cause that is no column of the table acts"
+        if found.n_found > 1:
+            acts = f"{found.n_found} causes that are no columns of the table act"
         words = (
-            f"{many} no column of the table act on many spins; edges and errors allow for that, "
-            f"and hidden_ has who follows; {remedy}"
+            f"{acts} on many spins; edges and errors allow for that, and hidden_ has who follows; "
+            f"{remedy}"
         )
         return Diagnosis(name, found.gain, limit, True, words)
     words = (

@@ -21,7 +21,9 @@ _FREE, _NONE = 1e-3, 1e15
 # the same of effects that are reported, which no penalty should shrink
 _PLAIN = 1e-9
 _AT_A_TIME = 256  # spins whose residuals are held
-_SEPARATED = 0.25  # variance of an effect beyond which likelihood alone does not keep it finite
+# variance of an effect beyond which likelihood alone does not keep it finite: then it is about 1e7,
+# of covariates that are nearly the same about 10
+_SEPARATED = 1e4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,7 +182,7 @@ class FittedGraph:
     def effects_and_errors(self) -> tuple[FloatArray, FloatArray]:
         """(n_spins, n_causes) both, by maximum likelihood given neighbours.
 
-        Where that leaves a spin all but free, its effects are those of this fit.
+        Effects that likelihood alone does not keep finite are those of this fit.
         """
         plain = self._copied()
         n_covariates = self.samples.causes.n_covariates
@@ -188,12 +190,19 @@ class FittedGraph:
         penalties[0] = _PLAIN if self.fit_fields else _NONE
         penalties[1 : 2 + n_covariates] = _PLAIN
         _fit(plain, np.arange(self.n_spins), penalties)
-        errors = plain._effect_errors()
-        variances = errors[:, :n_covariates] ** 2
-        separated = (variances > _SEPARATED).any(axis=1) | ~np.isfinite(plain.effects).all(axis=1)
-        plain.effects[separated] = self.effects[separated]
-        errors[separated] = self._effect_errors()[separated]
-        return plain.effects, errors
+        failed = ~np.isfinite(plain.effects).all(axis=1, keepdims=True)
+        separated = failed | (plain._effect_variances() > _SEPARATED)
+        effects = np.where(separated, self.effects, plain.effects)
+        # rows that leave an effect open have no influence on it that would tell its error
+        open_errors = np.maximum(self._effect_errors(), np.sqrt(self._effect_variances()))
+        return effects, np.where(separated, open_errors, plain._effect_errors())
+
+    def _effect_variances(self) -> FloatArray:
+        """(n_spins, n_causes): by the inverse Hessian, however samples belong together."""
+        n_causes = self.effects.shape[1]
+        first = self.graph.degrees[:, None] + 1  # after the field and couplings
+        diagonal = (first + np.arange(n_causes)) * (first + n_causes + 1)
+        return self.inverses[self.places[:-1, None] + diagonal]
 
     def _effect_errors(self) -> FloatArray:
         errors = np.zeros(self.effects.shape)
@@ -209,14 +218,19 @@ class FittedGraph:
         return residuals
 
     def log_likelihood(self) -> float:
-        """Sum over rows and spins of w log P(s | neighbours and causes)."""
+        """Sum over rows and spins of w log P(s | neighbours and causes).
+
+        Rows in which something is missing count as the mean of others.
+        """
         total = 0.0
         weights = self.samples.sample_weights
+        parts = weights.sum() / np.maximum(self.seen, 1e-300)
         for some in np.array_split(np.arange(self.n_spins), -(-self.n_spins // _AT_A_TIME)):
             off = np.abs(self.residuals_of(some)) / np.maximum(
                 weights, 1e-300
             )  # |s - m|: P(s) is 1 - |s - m| / 2
-            total += float((weights * np.log(np.maximum(1 - off / 2, 1e-300))).sum())
+            each = np.log(np.maximum(1 - off / 2, 1e-300)) @ weights
+            total += float(parts[some] @ each)
         return total
 
     def shifts(self, packed: PackedSpins | None = None) -> FloatArray:

@@ -111,7 +111,7 @@ def first_loadings(fitted: FittedGraph, n_hidden: int) -> FloatArray:
 
 def eigenvectors(matrix: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
     """The n largest eigenvalues, falling, and their vectors, (n, n_rows)."""
-    if len(matrix) < _SMALL_MATRIX:
+    if len(matrix) < _SMALL_MATRIX or not matrix.any():
         values, vectors = np.linalg.eigh(matrix)
     else:
         start = np.random.default_rng(0).normal(size=len(matrix))

@@ -73,17 +73,15 @@ def keep_significant(
 
     Where nearly every pair is coupled, there is nothing to search for.
     """
-    pairs = fitted.graph.pairs
-    for _ in range(2):
+    n_spins = int(tester.changes.sum())
+    while True:
+        pairs = fitted.graph.pairs
         z_scores = weaker_direction(fitted, pairs)
         weights = np.ones(len(pairs))
-        n_spins = int(tester.changes.sum())
         tests = test_edges(pairs, z_scores, weights, len(pairs), n_spins, level, control)
         if tests.passes.all():
-            break
-        pairs = pairs[tests.passes]
-        fitted = fitted.refit(pairs)[0]
-    return Selection(fitted, tests, n_rounds=1)
+            return Selection(fitted, tests, n_rounds=1)
+        fitted = fitted.refit(pairs[tests.passes])[0]
 
 
 @dataclass(slots=True, eq=False)

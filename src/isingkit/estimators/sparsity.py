@@ -15,7 +15,7 @@ from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.normal import NormalEquations, correlations
 
 _LEAST_ROWS = 10.0  # for each spin: with fewer, couplings of all pairs at once say little
-_FEWEST_SPINS = 10
+_FEWEST_SPINS = 20  # with fewer, edges of a network are no small part of all pairs
 _MOST_SPINS = 200  # all of whose pairs are fitted at once
 _MOST_ROWS = 10_000  # that are enough to tell
 _MOST_CAUSES = 5  # whose part is taken off
@@ -73,7 +73,7 @@ def _decomposed(z_scores: FloatArray, changing: IntArray, moments: SecondMoments
         n_causes += 1
         left = _without_directions(z_scores, n_causes)
         freedom = max(1 - 2 * n_causes / n_spins, 0.1)
-        spread = _spread(left) / np.sqrt(freedom)
+        spread = min(spread, _spread(left) / np.sqrt(freedom))
     if spread > LIMIT:
         return Sparsity(spread, is_dense=True)
     if n_causes == 0 or _spread(z_scores) < _PLAIN:

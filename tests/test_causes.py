@@ -1,0 +1,361 @@
+"""Causes outside the network: covariates of AutoIsing, and causes that nobody measured."""
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+import isingkit as ik
+from isingkit._kernels.cells import into_cells
+from isingkit.covariates import CovariateCoding, CovariateColumn, CovariateEffects
+from isingkit.estimators import sizes
+from isingkit.estimators.causes import known_causes, with_hidden
+from isingkit.estimators.fitted_graph import Samples, fit_graph
+from isingkit.estimators.hidden_causes import hidden_of, iterated, shared_causes
+from isingkit.exceptions import CovariatesError, ReliabilityWarning, SettingError
+from parts import kernel_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
+
+
+def rows_given(truth, shifts, seed):
+    """One row for each row of shifts of fields."""
+    columns = tuple(CovariateColumn(f"z{k}", (), (0.0,), 1.0) for k in range(truth.n_spins))
+    effects = CovariateEffects(np.eye(truth.n_spins), CovariateCoding(columns))
+    model = ik.IsingModel(truth.couplings, truth.fields, truth.names, effects)
+    return np.asarray(ik.sample(model, covariates=shifts, random_state=seed, check=False))
+
+
+def two_groups(n_rows, seed=0, n_spins=50, share=1.0):
+    """A network, rows of two groups with shifted fields, and their labels."""
+    rng = np.random.default_rng(seed)
+    truth = ik.random_regular(n_spins=n_spins, degree=3, coupling=0.35, random_state=seed)
+    labels = rng.permutation(np.arange(n_rows) % 2)
+    fields = rng.normal(0, 0.5, n_spins) * (rng.permutation(n_spins) < share * n_spins)
+    values = rows_given(truth, np.outer(2 * labels - 1, fields), seed + 1)
+    return truth, values, np.where(labels > 0, "treated", "control")
+
+
+def false_share(fit, truth):
+    scores = ik.score(fit.model_, truth)
+    return scores.false_positives / max(len(fit.edges_), 1)
+
+
+def check_of(fit, name):
+    return next(one for one in fit.diagnostics_ if one.check == name)
+
+
+@pytest.fixture(scope="module")
+def groups():
+    return two_groups(1000)
+
+
+# Covariates
+
+
+def test_a_group_that_is_told_costs_no_edge_and_makes_none(groups):
+    """20 worlds had 0.42 false edges without, 0.01 with it: more than 0.06 here is a fault."""
+    truth, values, labels = groups
+    without = ik.AutoIsing(hidden=0).fit(values)
+    told = ik.AutoIsing().fit(values, covariates=labels)
+    assert false_share(without, truth) > 0.3
+    assert false_share(told, truth) <= 0.06
+    assert ik.score(told.model_, truth).recall > 0.95
+    assert told.hidden_ is None
+
+
+@pytest.mark.parametrize("n_covariates", [1, 3])
+def test_effects_are_those_of_logistic_regression_on_the_same_neighbours(n_covariates, rng):
+    """Against a general minimiser of the likelihood, which shares no code."""
+    truth, values, _ = two_groups(600, n_spins=12)
+    table = rng.normal(size=(600, n_covariates))
+    fit = ik.AutoIsing(hidden=0).fit(values, covariates=table)
+    standardised = (table - table.mean(axis=0)) / table.std(axis=0)
+    couplings = fit.model_.couplings.toarray()
+    found = {(one["spin"], one["covariate"]): one for one in fit.covariate_effects_}
+    for i in range(truth.n_spins):
+        neighbours = values[:, couplings[i] != 0]
+        design = np.column_stack([np.ones(600), neighbours, standardised])
+
+        def loss(x, design=design, spin=values[:, i]):
+            return np.logaddexp(0, -2 * spin * (design @ x)).sum()
+
+        def slope(x, design=design, spin=values[:, i]):
+            return -2 * design.T @ (spin / (1 + np.exp(2 * spin * (design @ x))))
+
+        best = scipy.optimize.minimize(
+            loss, np.zeros(design.shape[1]), jac=slope, method="BFGS", options={"gtol": 1e-7}
+        ).x
+        means = np.tanh(design @ best)
+        hessian = (design.T * (1 - means**2)) @ design
+        errors = np.sqrt(np.diagonal(np.linalg.inv(hessian)))
+        for k in range(n_covariates):
+            one = found[fit.model_.names[i], f"z{k}"]
+            np.testing.assert_allclose(one["effect"], best[-n_covariates + k], atol=1e-6)
+            np.testing.assert_allclose(one["std_error"], errors[-n_covariates + k], rtol=1e-4)
+
+
+def test_covariates_by_tiles_are_those_by_matrices(monkeypatch, rng):
+    truth = ik.random_regular(n_spins=300, degree=3, coupling=0.4, random_state=1)
+    table = rng.normal(size=(250, 2))
+    shifts = table @ rng.normal(0, 0.4, (2, 300))
+    values = rows_given(truth, shifts, 3)
+    dense = ik.AutoIsing(rows="independent", hidden=0).fit(values, covariates=table)
+    monkeypatch.setattr(sizes, "MOST_DENSE", 100)
+    tiled = ik.AutoIsing(rows="independent", hidden=0).fit(values, covariates=table)
+    np.testing.assert_array_equal(
+        tiled.edges_[["source", "target"]], dense.edges_[["source", "target"]]
+    )
+    np.testing.assert_allclose(tiled.edges_["z"], dense.edges_["z"], rtol=1e-9)
+    np.testing.assert_allclose(
+        tiled.model_.effects.values, dense.model_.effects.values, rtol=1e-9, atol=1e-12
+    )
+
+
+def test_counts_with_covariates_are_repeated_rows(groups):
+    _, values, labels = groups
+    counts = np.random.default_rng(0).integers(0, 3, 200)
+    often = np.repeat(np.arange(200), counts)
+    once = ik.AutoIsing(rows="independent", hidden=0).fit(
+        values[:200], counts=counts, covariates=labels[:200]
+    )
+    again = ik.AutoIsing(rows="independent", hidden=0).fit(values[often], covariates=labels[often])
+    np.testing.assert_array_equal(once.edges_["source"], again.edges_["source"])
+    np.testing.assert_allclose(once.edges_["z"], again.edges_["z"], rtol=1e-9)
+    np.testing.assert_allclose(
+        once.covariate_effects_["effect"], again.covariate_effects_["effect"], rtol=1e-6
+    )
+
+
+def test_covariates_go_with_missing_cells_groups_and_weights(groups, rng):
+    """Each way that rows come finds most of the network, and not what the group makes of it."""
+    truth, values, labels = groups
+    holes = np.where(rng.random(values.shape) < 0.05, np.nan, values.astype(float))
+    persons = np.arange(len(values)) % 200
+    fits = [
+        ik.AutoIsing(missing="impute").fit(holes, covariates=labels),
+        ik.AutoIsing(missing="pairwise").fit(holes, covariates=labels),
+        ik.AutoIsing().fit(values, groups=persons, covariates=labels),
+        ik.AutoIsing().fit(values, sample_weight=rng.gamma(4.0, size=1000), covariates=labels),
+    ]
+    for fit in fits:
+        assert false_share(fit, truth) <= 0.1
+        assert ik.score(fit.model_, truth).recall > 0.9
+
+
+def test_rows_that_covariates_make_alike_are_not_called_alike(groups):
+    _, values, labels = groups
+    in_order = np.argsort(labels, kind="stable")
+    fit = ik.AutoIsing().fit(values[in_order], covariates=labels[in_order])
+    assert not check_of(fit, "rows alike").serious
+
+
+def test_a_network_knows_its_covariates_when_it_scores_and_is_saved(groups, tmp_path):
+    _, values, labels = groups
+    fit = ik.AutoIsing().fit(values, covariates=labels)
+    assert fit.score(values, covariates=labels) > fit.score(values, covariates=labels[::-1])
+    with pytest.raises(SettingError, match="covariates must be"):
+        fit.score(values)
+    fit.model_.save(tmp_path / "model.npz")
+    again = ik.IsingModel.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(again.effects.values, fit.model_.effects.values)
+
+
+def test_stability_takes_halves_of_covariates_along(groups):
+    _, values, labels = groups
+    found = ik.AutoIsing(hidden=0).stability(
+        values, covariates=labels, n_resamples=4, random_state=0
+    )
+    assert len(found.edges) < 100  # 129 or so without covariates
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (np.r_[np.nan, np.ones(999)], "lacks 1 of 1000 values"),
+        (np.ones(1000), "the same in all rows"),
+        (np.ones(7), "7 rows of them for 1000"),
+        (np.column_stack([np.arange(1000.0), 2 * np.arange(1000.0)]), "follows from the others"),
+    ],
+)
+def test_covariates_that_say_nothing_are_refused_in_one_sentence(groups, wrong, words):
+    with pytest.raises(CovariatesError, match=words):
+        ik.AutoIsing().fit(groups[1], covariates=wrong)
+
+
+# Hidden causes
+
+
+@pytest.fixture(scope="module")
+def found(groups):
+    return ik.AutoIsing().fit(groups[1])
+
+
+def test_a_cause_that_nobody_measured_is_found_and_allowed_for(groups, found):
+    """20 worlds had 0.42 false edges without looking, 0.01 with it: above 0.07 is a fault."""
+    truth, _, labels = groups
+    assert found.hidden_.n_hidden == 1
+    assert false_share(found, truth) <= 0.07
+    assert ik.score(found.model_, truth).recall > 0.95
+    score = found.hidden_.scores[:, 0]
+    assert abs(np.corrcoef(score, labels == "treated")[0, 1]) > 0.9
+
+
+def test_who_asks_for_no_causes_is_told_of_them(groups):
+    with pytest.warns(ReliabilityWarning, match="hidden='auto'"):
+        fit = ik.AutoIsing(hidden=0).fit(groups[1])
+    check = check_of(fit, "hidden cause")
+    assert check.serious
+    assert not check.levels_hold
+    assert fit.hidden_ is None
+
+
+def test_two_causes_at_once_are_two(rng):
+    truth = ik.random_regular(n_spins=50, degree=3, coupling=0.35, random_state=5)
+    shifts = rng.normal(size=(2000, 2)) @ rng.normal(0, 0.5, (2, 50))
+    fit = ik.AutoIsing().fit(rows_given(truth, shifts, 1))
+    assert fit.hidden_.n_hidden == 2
+    assert false_share(fit, truth) <= 0.07
+
+
+def test_a_cause_of_some_spins_loads_on_these():
+    truth, values, _ = two_groups(3000, seed=3, share=0.3)
+    fit = ik.AutoIsing().fit(values)
+    rng = np.random.default_rng(3)
+    rng.permutation(3000)
+    rng.normal(0, 0.5, 50)
+    acts_on = rng.permutation(50) < 15
+    z_scores = np.abs(fit.hidden_.loadings / fit.hidden_.std_errors)[:, 0]
+    assert np.median(z_scores[acts_on]) > 5
+    assert np.median(z_scores[~acts_on]) < 2
+    assert false_share(fit, truth) <= 0.1
+
+
+@pytest.mark.parametrize("kind", ["regular", "star", "ferromagnet", "few rows"])
+def test_without_a_cause_none_is_found_and_nothing_changes(kind):
+    truth = ik.random_regular(n_spins=60, degree=3, coupling=0.4, random_state=2)
+    if kind == "star":
+        couplings = np.zeros((60, 60))
+        couplings[0, 1:] = couplings[1:, 0] = 0.25
+        truth = ik.IsingModel(couplings)
+    elif kind == "ferromagnet":
+        truth = ik.IsingModel(abs(truth.couplings))
+    values = ik.sample(truth, 80 if kind == "few rows" else 400, random_state=1, check=False)
+    looked = ik.AutoIsing().fit(values)
+    plain = ik.AutoIsing(hidden=0).fit(values)
+    assert looked.hidden_ is None
+    np.testing.assert_array_equal(looked.edges_, plain.edges_)
+
+
+def test_scores_of_new_rows_know_of_hidden_causes(groups, found):
+    """Of rows that were not learnt from; a network that ignores the cause says less of them."""
+    _, values, _ = groups
+    more = two_groups(1000)[1]  # the same world
+    assert found.score(more[500:]) > ik.AutoIsing(hidden=0).fit(values).score(more[500:]) - 0.5
+    shifts = found.hidden_.shifts(np.asarray(values, dtype=np.float64))
+    assert shifts.shape == values.shape
+    assert np.abs(np.corrcoef(shifts[:, 0], found.hidden_.scores[:, 0])[0, 1]) > 0.9
+
+
+def test_hidden_causes_come_with_histograms_and_weights(groups, rng):
+    truth, values, _ = groups
+    counts = rng.integers(1, 3, len(values))
+    fit = ik.AutoIsing(rows="independent").fit(values, sample_weight=rng.gamma(6.0, size=1000))
+    assert fit.hidden_.n_hidden == 1
+    assert false_share(fit, truth) <= 0.1
+    counted = ik.AutoIsing(rows="independent").fit(values, counts=counts)
+    assert len(counted.hidden_.scores) == len(values)
+
+
+def test_asking_for_what_is_no_number_of_causes_is_refused(groups):
+    for wrong in (-1, 1.5, "many"):
+        with pytest.raises(SettingError, match="hidden"):
+            ik.AutoIsing(hidden=wrong).fit(groups[1])
+
+
+# What kernels and steps do
+
+
+def test_causes_in_a_design_leave_out_the_spins_in_question(rng):
+    spins = rng.choice([-1.0, 1.0], size=(6, 300))
+    loadings = rng.normal(size=(1, 6))
+    plain = Samples(spins, np.ones(300), spins, known_causes(rng.normal(size=(2, 300))))
+    hidden = hidden_of(plain, loadings)
+    samples = hidden.beside(plain, bent=True)
+    own, seen, cell = np.empty(300), np.empty(300), np.empty(300, np.int64)
+    _, _, design = kernel_of(into_cells)(0, 1, np.array([2, 3]), samples.arrays, own, seen, cell)
+    others = hidden.loadings[0, 2:] @ (spins[2:] - hidden.means[2:, None])
+    np.testing.assert_array_equal(design[:3], [np.ones(300), spins[2], spins[3]])
+    np.testing.assert_array_equal(design[3:5], plain.causes.values)
+    expected = [others, np.tanh(2 * others), np.tanh(4 * others)]
+    np.testing.assert_allclose(design[5:], expected, atol=1e-12)
+
+
+def test_rows_with_the_same_covariates_share_cells(rng):
+    spins = rng.choice([-1.0, 1.0], size=(3, 400))
+    label = rng.integers(2, size=400).astype(float)
+    samples = Samples(spins, np.ones(400), spins, known_causes(label[None]))
+    own, seen, cell = np.empty(400), np.empty(400), np.empty(400, np.int64)
+    totals, _, design = kernel_of(into_cells)(
+        0, -1, np.array([1, 2]), samples.arrays, own, seen, cell
+    )
+    assert design.shape == (4, 8)
+    assert totals.sum() == 400
+    np.testing.assert_array_equal(design[:, cell], [np.ones(400), spins[1], spins[2], label])
+
+
+def test_what_scores_leave_open_is_taken_off_z_scores():
+    """Given a continuous cause, z-scores of absent pairs spread 1.25 without, 1.01 with it."""
+    rng = np.random.default_rng(4)
+    truth = ik.random_regular(n_spins=50, degree=3, coupling=0.35, random_state=4)
+    shifts = np.outer(rng.normal(size=2000), rng.normal(0, 0.5, 50))
+    spins = np.ascontiguousarray(rows_given(truth, shifts, 1).T.astype(np.float64))
+    samples = Samples(spins, np.ones(2000), spins, known_causes(np.empty((0, 2000))))
+    pairs = np.argwhere(np.triu(truth.couplings.toarray()))
+    fitted = fit_graph(samples, pairs)
+    hidden = iterated(fitted, np.linalg.eigh(np.corrcoef(spins))[1][:, -1:].T, pairs)
+    given = fit_graph(hidden.beside(samples, bent=True), pairs)
+    from isingkit.estimators.edge_tests import score_tests
+
+    absent = np.argwhere(np.triu(truth.couplings.toarray() == 0, 1))
+    z_scores = score_tests(given, absent, None).z_scores
+    left = z_scores - shared_causes(given, hidden).z_scores(given, absent)
+    assert z_scores.std() > 1.12
+    assert 0.9 < left.std() < 1.08
+
+
+def test_with_hidden_keeps_what_is_known_first(rng):
+    known = known_causes(rng.normal(size=(2, 10)))
+    causes = with_hidden(known, np.ones((1, 10)), np.ones((1, 4)), np.zeros(4), bent=True)
+    np.testing.assert_array_equal(causes.covariates, known.values)
+    assert causes.n_causes == 5
+    assert list(causes.bends) == [0, 0, 0, 2, 4]
+    assert (causes.ridges[:2] < causes.ridges[2:].min()).all()
+
+
+# Not sparse
+
+
+def test_a_world_where_every_pair_is_coupled_is_called_by_name():
+    rng = np.random.default_rng(0)
+    couplings = np.triu(rng.normal(0, 0.5 / np.sqrt(40), (40, 40)), 1)
+    truth = ik.IsingModel(couplings + couplings.T)
+    with pytest.warns(ReliabilityWarning, match="PseudolikelihoodIsing"):
+        fit = ik.AutoIsing().fit(ik.sample(truth, 3000, random_state=1))
+    check = check_of(fit, "not sparse")
+    assert check.serious
+    assert not check.levels_hold
+
+
+def test_couplings_of_one_strength_between_all_are_a_cause():
+    truth = ik.IsingModel(0.7 / 30 * (1 - np.eye(30)))
+    fit = ik.AutoIsing().fit(ik.sample(truth, 3000, random_state=1))
+    assert fit.hidden_.n_hidden == 1
+    assert len(fit.edges_) <= 1
+
+
+def test_a_small_strong_lattice_is_sparse():
+    """With 27 percent of all pairs coupled, and rows enough to see that linear estimates err."""
+    truth = ik.square_lattice(side=4, coupling=0.6, random_state=3)
+    fit = ik.AutoIsing().fit(ik.sample(truth, 5000, random_state=1, check=False, warm_up=2000))
+    assert not check_of(fit, "not sparse").serious
+    assert ik.score(fit.model_, truth).f1 > 0.95
