@@ -56,12 +56,13 @@ def explains(effects, covariate, pair, coupling, by="q_value"):
 
 
 @pytest.mark.parametrize(
-    ("name", "rows", "culprits"),
+    ("name", "rows", "n_edges", "culprits"),
     [
-        ("eucalypts", "auto", {"ARE GON": "cvTemp"}),
+        ("eucalypts", "auto", (1, 2), {"ARE GON": "cvTemp"}),
         (
             "eucalypts",
             "independent",
+            (29, 18),
             {
                 "ALP ARO.SAB": "Rockiness",
                 "ALP CAM": "Rockiness",
@@ -74,6 +75,7 @@ def explains(effects, covariate, pair, coupling, by="q_value"):
         (
             "fungi",
             "auto",
+            (10, 7),
             {
                 "phevit triabi": "bark",
                 "hetpar triabi": "diam",
@@ -84,7 +86,7 @@ def explains(effects, covariate, pair, coupling, by="q_value"):
     ],
 )
 def test_every_edge_that_covariates_take_is_explained_by_one_that_both_follow(
-    shared_data, name, rows, culprits
+    shared_data, name, rows, n_edges, culprits
 ):
     """Given that one covariate, both species follow it (q < 0.05) with the signs that make the
     edge, which is then gone, or weaker.
@@ -100,6 +102,8 @@ def test_every_edge_that_covariates_take_is_explained_by_one_that_both_follow(
     given = network(given_all)
     gone = {" ".join(sorted(pair)): pair for pair in alone if pair not in given}
     assert set(culprits) <= set(gone)
+    assert abs(len(alone) - n_edges[0]) <= 2
+    assert abs(len(given) - n_edges[1]) <= 2
     fits = {
         one: fitted(species, covariates[[one]], hidden=0, rows=rows) for one in covariates.columns
     }
@@ -134,6 +138,9 @@ def test_eucalypts_that_follow_the_temperature_are_no_pair(shared_data):
     assert network(all_known)[avoiding] == pytest.approx(-0.8, abs=0.15)
     pair = frozenset(("ARE", "GON"))
     assert network(alone)[pair] == pytest.approx(0.98, abs=0.1)
+    by_temperature = effects_of(fitted(species, covariates[["cvTemp"]], hidden=0))["effect"]
+    assert by_temperature[("ARE", "cvTemp")] == pytest.approx(1.04, abs=0.1)
+    assert by_temperature[("GON", "cvTemp")] == pytest.approx(1.38, abs=0.1)
     fit = fitted(species, covariates.drop(columns="latitude"), hidden=0)
     assert pair not in network(fit)
     assert explains(effects_of(fit), "cvTemp", pair, 1.0)
