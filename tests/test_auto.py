@@ -919,13 +919,13 @@ def test_fields_go_with_the_couplings_of_the_model(spins, missing):
 
 
 @doubts_allowed
-@pytest.mark.parametrize("seed", [4, 9, 11])
+@pytest.mark.parametrize("seed", [2, 4, 7])
 def test_where_every_pair_is_coupled_edges_are_those_of_the_model(seed):
-    """Twelve spins, all pairs coupled: also where edges fail once others are gone."""
+    """Twenty-four spins, all pairs coupled: also where edges fail once others are gone."""
     rng = np.random.default_rng(seed)
-    couplings = np.triu(rng.normal(0, 0.3, (12, 12)), 1)
-    truth = ik.IsingModel(couplings + couplings.T, rng.uniform(-1.2, -0.4, 12))
-    samples = ik.sample(truth, n_samples=300, random_state=seed)
+    couplings = np.triu(rng.normal(0, 0.2, (24, 24)), 1)
+    truth = ik.IsingModel(couplings + couplings.T, rng.uniform(-1.2, -0.4, 24))
+    samples = ik.sample(truth, n_samples=500, random_state=seed)
     fit = ik.AutoIsing(rows="independent").fit(samples)
     assert "not sparse" in {one.check for one in fit.diagnostics_ if one.serious}
     matrix = fit.model_.couplings.toarray()

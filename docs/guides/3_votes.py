@@ -207,7 +207,9 @@ for check in fit.diagnostics_:
 
 # %%
 # **The agenda is a common cause.** Which bills come to a vote changes over a term. A network of
-# the whole term mixes them. Fit halves of the term, and compare.
+# the whole term mixes them. If you know what a bill was about, or who brought it in, pass that as
+# ``covariates`` (:doc:`4_presence_absence`). Causes that nobody wrote down are looked for as well,
+# but not where votes are drawn, as here. Or fit halves of the term, and compare.
 #
 # Was it right?
 # -------------
