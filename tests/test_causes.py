@@ -7,7 +7,7 @@ import scipy.optimize
 import isingkit as ik
 from isingkit._kernels.cells import into_cells
 from isingkit.covariates import CovariateCoding, CovariateColumn, CovariateEffects
-from isingkit.estimators import sizes
+from isingkit.estimators import network_search, sizes
 from isingkit.estimators.causes import known_causes, with_hidden
 from isingkit.estimators.fitted_graph import Samples, fit_graph
 from isingkit.estimators.hidden_causes import hidden_of, iterated, shared_causes
@@ -270,6 +270,30 @@ def test_asking_for_what_is_no_number_of_causes_is_refused(groups):
     for wrong in (-1, 1.5, "many"):
         with pytest.raises(SettingError, match="hidden"):
             ik.AutoIsing(hidden=wrong).fit(groups[1])
+
+
+def test_causes_that_cannot_be_had_are_refused_and_not_forgotten(groups, monkeypatch):
+    with pytest.raises(SettingError, match="with missing='impute'"):
+        ik.AutoIsing(hidden=1, missing="impute").fit(groups[1])
+    monkeypatch.setattr(sizes, "MOST_DENSE", 40)
+    with pytest.raises(SettingError, match="beyond 40 columns"):
+        ik.AutoIsing(hidden=1).fit(groups[1][:45])
+
+
+def test_where_a_cause_makes_thousands_of_pairs_stand_out_it_is_looked_for_first(monkeypatch):
+    """And the network is the one that is found with all these pairs tested."""
+    truth, values, _ = two_groups(600, n_spins=80)
+    slow = ik.AutoIsing().fit(values)
+    monkeypatch.setattr(network_search, "_CROWD", 100)
+    monkeypatch.setattr(network_search, "_CROWD_PER_SPIN", 1)
+    quick = ik.AutoIsing().fit(values)
+    assert quick.hidden_.n_hidden == slow.hidden_.n_hidden == 1
+    ours, theirs = (
+        {frozenset(pair) for pair in zip(fit.edges_["source"], fit.edges_["target"], strict=True)}
+        for fit in (quick, slow)
+    )
+    assert len(ours ^ theirs) <= 0.05 * len(theirs)
+    assert false_share(quick, truth) <= 0.07
 
 
 # What kernels and steps do

@@ -213,6 +213,13 @@ class AutoIsing(IsingEstimator):
         require_choice("rows", self.rows, _ROWS)
         if self.hidden != "auto":
             require_number("hidden", self.hidden, at_least=0, whole=True)
+        if self.missing == MissingPolicy.IMPUTE and self.hidden not in (0, "auto"):
+            raise SettingError(
+                setting="hidden",
+                value=self.hidden,
+                expected="0 or 'auto' with missing='impute', which draws cells from a network "
+                "without hidden causes; 'pairwise' and 'drop' know of them",
+            )
 
     def fit(
         self,

@@ -4,8 +4,8 @@ A cause is believed where a network with it explains rows better than one withou
 loadings counted. Why so, and how well: docs/design/causes.md.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from isingkit.estimators.hidden_causes import (
     iterated,
 )
 from isingkit.estimators.score_cache import ScoreCache
-from isingkit.estimators.selection import Selection
+from isingkit.estimators.selection import Selection, TooManySuspects
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,13 @@ class Network:
         return self.fitted.graph.pairs
 
 
-# select(causes, pairs to start from, whether strict): the network
-Select = Callable[[HiddenCauses | None, Pairs, bool], Network]
+class Select(Protocol):
+    """Finds a network."""
+
+    def __call__(
+        self, hidden: HiddenCauses | None, start: Pairs, is_strict: bool, is_bounded: bool = False
+    ) -> Network:
+        """Given causes, from pairs to start from; bounded: or `TooManySuspects`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +89,50 @@ def search(
     level: of strict networks
     """
     if hidden not in (0, "auto"):
-        strict = select(None, start, True)
-        causes, pairs = _causes(select, strict, int(hidden))
+        causes, pairs = _causes(select, _strict_graph(select, start), int(hidden))
         network = select(causes, pairs, False)
         left = leftover(network.fitted, network.tester.scores)
         return network, CauseEvidence(left, gain=np.nan, n_found=int(hidden))
-    plain = select(None, start, False)
+    try:
+        plain = select(None, start, False, is_bounded=hidden == "auto")
+    except TooManySuspects as crowd:
+        found = _given_crowd(select, crowd.fitted)
+        if found is not None:
+            return found
+        plain = select(None, start, False)
     left = _leftover_of_strict(plain, level)
     is_small = plain.tester.changes.sum() < SETTINGS.few_spins
     if is_small or left < SETTINGS.leftover:
         return plain, CauseEvidence(left)
     return _with_causes(select, plain, select(None, start, True), hidden == "auto")
+
+
+def _strict_graph(select: Select, start: Pairs) -> FittedGraph:
+    """A strict network, or as far as its search came before pairs were too many."""
+    try:
+        return select(None, start, True, is_bounded=True).fitted
+    except TooManySuspects as crowd:
+        return crowd.fitted
+
+
+def _given_crowd(select: Select, fitted: FittedGraph) -> tuple[Network, CauseEvidence] | None:
+    """A network with causes, where edges alone would have to be very many; None if that is no
+    better.
+    """
+    found = None
+    for n_hidden in range(1, SETTINGS.most + 1):
+        causes, pairs = _causes(select, fitted, n_hidden)
+        network = select(causes, pairs, False)
+        gain = _gain_over(fitted, 0, network) if found is None else _gain(found[0], network)
+        least = SETTINGS.clear_gain if found is None else least_gain(fitted.n_spins)
+        if gain < least or causes.n_spins < SETTINGS.least_spins:
+            break
+        left = leftover(network.fitted, network.tester.scores)
+        first_gain = gain if found is None else found[1].gain
+        found = (network, CauseEvidence(left, gain=first_gain, n_found=n_hidden))
+        if left < SETTINGS.leftover:
+            break
+    return found
 
 
 def _with_causes(
@@ -105,7 +143,7 @@ def _with_causes(
     best = plain
     first_gain = 0.0
     for n_hidden in range(1, SETTINGS.most + 1):
-        causes, pairs = _causes(select, strict, n_hidden)
+        causes, pairs = _causes(select, strict.fitted, n_hidden)
         if causes.n_spins < SETTINGS.least_spins:
             break
         found = select(causes, pairs, False)
@@ -134,9 +172,9 @@ def search_given(
     return network, CauseEvidence(left, gain=gain, n_found=len(loadings))
 
 
-def _causes(select: Select, strict: Network, n_hidden: int) -> tuple[HiddenCauses, Pairs]:
+def _causes(select: Select, strict: FittedGraph, n_hidden: int) -> tuple[HiddenCauses, Pairs]:
     """Causes that a strict network leaves, and what is left of it given these."""
-    return _refined(select, strict.fitted, first_loadings(strict.fitted, n_hidden))
+    return _refined(select, strict, first_loadings(strict, n_hidden))
 
 
 def _refined(

@@ -8,6 +8,7 @@ import numpy as np
 
 from isingkit._kernels.threads import one_blas_thread
 from isingkit.arrays import FloatArray, Pairs
+from isingkit.estimators import sizes
 from isingkit.estimators.bits import bits_of, goes_by_bits
 from isingkit.estimators.bits import without_covariates as bits_without_covariates
 from isingkit.estimators.cause_search import (
@@ -35,12 +36,16 @@ from isingkit.estimators.screen import Screen, candidates, screen
 from isingkit.estimators.selection import Selection, keep_significant, select_edges
 from isingkit.estimators.sparsity import Sparsity, sparsity_of
 from isingkit.estimators.tiled_screen import screen_by_tiles
+from isingkit.exceptions import SettingError
 from isingkit.gram import gram_of
 from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins
 
 # numbers held for each pair of spins and each value of the table, as measured
 _PAIRS, _VALUES = 9, 3
+# pairs outside a network that stand out, beyond which causes are looked for first; noise makes some
+# 3 for each spin
+_CROWD, _CROWD_PER_SPIN = 2000, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,13 @@ class Found:
 def find_network(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> Found:
     """The network of rows that count for what a design says: screen, eliminate, refit, test."""
     is_large = goes_by_bits(packed, design.weights) and packed.n_samples < packed.n_spins
+    if is_large and settings.hidden not in (0, "auto"):
+        raise SettingError(
+            setting="hidden",
+            value=settings.hidden,
+            expected=f"0 or 'auto' beyond {sizes.MOST_DENSE} columns: pass what you know of rows "
+            "as covariates",
+        )
     road = _by_bits if is_large else _by_matrices
     way = road(packed, design, settings)
     moments = way.moments
@@ -138,9 +150,12 @@ def _search(
 ) -> tuple[Network, CauseEvidence]:
     """The network, with the causes that are asked for or believed."""
 
-    def select(hidden: HiddenCauses | None, pairs: Pairs, is_strict: bool) -> Network:
+    def select(
+        hidden: HiddenCauses | None, start: Pairs, is_strict: bool, is_bounded: bool = False
+    ) -> Network:
         control = "fwer" if is_strict else settings.control
-        return _selected(way, hidden, pairs, replace(settings, control=control))
+        most = max(_CROWD, _CROWD_PER_SPIN * way.moments.n_spins) if is_bounded else np.inf
+        return _selected(way, hidden, start, replace(settings, control=control), most)
 
     plain = sparsity.causes
     if way.looks_for_causes and settings.hidden == "auto" and plain is not None:
@@ -155,7 +170,11 @@ def _search(
 
 
 def _selected(
-    way: "_Screened", hidden: HiddenCauses | None, pairs: Pairs, settings: SearchSettings
+    way: "_Screened",
+    hidden: HiddenCauses | None,
+    pairs: Pairs,
+    settings: SearchSettings,
+    most_suspects: float,
 ) -> Network:
     """The network of a search that starts at some pairs, given causes."""
     changes = way.moments.changes
@@ -165,7 +184,7 @@ def _selected(
     shared = None if hidden is None else shared_causes(fitted, hidden)
     least = screening_z(int(changes.sum()), len(pairs), level, control)
     tester = EdgeTester(way.scores(least), changes, settings.progress, shared)
-    selection = select_edges(fitted, tester, way.candidates, level, control)
+    selection = select_edges(fitted, tester, way.candidates, level, control, most_suspects)
     return Network(tester, selection, hidden)
 
 

@@ -36,20 +36,36 @@ class Selection:
     n_rounds: int
 
 
+class TooManySuspects(Exception):
+    """So many pairs outside a graph stand out that edges alone will not explain them."""
+
+    def __init__(self, fitted: FittedGraph, n_suspects: int) -> None:
+        super().__init__(f"{n_suspects} pairs stand out")
+        self.fitted = fitted
+
+
 def select_edges(
-    fitted: FittedGraph, tester: EdgeTester, also: Pairs, level: float, control: str
+    fitted: FittedGraph,
+    tester: EdgeTester,
+    also: Pairs,
+    level: float,
+    control: str,
+    most_suspects: float = np.inf,
 ) -> Selection:
     """Let in what passes and out what fails, the clearest of each neighbourhood first, until
     nothing moves.
 
     At first edges only go: to score all pairs outside costs most, and is of little use before.
-    Pairs `also` are tested at the end, whether they were ever in question or not.
+    Pairs `also` are tested at the end, whether they were ever in question or not. Where more than
+    `most_suspects` stand out, that is raised.
     """
     state = _Search(fitted, tester, level, control)
     while True:
         state.rounds += 1
         if not state.only_removing:
             state.find_suspects()
+        if len(state.suspects) > most_suspects:
+            raise TooManySuspects(state.fitted, len(state.suspects))
         tests = state.test(state.suspects)
         comes, goes = state.moves(tests)
         moving = bool(comes.any() or goes.any())
