@@ -88,7 +88,7 @@ DENSE = {  # couplings, spins, rows
 }
 WORLDS = {
     "groups": 20,
-    "causes": 12,
+    "causes": 8,
     "gradients": 50,
     "clean": 20,
     "effects": 40,

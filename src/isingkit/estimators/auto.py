@@ -18,6 +18,7 @@ from isingkit.estimators.closed_forms import bethe_form, linear_form, tree_coupl
 from isingkit.estimators.covariate_table import covariate_table
 from isingkit.estimators.diagnostics import LIMITS, Evidence, diagnose
 from isingkit.estimators.edge_tests import precisions
+from isingkit.estimators.explanation import way_of_pair
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of
 from isingkit.estimators.grouped_rows import dependent, grouped, require_groups
@@ -474,73 +475,7 @@ class AutoIsing(IsingEstimator):
                 setting="pair", value=(first, second), expected="two different spins"
             )
         i, j = sorted((names.index(first), names.index(second)))
-        lines = [f"screen     {self._screened(i, j)}", *self._candidacy(i, j)]
-        return "\n".join([*lines, *self._causes(i, j), *self._verdict(names[i], names[j])])
-
-    def _candidacy(self, i: int, j: int) -> list[str]:
-        if not (self.candidates_ == (i, j)).all(axis=1).any():
-            return ["candidate  no"]
-        both = f"{self._eliminated(i, j)}, {self._eliminated(j, i)}"
-        return ["candidate  yes", f"eliminate  {both}"]
-
-    def _causes(self, i: int, j: int) -> list[str]:
-        """What the pair was tested given, besides neighbours, where there is anything."""
-        n_covariates = 0 if self._coding is None else len(self._coding.columns)
-        n_hidden = 0 if self.hidden_ is None else self.hidden_.n_hidden
-        counted = [(n_covariates, "covariate"), (n_hidden, "hidden cause")]
-        given = [f"{n} {name}{'s' * (n > 1)}" for n, name in counted if n]
-        if not given:
-            return []
-        lines = [f"causes     tested given {' and '.join(given)}"]
-        for k in range(n_hidden):
-            both = ", ".join(self._loading(spin, k) for spin in (i, j))
-            lines.append(f"loadings   on hidden cause {k + 1}: {both}")
-        return lines
-
-    def _loading(self, spin: int, k: int) -> str:
-        assert self.hidden_ is not None
-        loading = self.hidden_.loadings[spin, k]
-        error = self.hidden_.std_errors[spin, k]
-        return f"'{self.model_.names[spin]}' {loading:+.3f} +- {error:.3f}"
-
-    def _verdict(self, source: str, target: str) -> list[str]:
-        """What the tests say of a pair."""
-        tables = [(self.edges_, "an edge"), (self.rejected_, "not an edge")]
-        for (table, verdict), weights in zip(tables, self._weights, strict=True):
-            is_pair = (table["source"] == source) & (table["target"] == target)
-            for k in np.flatnonzero(is_pair):
-                row = table[k]
-                error = "" if np.isnan(row["std_error"]) else f" +- {row['std_error']:.3f}"
-                if error and table is self.edges_:
-                    low, high = self.intervals_[k]
-                    error += f"; 95 percent interval {low:+.3f} to {high:+.3f}"
-                numbers = f"p = {row['p_value']:.2g}, q = {row['q_value']:.2g}"
-                weight = f"a weight of {weights[k]:.2g}; 1 is usual"
-                return [
-                    f"refit      coupling {row['coupling']:+.3f}{error}",
-                    f"test       z = {row['z']:+.2f}, {numbers}",
-                    f"degrees    other neighbours of both give it {weight}",
-                    f"verdict    {verdict}, by {self.control} at level {self.level:g}",
-                ]
-        nothing = "nothing in the screen nor in the network found hints at one"
-        return [f"verdict    not an edge: {nothing}"]
-
-    def _screened(self, i: int, j: int) -> str:
-        scores, least = self.screen_.scores, self.screen_.least
-        score, at = float(scores[i, j]), f"standard errors at ridge {self.screen_.ridge:g}"
-        if abs(score) < least:  # others as small were not all looked at
-            return f"less than {least:.1f} {at}"
-        names = self.model_.names
-        ranks = [int((np.abs(scores[[a]]) > abs(score)).sum()) + 1 for a in (i, j)]
-        of_both = f"number {ranks[0]} of '{names[i]}', number {ranks[1]} of '{names[j]}'"
-        return f"{score:+.1f} {at}: {of_both}"
-
-    def _eliminated(self, spin: int, candidate: int) -> str:
-        directed = self.elimination_.directed
-        own = directed[:, 0] == spin
-        order = int(self.elimination_.order[own & (directed[:, 1] == candidate)][0])
-        done = f"dropped it, number {order} of" if order else "kept it of"
-        return f"'{self.model_.names[spin]}' {done} {own.sum()}"
+        return way_of_pair(self, i, j)
 
     def _fields(self, couplings: Any, means: FloatArray) -> FloatArray:
         if self.refit == "linear" and self.fit_fields:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -115,7 +115,7 @@ def _half(
     if weights is not None and weights.counts.max() > 1:
         counts = weights.counts
         kept = rng.binomial(counts.astype(np.int64), 0.5) / np.maximum(counts, 1)
-        half = RowWeights(weights.totals * kept, weights.squares * kept)
+        half = replace(weights, totals=weights.totals * kept, squares=weights.squares * kept)
         return packed, half.scaled()
     rows = np.sort(rng.permutation(packed.n_samples)[: packed.n_samples // 2])
     return packed[rows], None if weights is None else weights[rows].scaled()
