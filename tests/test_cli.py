@@ -727,14 +727,15 @@ def test_a_table_is_piped_in(capsys, survey):
     ("name", "options", "n_spins", "within"),
     [
         ("scotus_rehnquist2_895x9.csv", [], 9, (10, 36)),
-        ("adhd_symptoms_355x19.csv", ["--drop", "group"], 18, (20, 100)),
+        ("adhd_symptoms_355x19.csv", ["--drop", "group", "--hidden", "0"], 18, (20, 100)),
+        ("adhd_symptoms_355x19.csv", ["--covariates", "group"], 18, (10, 30)),
         (
             "senate109_645x102.csv",
             ["--id-column", "rollcall", "--missing", "pairwise"],
             102,
-            (100, 400),
+            (30, 100),
         ),
-        ("hd_spikes_25ms_21174x15.csv.gz", [], 15, (20, 105)),
+        ("hd_spikes_25ms_21174x15.csv.gz", [], 15, (12, 40)),
     ],
 )
 def test_real_tables_give_a_network_and_a_report(
