@@ -86,7 +86,7 @@ class AutoIsing(IsingEstimator):
     refit
         How couplings of the network found are estimated: "pseudolikelihood"; "bethe", in closed
         form from regressions on neighbours, exact on trees; or "linear", those regressions as they
-        are. Only the first has standard errors.
+        are. Only the first has standard errors, and knows of hidden causes.
     fit_fields
         Whether to fit fields; without, spins are taken to be symmetric.
     binarize
