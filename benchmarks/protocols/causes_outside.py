@@ -46,11 +46,8 @@ CAUSES = {  # kind, rows, columns
     "30% of spins, M=5000": ("part", 5000, 50),
     "continuous, M=300": ("continuous", 300, 50),
     "continuous, M=1000": ("continuous", 1000, 50),
-    "continuous, M=5000": ("continuous", 5000, 50),
     "two continuous, M=1000": ("two", 1000, 50),
-    "two continuous, M=5000": ("two", 5000, 50),
     "three groups, M=1000": ("three", 1000, 50),
-    "three groups, M=5000": ("three", 5000, 50),
     "weak (0.25), M=1000": ("weak", 1000, 50),
     "hidden spin, M=5000": ("spin", 5000, 50),
     "N=20, M=1000": ("groups", 1000, 20),
@@ -90,7 +87,7 @@ WORLDS = {
     "groups": 20,
     "causes": 8,
     "gradients": 50,
-    "clean": 20,
+    "clean": 10,
     "effects": 40,
     "unrecorded": 10,
     "dense": 5,
@@ -245,13 +242,10 @@ def measured(fit: ik.AutoIsing, truth: ik.IsingModel) -> Row:
 
 
 def timed(estimator: ik.AutoIsing, *data: Any, **known: Any) -> tuple[ik.AutoIsing, float]:
-    """The fit, and its seconds on the processor: the faster of two."""
-    seconds = []
-    for _ in range(2):
-        start = time.process_time()
-        estimator.fit(*data, **known)
-        seconds.append(time.process_time() - start)
-    return estimator, min(seconds)
+    """The fit, and its seconds on the processor."""
+    start = time.process_time()
+    estimator.fit(*data, **known)
+    return estimator, time.process_time() - start
 
 
 def row(section: str, setting: str, method: str, seed: int, found: Row) -> Row:
