@@ -36,6 +36,7 @@ class CauseSettings:
     least_gain: float = 2.0
     more_if_few: float = 1000.0  # over the number of spins squared
     clear_gain: float = 10.0  # beyond it nothing else is asked for
+    hopeless: float = -0.5  # gain of a strict network with a cause: below it, that was all
     least_calm: float = 0.05  # log of the factor by which z-scores outside the network shrink
     least_spins: float = 2.5  # that a cause acts on: fewer are a hub, or a pair
     n_refinements: int = 2  # of loadings, with the strict network given them
@@ -143,9 +144,12 @@ def _with_causes(
     best = plain
     first_gain = 0.0
     for n_hidden in range(1, SETTINGS.most + 1):
-        causes, pairs = _causes(select, strict.fitted, n_hidden)
-        if causes.n_spins < SETTINGS.least_spins:
+        causes = iterated(strict.fitted, first_loadings(strict.fitted, n_hidden), strict.pairs)
+        given = select(causes, strict.pairs, True)
+        is_hopeless = n_hidden == 1 and _gain(strict, given) < SETTINGS.hopeless
+        if is_hopeless or causes.n_spins < SETTINGS.least_spins:
             break
+        causes, pairs = _refined(select, strict.fitted, causes, given.pairs)
         found = select(causes, pairs, False)
         gain = _gain(best, found)
         first_gain = gain if n_hidden == 1 else first_gain
@@ -166,7 +170,9 @@ def search_given(
 
     fitted: the pairs that stick out beside them
     """
-    network = select(*_refined(select, fitted, loadings), False)
+    causes = iterated(fitted, loadings, fitted.graph.pairs)
+    pairs = select(causes, fitted.graph.pairs, True).pairs
+    network = select(*_refined(select, fitted, causes, pairs), False)
     gain = _gain_over(fitted, 0, network)
     left = leftover(network.fitted, network.tester.scores)
     return network, CauseEvidence(left, gain=gain, n_found=len(loadings))
@@ -174,19 +180,18 @@ def search_given(
 
 def _causes(select: Select, strict: FittedGraph, n_hidden: int) -> tuple[HiddenCauses, Pairs]:
     """Causes that a strict network leaves, and what is left of it given these."""
-    return _refined(select, strict, first_loadings(strict, n_hidden))
+    causes = iterated(strict, first_loadings(strict, n_hidden), strict.graph.pairs)
+    return _refined(select, strict, causes, select(causes, strict.graph.pairs, True).pairs)
 
 
 def _refined(
-    select: Select, fitted: FittedGraph, loadings: FloatArray
+    select: Select, fitted: FittedGraph, causes: HiddenCauses, pairs: Pairs
 ) -> tuple[HiddenCauses, Pairs]:
     """Causes and the strict network given these, each found anew given the other."""
-    pairs = fitted.graph.pairs
-    causes = iterated(fitted, loadings, pairs)
-    for _ in range(SETTINGS.n_refinements):
-        pairs = select(causes, pairs, True).pairs
+    for _ in range(SETTINGS.n_refinements - 1):
         causes = iterated(fitted, causes.loadings, pairs)
-    return causes, pairs
+        pairs = select(causes, pairs, True).pairs
+    return iterated(fitted, causes.loadings, pairs), pairs
 
 
 def _gain(before: Network, after: Network) -> float:
