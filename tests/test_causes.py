@@ -347,6 +347,15 @@ def test_what_scores_leave_open_is_taken_off_z_scores():
     assert 0.9 < left.std() < 1.08
 
 
+def test_loadings_add_up_to_more_than_nothing_whatever_the_sign_they_started_with(rng):
+    spins = rng.choice([-1.0, 1.0], size=(6, 50))
+    samples = Samples(spins, np.ones(50), spins, known_causes(np.empty((0, 50))))
+    loadings = rng.normal(size=(2, 6))
+    one, other = hidden_of(samples, loadings), hidden_of(samples, -loadings)
+    np.testing.assert_array_equal(one.scores, other.scores)
+    assert (one.loadings.sum(axis=1) > 0).all()
+
+
 def test_with_hidden_keeps_what_is_known_first(rng):
     known = known_causes(rng.normal(size=(2, 10)))
     causes = with_hidden(known, np.ones((1, 10)), np.ones((1, 4)), np.zeros(4), bent=True)

@@ -89,7 +89,11 @@ class HiddenCauses:
 
 
 def hidden_of(samples: Samples, loadings: FloatArray) -> HiddenCauses:
-    """Causes of these loadings, scaled so that scores have spread 1; what is missing adds 0."""
+    """Causes of these loadings, scaled so that scores have spread 1; what is missing adds 0.
+
+    The sign means nothing, and is chosen so that loadings add up to more than 0, on any processor.
+    """
+    loadings = np.where(loadings.sum(axis=1) < 0, -1.0, 1.0)[:, None] * loadings
     weights = samples.sample_weights / samples.sample_weights.sum()
     there = np.abs(samples.spins)
     means = samples.spins @ weights / np.maximum(there @ weights, 1e-300)
