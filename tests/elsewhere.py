@@ -10,7 +10,9 @@ from pathlib import Path
 from llvmlite import binding
 
 ESTIMATING = ["any_processor", "gram", "estimators", "tiles"]
-COMPUTING = [*ESTIMATING, "packing", "nodewise", "likelihood", "auto", "exact", "worlds", "theory"]
+COMPUTING = [
+    *ESTIMATING, "packing", "nodewise", "likelihood", "auto", "causes", "exact", "worlds", "theory",
+]  # fmt: skip
 
 
 def without_avx512():
