@@ -184,6 +184,8 @@ class FittedGraph:
 
         Effects that likelihood alone does not keep finite are those of this fit.
         """
+        if self.samples.causes.n_causes == 0:  # nothing to compile or to fit for it
+            return self.effects, np.zeros(self.effects.shape)
         plain = self._copied()
         n_covariates = self.samples.causes.n_covariates
         penalties = self.penalties
