@@ -95,6 +95,7 @@ def test_every_edge_that_covariates_take_is_explained_by_one_that_both_follow(
     then sure of none (Astfer grows on 21 trunks of 800): of the edges of fungi, that of bark alone
     passes. Of 16 edges that eucalypts lose if rows count as independent (29 before, 18 after) one
     has to do with less: the valley floor, which OVA likes and GON does not, at p < 0.05 each.
+    This way of looking was chosen after all at once had failed for most of these edges.
     """
     species, covariates = species_and_covariates(shared_data, name)
     alone = network(fitted(species, hidden=0, rows=rows))
