@@ -36,7 +36,6 @@ class CauseSettings:
     least_gain: float = 2.0
     more_if_few: float = 1000.0  # over the number of spins squared
     clear_gain: float = 10.0  # beyond it nothing else is asked for
-    hopeless: float = -0.5  # gain of a strict network with a cause: below it, that was all
     least_calm: float = 0.05  # log of the factor by which z-scores outside the network shrink
     least_spins: float = 2.5  # that a cause acts on: fewer are a hub, or a pair
     n_refinements: int = 2  # of loadings, with the strict network given them
@@ -144,12 +143,9 @@ def _with_causes(
     best = plain
     first_gain = 0.0
     for n_hidden in range(1, SETTINGS.most + 1):
-        causes = iterated(strict.fitted, first_loadings(strict.fitted, n_hidden), strict.pairs)
-        given = select(causes, strict.pairs, True)
-        is_hopeless = n_hidden == 1 and _gain(strict, given) < SETTINGS.hopeless
-        if is_hopeless or causes.n_spins < SETTINGS.least_spins:
+        causes, pairs = _causes(select, strict.fitted, n_hidden)
+        if causes.n_spins < SETTINGS.least_spins:
             break
-        causes, pairs = _refined(select, strict.fitted, causes, given.pairs)
         found = select(causes, pairs, False)
         gain = _gain(best, found)
         first_gain = gain if n_hidden == 1 else first_gain
