@@ -16,7 +16,7 @@ from isingkit import exceptions as ex
 from isingkit._kernels import edge_tests as kernels
 from isingkit._kernels.cells import into_cells
 from isingkit.estimators.causes import no_causes
-from isingkit.estimators.degrees import degree_weights
+from isingkit.estimators.degrees import degree_odds
 from isingkit.estimators.edge_tests import EdgeTester, critical_z
 from isingkit.estimators.elimination import eliminate
 from isingkit.estimators.fitted_graph import Samples, fit_graph, samples_of
@@ -350,7 +350,7 @@ def test_every_edge_and_every_rejected_pair_comes_with_its_evidence(spins):
         "kept it of",
         "95 percent interval {:+.3f} to {:+.3f}".format(*fit.intervals_[0]),
         "p = ",
-        "give it a weight of",
+        "gives it a weight of",
         "verdict    an edge, by fdr at level 0.1",
     ):
         assert word in said
@@ -366,7 +366,7 @@ def weights_of(graph, n_constant=0):
     n_spins = graph.number_of_nodes()
     pairs = np.array(list(itertools.combinations(range(n_spins), 2)))
     network = np.array(sorted(tuple(sorted(edge)) for edge in graph.edges))
-    return pairs, degree_weights(pairs, network, np.arange(n_spins + n_constant) < n_spins)
+    return pairs, degree_odds(pairs, network, np.arange(n_spins + n_constant) < n_spins)
 
 
 def test_degrees_weigh_pairs_by_the_odds_of_one_more_neighbour():
@@ -393,7 +393,7 @@ def test_degrees_weigh_pairs_by_the_odds_of_one_more_neighbour():
             )
             for i, j in pairs.tolist()
         ]
-        assert weights[number] == pytest.approx(0.2 + 0.8 * odds[number] / np.mean(odds))
+        assert weights[number] == pytest.approx(odds[number] / np.mean(odds))
     outside = np.array([not graph.has_edge(*pair) for pair in pairs.tolist()])
     assert 0.9 < weights[outside].mean() <= 1.0
 
@@ -406,7 +406,7 @@ def test_degrees_speak_for_pairs_whose_spins_lack_a_neighbour():
     outside = np.array([not graph.has_edge(*pair) for pair in pairs.tolist()])
     assert tuple(pairs[outside][weights[outside].argmax()]) == tuple(sorted(missing))
     assert weights[outside].max() > 20
-    assert np.median(weights[outside]) == pytest.approx(0.2, abs=0.01)
+    assert np.median(weights[outside]) == pytest.approx(0.0, abs=0.01)
     graph.add_edge(*missing)
     there = weights_of(graph)[1][(pairs == sorted(missing)).all(axis=1)]
     assert there == pytest.approx(weights[outside].max())  # its own edge does not move it
@@ -566,7 +566,8 @@ def test_senators_who_never_sat_together_get_no_edge(control, hidden, shared_dat
     sides = [
         ["R" if "(R" in name else "D" for name in fit.edges_[end]] for end in ("source", "target")
     ]
-    assert (len(fit.edges_) > 150) == (hidden == 0)
+    # "fwer" takes off what missed neighbours may explain, which is much where a cause is ignored
+    assert (len(fit.edges_) > (150 if control == "fdr" else 80)) == (hidden == 0)
     within = np.mean([a == b for a, b in zip(*sides, strict=True)])
     assert within >= (0.9 if hidden == 0 else 0.87)
 

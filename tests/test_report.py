@@ -112,15 +112,16 @@ def test_the_contents_are_the_numbers_of_the_fit(planted):
 
 @pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
 def test_the_page_shows_the_intervals_of_the_fit():
-    """Few rows: some intervals end at 0, and that is what the page says."""
+    """Few rows: some intervals end at 0, and the page says how strong these are at most."""
     truth = ik.erdos_renyi(n_spins=30, mean_degree=4, coupling=0.4, random_state=3)
     samples = ik.sample(truth, n_samples=120, random_state=1)
     fit, page = ik.AutoIsing().fit(samples), html_page(report_of(samples))
     zero = fit.intervals_[(fit.intervals_ == 0).any(axis=1)]
     assert len(zero) > 1
     for low, high in fit.intervals_:
-        assert " to ".join(f"{end:+.3f}" if end else "0" for end in (low, high)) in page
-    assert "than it looks. q is the share" in page
+        only = f"up to {high:+.3f}" if low == 0 else f"down to {low:+.3f}"
+        assert (only if low == 0 or high == 0 else f"{low:+.3f} to {high:+.3f}") in page
+    assert "how weak it may be. q is the share" in page
 
 
 def test_betweenness_is_that_of_the_shortest_paths():

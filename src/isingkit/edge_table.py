@@ -68,7 +68,8 @@ PAGE_TABLE = (
         "interval", "95 % interval", ("low", "high"), "width",
         "The interval holds the coupling with 95 percent confidence; where it reaches clearly "
         "further to 0 than away from it, the edge may have been found by luck, "
-        "and be weaker than it looks.",
+        "and be weaker than it looks. One that only says up to or down to what: there is a "
+        "coupling, but these rows do not tell how weak it may be.",
     ),
     PageColumn("z", "z", ("z",), "magnitude"),
     PageColumn(
@@ -88,6 +89,14 @@ def edge_array(n_edges: int, names: np.ndarray[Any, Any], columns: Sequence[str]
 
 
 def interval_text(low: float | None, high: float | None) -> str:
-    """An interval for people; an end that is 0 has no sign."""
-    ends = [end for end in (low, high) if end is not None]
-    return " to ".join(COLUMNS["low"].text(end) if end else "0" for end in ends)
+    """An interval for people.
+
+    One that ends at 0 says how strong a coupling is at most: that there is one, its test has shown.
+    """
+    if low is None or high is None:
+        return ""
+    if low == 0:
+        return f"up to {COLUMNS['high'].text(high)}"
+    if high == 0:
+        return f"down to {COLUMNS['low'].text(low)}"
+    return f"{COLUMNS['low'].text(low)} to {COLUMNS['high'].text(high)}"

@@ -26,6 +26,7 @@ from isingkit.estimators.hidden_causes import hidden_report
 from isingkit.estimators.imputed_search import find_imputed
 from isingkit.estimators.incomplete_rows import incomplete_rows
 from isingkit.estimators.intervals import intervals_of_found
+from isingkit.estimators.missed_edges import missed_edges, without_missed
 from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.network_estimates import NetworkEstimates, estimates_of
 from isingkit.estimators.network_search import Found, SearchSettings, find_network
@@ -70,8 +71,9 @@ class AutoIsing(IsingEstimator):
     it. *Judge*: each edge is tested in the network without it, each pair outside in the network as
     it is, both directions together, with tails that hold where spins hardly ever change; what fails
     goes, what passes comes in, until nothing moves. Levels count all pairs of spins as tested, so
-    that choosing among them costs nothing more; those count for more whose other neighbours make an
-    edge likely, such as two spins with one neighbour fewer than all others have.
+    that choosing among them costs nothing more; those count for more that the rest of the network
+    makes likely, such as two spins with one neighbour fewer than all others have, or with common
+    neighbours where neighbours of a spin are mostly neighbours of each other.
 
     `counts` say how many samples rows stand for. `sample_weight` says how much rows matter: only
     ratios count, and rows stand for (sum w)^2 / sum w^2 samples.
@@ -120,7 +122,8 @@ class AutoIsing(IsingEstimator):
     intervals_
         (n_edges, 2) array: between what values each coupling of `edges_` is, with 95 percent
         confidence, given that the edge was found. An edge that hardly passed may have been lucky:
-        its interval reaches further to 0 than away from it. nan where there is no `std_error`.
+        its interval reaches further to 0 than away from it. Where neighbours were probably missed,
+        what they may have added to the coupling is taken off. nan where there is no `std_error`.
     rejected_
         Like `edges_`, the candidates that are no edges, and other pairs that came near it, with the
         coupling they would have had, to first order.
@@ -516,8 +519,10 @@ class AutoIsing(IsingEstimator):
         others = surest_first(tests, inside=False)
         place = np.searchsorted(fitted.graph.keys, keys_of(tests.pairs[edges], fitted.n_spins))
         self.edges_ = tested_edges(names, tests, edges, couplings[place], errors[place])
+        missed = missed_edges(found.tester, fitted, couplings)
+        centres, half_widths = without_missed(estimates.fitted, couplings, half_widths, missed)
         margins = found.margins()[place]
-        self.intervals_ = intervals_of_found(couplings[place], half_widths[place], margins)
+        self.intervals_ = intervals_of_found(centres[place], half_widths[place], margins)
         to_first_order = 1 / precisions(fitted, tests.pairs[others])
         z_scores = tests.z_scores[others]
         self.rejected_ = tested_edges(

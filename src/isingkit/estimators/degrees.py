@@ -7,8 +7,6 @@ import numpy as np
 from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
 from isingkit.estimators.graph import keys_of, ranges
 
-_SHARED_ALIKE = 0.2  # of all weight, whatever degrees seem to say
-_LARGEST = 100.0  # weight
 _NOTHING = 1e-12
 # standard errors by which the variance of degrees must differ from that of chance
 _DOUBT = 2.0
@@ -46,17 +44,18 @@ def _degrees(graph: Pairs, changes: BoolArray) -> _Degrees:
     return _Degrees(degrees, int(changes.sum()), numbers, ends, n_of_kind)
 
 
-def degree_weights(pairs: Pairs, graph: Pairs, changes: BoolArray) -> FloatArray:
-    """Weights of pairs, by how many other neighbours their spins have in a graph.
+def degree_odds(pairs: Pairs, graph: Pairs, changes: BoolArray) -> FloatArray:
+    """How much likelier than on average pairs are edges, by how many other neighbours their spins
+    have in a graph.
 
-    Over pairs outside it their mean is at most 1. Where all spins have about as many neighbours, an
+    Over pairs outside it the mean is at most 1. Where all spins have about as many neighbours, an
     edge is likelier between two that lack one; where some have many, at these. Degrees with mean c
     and variance f c are taken to be binomial, Poisson or negative binomial, by f: then a spin with
     d neighbours, of n - 1 there could be, has any other one with odds proportional to
     (c - (1 - f) d) / (n - 1 - d). Where pairs are joined by chance, f = 1 - c / (n - 1) and all
     weigh the same; so they do while f is not clearly different.
-    The weight of a pair of the graph is that in the graph without it: whether it is an edge does
-    not move its weight.
+    Of a pair of the graph it is that in the graph without it: whether it is an edge does not move
+    it.
 
     changes: (n_spins,), whether a spin does; others have no part in it
     """
@@ -68,9 +67,7 @@ def degree_weights(pairs: Pairs, graph: Pairs, changes: BoolArray) -> FloatArray
     odds[inside], sums[inside] = _inside(known, pairs[inside], graph)
     n_pairs = known.n_spins * (known.n_spins - 1) / 2
     relative = odds * n_pairs / np.maximum(sums, _NOTHING)
-    learned = np.where(sums > _NOTHING, relative, 1.0)
-    weights = _SHARED_ALIKE + (1 - _SHARED_ALIKE) * learned
-    return np.asarray(np.minimum(weights, _LARGEST))
+    return np.where(sums > _NOTHING, relative, 1.0)
 
 
 def _outside(known: _Degrees, pairs: Pairs) -> tuple[FloatArray, FloatArray]:

@@ -11,6 +11,7 @@ from isingkit._kernels import edge_tests as kernels
 from isingkit._kernels.threads import one_blas_thread, parallel_map
 from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
 from isingkit.estimators import sizes
+from isingkit.estimators.edge_weights import by_sign
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of, ranges
 from isingkit.estimators.score_cache import ScoreCache
@@ -43,7 +44,8 @@ class EdgeTests:
     z_scores: FloatArray
     p_values: FloatArray  # two-sided
     weights: FloatArray  # by the degrees of their spins
-    q_values: FloatArray  # Benjamini and Hochberg over all pairs of spins, p-values over weights
+    # Benjamini, Krieger and Yekutieli over all pairs of spins, p-values over weights
+    q_values: FloatArray
     passes: BoolArray
 
 
@@ -54,9 +56,18 @@ def critical_z(
 
     n_edges: pairs that pass; all that are tested give a lower bound
     """
-    n_allowed = max(n_edges, 1) if control == "fdr" else 1
-    tail = level * weights * n_allowed / max(n_spins * (n_spins - 1), 2)
+    n_pairs = max(n_spins * (n_spins - 1) / 2, 1.0)
+    tail = level * weights / (2 * n_pairs)
+    if control == "fdr":
+        tail = tail * max(n_edges, 1) / null_share(n_pairs, n_edges, level)
     return np.asarray(-ndtri(np.clip(tail, 1e-300, 0.5)))
+
+
+def null_share(n_pairs: float, n_edges: int, level: float) -> float:
+    """How many of all pairs are no edges, at most, if so many are (Benjamini, Krieger and
+    Yekutieli, 2006).
+    """
+    return float(min((1 + level) * max(1 - n_edges / n_pairs, 1 / n_pairs), 1.0))
 
 
 def screening_z(n_spins: int, n_edges: int, level: float, control: str) -> float:
@@ -82,9 +93,14 @@ def test_edges(
     n_spins: those that change, whose pairs all count as tested
     """
     p_values = np.asarray(2 * ndtr(-np.abs(z_scores)))
-    expected = p_values / weights * max(n_spins * (n_spins - 1) / 2, 1)
+    n_pairs = max(n_spins * (n_spins - 1) / 2, 1.0)
+    expected = p_values / weights * n_pairs
     q_values = _step_up(expected)
-    passes = q_values <= level if control == "fdr" else expected <= level
+    passes = expected <= level
+    if control == "fdr":
+        n_sure = int((q_values <= level / (1 + level)).sum())
+        q_values = _step_up(expected * null_share(n_pairs, n_sure, level))
+        passes = q_values <= level
     inside = np.arange(len(pairs)) < n_inside
     return EdgeTests(pairs, inside, z_scores, p_values, weights, q_values, passes)
 
@@ -129,6 +145,8 @@ class EdgeTester:
     def z_scores(self, fitted: FittedGraph, pairs: Pairs, critical: FloatArray) -> FloatArray:
         """z-scores of single couplings; those below the critical ones may be approximate.
 
+        critical: (n_pairs, 2), of negative and of positive z-scores
+
         Clear edges need no test (couplings over their standard errors serve), nor do pairs outside
         of a small approximate z-score.
         """
@@ -136,7 +154,7 @@ class EdgeTester:
         found = np.zeros(len(pairs))
         found[inside] = weaker_direction(fitted, pairs[inside])
         found[~inside] = self.scores.approximate(fitted, pairs[~inside])
-        least = np.minimum(self.scores.screening_z, critical)
+        least = np.minimum(self.scores.screening_z, critical.min(axis=1))
         unclear = np.where(inside, np.abs(found) < self._clear_z(fitted), np.abs(found) > least)
         found[unclear] = self._tested(fitted, pairs[unclear], critical[unclear])
         return found
@@ -151,7 +169,8 @@ class EdgeTester:
         with self._bar(len(pairs), "testing pairs", " pairs") as bar, one_blas_thread():
             for some in _portions(len(pairs), fitted):
                 alone = self._score_tests(fitted, pairs[some], None)
-                passing = np.flatnonzero(np.abs(alone.z_scores) > critical[some])
+                needed = by_sign(critical[some], alone.z_scores)
+                passing = np.flatnonzero(np.abs(alone.z_scores) > needed)
                 rivals = self._rivals(fitted, alone.of(passing), alone.z_scores[passing])
                 passing = passing[rivals.exist]
                 given = self._score_tests(fitted, pairs[some][passing], rivals.spins[rivals.exist])
@@ -162,6 +181,14 @@ class EdgeTester:
                 found[some] = alone.z_scores
                 bar.update(len(alone.z_scores))
         return found
+
+    def rescored(self, fitted: FittedGraph, changed: IntArray) -> "EdgeTester":
+        """The same for another graph, in which these spins have other neighbours."""
+        scores = self.scores.copied()
+        for start in range(0, len(changed), sizes.PORTION):
+            some = changed[start : start + sizes.PORTION]
+            scores.update(fitted, some, fitted.residuals_of(some))
+        return replace(self, scores=scores)
 
     def margins(
         self, fitted: FittedGraph, pairs: Pairs, z_scores: FloatArray, critical: FloatArray

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from isingkit.edge_table import interval_text
+
 if TYPE_CHECKING:
     from isingkit.estimators.auto import AutoIsing
 
@@ -53,14 +55,13 @@ def _verdict(fit: "AutoIsing", source: str, target: str) -> list[str]:
             row = table[k]
             error = "" if np.isnan(row["std_error"]) else f" +- {row['std_error']:.3f}"
             if error and table is fit.edges_:
-                low, high = fit.intervals_[k]
-                error += f"; 95 percent interval {low:+.3f} to {high:+.3f}"
+                error += f"; 95 percent interval {interval_text(*fit.intervals_[k].tolist())}"
             numbers = f"p = {row['p_value']:.2g}, q = {row['q_value']:.2g}"
             weight = f"a weight of {weights[k]:.2g}; 1 is usual"
             return [
                 f"refit      coupling {row['coupling']:+.3f}{error}",
                 f"test       z = {row['z']:+.2f}, {numbers}",
-                f"degrees    other neighbours of both give it {weight}",
+                f"weight     the rest of the network gives it {weight}",
                 f"verdict    {verdict}, by {fit.control} at level {fit.level:g}",
             ]
     nothing = "nothing in the screen nor in the network found hints at one"

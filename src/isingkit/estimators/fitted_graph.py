@@ -68,6 +68,13 @@ class Samples:
             groups=self.groups[rows],
         )
 
+    def rows_of(self, some: IntArray) -> FloatArray:
+        """(n_some, n_rows): these spins as numbers, 0 where missing."""
+        if self.spins.dtype != np.uint64:
+            return np.asarray(self.spins[some])
+        bits = np.unpackbits(self.spins[some].view(np.uint8), axis=1, bitorder="little")
+        return np.asarray(2.0 * bits[:, : self.n_rows] - 1.0, dtype=np.float64)
+
     @property
     def are_grouped(self) -> bool:
         return len(self.groups) > 0

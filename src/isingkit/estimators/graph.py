@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from isingkit.arrays import FloatArray, IntArray, Pairs
+from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +56,13 @@ class Graph:
         forth = np.searchsorted(keys, self.keys)
         back = np.searchsorted(keys, keys_of(self.pairs[:, ::-1], self.n_spins))
         return np.column_stack([forth, back])
+
+    def find(self, pairs: Pairs) -> tuple[BoolArray, IntArray]:
+        """(n,) which of these pairs are in the graph, and the places there of those that are."""
+        keys = self.keys
+        wanted = keys_of(pairs, self.n_spins)
+        inside = np.isin(wanted, keys)
+        return inside, np.searchsorted(keys, wanted[inside])
 
     def mean_of_directions(self, values: FloatArray) -> FloatArray:
         """(n_pairs,), of values of directed couplings."""

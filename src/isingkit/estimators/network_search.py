@@ -28,6 +28,7 @@ from isingkit.estimators.fitted_graph import (
     samples_of_bits,
 )
 from isingkit.estimators.hidden_causes import HiddenCauses, shared_causes
+from isingkit.estimators.missed_edges import beyond_missed
 from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.normal import normal_equations, without_covariates
 from isingkit.estimators.row_design import RowDesign
@@ -130,6 +131,9 @@ def find_network(packed: PackedSpins, design: RowDesign, settings: SearchSetting
             network, evidence = _without_search(way, pairs, settings)
         else:
             network, evidence = _search(way, pairs, sparsity, settings)
+        if settings.control == "fwer":
+            parts = beyond_missed(network.tester, network.selection, settings.level)
+            network = replace(network, tester=parts[0], selection=parts[1])
     screened = (moments, way.screen, way.candidates, elimination)
     return Found(settings, *screened, network, evidence, sparsity)
 

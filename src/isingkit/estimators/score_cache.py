@@ -49,6 +49,9 @@ class ScoreCache(Protocol):
     def approximate(self, fitted: FittedGraph, pairs: Pairs) -> FloatArray:
         """Approximate z-scores."""
 
+    def plausible(self, fitted: FittedGraph, least: float) -> tuple[Pairs, FloatArray]:
+        """Pairs outside with larger approximate z-scores than the least, as far as known; these."""
+
     def strongest(
         self,
         fitted: FittedGraph,
@@ -104,13 +107,21 @@ class DenseScores:
         parallel_map(fill, len(chosen), chunk=64, n_jobs=fitted.n_jobs)
 
     def suspects(self, fitted: FittedGraph, chosen: IntArray) -> IntArray:
+        return self._above(chosen, self.screening_z)
+
+    def _above(self, chosen: IntArray, least: float) -> IntArray:
+        """(n, 2): one of these spins, and another, with a larger score than the least."""
         found = [np.empty((0, 2), np.int64)]
         for start in range(0, len(chosen), sizes.PORTION):
             some = chosen[start : start + sizes.PORTION]
             both = self.scores[some] + self.scores[:, some].T
-            here = np.argwhere(np.abs(both) > 2 * self.screening_z)
+            here = np.argwhere(np.abs(both) > 2 * least)
             found.append(np.column_stack([some[here[:, 0]], here[:, 1]]))
         return np.concatenate(found)
+
+    def plausible(self, fitted: FittedGraph, least: float) -> tuple[Pairs, FloatArray]:
+        above = self._above(np.flatnonzero(self.changes), least)
+        return _outside(self, fitted, above[above[:, 0] < above[:, 1]])
 
     def approximate(self, fitted: FittedGraph, pairs: Pairs) -> FloatArray:
         first, second = pairs.T
@@ -232,6 +243,10 @@ class SparseScores:
         # of both directions, the larger is above it, too
         return pairs[np.abs(self.approximate(fitted, pairs)) > self.screening_z]
 
+    def plausible(self, fitted: FittedGraph, least: float) -> tuple[Pairs, FloatArray]:
+        known = self.suspects(fitted, np.flatnonzero(self.bits.changes))
+        return _outside(self, fitted, known)
+
     def approximate(self, fitted: FittedGraph, pairs: Pairs) -> FloatArray:
         directed = np.concatenate([pairs, pairs[:, ::-1]])
         scores = np.empty(len(directed))
@@ -307,6 +322,12 @@ class SparseScores:
         sums = self.bits.sums_of(residuals, places, fitted.n_jobs)
         scale = _scale(fitted.information[pairs[:, 0]], left)
         return np.asarray(sums / scale * self.bits.changes[pairs[:, 1]])
+
+
+def _outside(scores: ScoreCache, fitted: FittedGraph, pairs: Pairs) -> tuple[Pairs, FloatArray]:
+    """Those of some pairs that are not in the graph, and their approximate z-scores."""
+    outside = pairs[~fitted.graph.find(pairs)[0]]
+    return outside, scores.approximate(fitted, outside)
 
 
 def sparse_scores(bits: Bits, screening_z: float, n_jobs: int | None) -> SparseScores:

@@ -8,7 +8,6 @@ from tqdm import tqdm
 from isingkit._kernels.threads import one_blas_thread
 from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
 from isingkit.estimators import sizes
-from isingkit.estimators.degrees import degree_weights
 from isingkit.estimators.edge_tests import (
     SETTINGS,
     EdgeTester,
@@ -17,6 +16,7 @@ from isingkit.estimators.edge_tests import (
     test_edges,
     weaker_direction,
 )
+from isingkit.estimators.edge_weights import by_sign, edge_weights
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of, pairs_of
 from isingkit.exceptions import NotConvergedWarning, warn
@@ -153,17 +153,21 @@ class _Search:
         """
         pairs = np.concatenate([self.fitted.graph.pairs, pairs_of(outside, self.fitted.n_spins)])
         keys = keys_of(pairs, self.fitted.n_spins).tolist()
-        weights = degree_weights(pairs, self.fitted.graph.pairs, self.tester.changes)
+        graph = self.fitted.graph
+        couplings = graph.mean_of_directions(self.fitted.couplings)
+        weights = edge_weights(pairs, graph, couplings, self.tester.changes)
         n_spins = int(self.tester.changes.sum())
         critical = critical_z(n_spins, len(pairs), self.level, self.control, weights)
         before = np.array([self.known.get(key, _UNKNOWN) for key in keys]).reshape(-1, 2)
-        new = np.flatnonzero(_needs_test(before[:, 0], before[:, 1], critical))
+        now = by_sign(critical, before[:, 0])
+        new = np.flatnonzero(_needs_test(before[:, 0], before[:, 1], now))
         found = self.tester.z_scores(self.fitted, pairs[new], critical[new])
         for k, z_score in zip(new.tolist(), found.tolist(), strict=True):
-            self.known[keys[k]] = (z_score, float(critical[k]))
+            self.known[keys[k]] = (z_score, float(critical[k, int(z_score > 0)]))
         z_scores = np.array([self.known[key][0] for key in keys])
-        n_inside = len(self.fitted.graph.pairs)
-        return test_edges(pairs, z_scores, weights, n_inside, n_spins, self.level, self.control)
+        n_inside = len(graph.pairs)
+        of_sign = by_sign(weights, z_scores)
+        return test_edges(pairs, z_scores, of_sign, n_inside, n_spins, self.level, self.control)
 
     def moves(self, tests: EdgeTests) -> tuple[BoolArray, BoolArray]:
         """Pairs that come in, the strongest of both spins, and that go, the weakest of either."""
