@@ -80,6 +80,7 @@ class Evidence:
     tree_couplings: FloatArray  # (n_edges,): couplings by Bethe's inversion, 0 where that has none
     z_scores: FloatArray  # of the edges
     critical_z: float  # of an edge of the median weight
+    at_least: float  # what couplings of edges must exceed
     candidates: Pairs
     survivors: Pairs
 
@@ -115,7 +116,7 @@ def _samples(e: Evidence) -> Diagnosis:
         precision = np.sqrt(max(float(np.median(e.fitted.information[changes])), 1.0))
     typical = float(np.median(np.abs(e.z_scores))) if len(e.z_scores) else _TYPICAL * precision
     power = float(ndtr(typical - e.critical_z))
-    smallest = float((e.critical_z + ndtri(0.9)) / precision)
+    smallest = e.at_least + float((e.critical_z + ndtri(0.9)) / precision)
     n_groups = e.n_groups
     counted = f"{n_groups} groups of rows" if n_groups else f"{e.moments.n_samples:.0f} rows"
     serious = power < LIMITS.least_power

@@ -92,21 +92,18 @@ class Found:
         tests = self.selection.tests
         return tests.weights[tests.inside]
 
-    def median_critical_z(self) -> float:
-        """Of an edge of the median weight."""
-        median_weight = np.median(self.weights) if len(self.weights) else 1.0
-        return float(self._critical_z(np.array(median_weight)))
+    @property
+    def n_changing(self) -> int:
+        """Spins that are not constant."""
+        return int(self.moments.changes.sum())
 
     def margins(self) -> FloatArray:
         """(n_edges,): by how much less their z-scores could be."""
         tests, fitted = self.selection.tests, self.selection.fitted
-        critical = self._critical_z(self.weights)
+        level, control = self.settings.level, self.settings.control
+        critical = critical_z(self.n_changing, len(self.weights), level, control, self.weights)
         z_scores = tests.z_scores[tests.inside]
         return self.tester.margins(fitted, fitted.graph.pairs, z_scores, critical)
-
-    def _critical_z(self, weights: FloatArray) -> FloatArray:
-        n_spins, n_edges = int(self.moments.changes.sum()), len(self.weights)
-        return critical_z(n_spins, n_edges, self.settings.level, self.settings.control, weights)
 
 
 def find_network(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> Found:
