@@ -1,6 +1,8 @@
 """Edges that must exceed a size: `AutoIsing(at_least=...)`, and the check that proposes one."""
 
 import json
+import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from scipy.stats import norm, t
 import isingkit as ik
 from isingkit import exceptions as ex
 from isingkit.cli import main
+from isingkit.estimators.diagnostics import _below_gap, _tiny
 from isingkit.estimators.sized_edges import size_z_scores
 from isingkit.fit_folder import fit_of
 from isingkit.report.contents import contents_of
@@ -115,6 +118,48 @@ def test_couplings_of_just_that_size_are_no_edges(control):
     else:
         assert np.mean(np.array(false) > 0) < 0.11
     assert 0.925 < np.mean(covered) < 0.975
+
+
+def tiny_couplings(fit):
+    return next(one for one in fit.diagnostics_ if one.check == "tiny couplings")
+
+
+@doubts_allowed
+def test_where_tiny_couplings_are_many_a_size_is_proposed_that_leaves_them_out(many_rows):
+    _, rows = many_rows
+    with pytest.warns(ex.ReliabilityWarning, match="edges have couplings of at most 0.0"):
+        check = tiny_couplings(ik.AutoIsing().fit(rows))
+    assert check.serious
+    assert check.levels_hold
+    proposed = float(re.search(r"set at_least=([\d.]+) ", check.words).group(1))
+    again = ik.AutoIsing(at_least=proposed).fit(rows)
+    assert len(again.edges_) == 36
+    assert not tiny_couplings(again).serious
+
+
+@pytest.mark.parametrize(
+    ("sizes", "n_below"),
+    [
+        (np.r_[np.full(30, 0.03), np.full(40, 0.3)], 30),
+        (np.r_[np.full(30, 0.03), np.full(40, 0.05)], 0),  # no gap
+        (np.r_[np.full(30, 0.15), np.full(40, 0.6)], 0),  # not tiny
+        (np.r_[np.full(2, 0.03), np.full(40, 0.3)], 0),  # too few to be told
+        (np.r_[np.full(30, 0.03), np.full(2, 0.3)], 0),
+        (np.linspace(0.001, 1, 50), 0),
+        (np.empty(0), 0),
+        (np.array([0.01]), 0),
+    ],
+)
+def test_tiny_couplings_are_those_below_a_gap(sizes, n_below):
+    assert _below_gap(sizes) == n_below
+
+
+@pytest.mark.parametrize(("decades", "is_said"), [(3.0, True), (1.0, False)])
+def test_many_tiny_couplings_without_a_gap_are_said_too(decades, is_said):
+    """Sizes from 1 downwards, evenly by their logarithm over decades."""
+    check = _tiny(SimpleNamespace(sizes=np.logspace(-decades, 0, 60)))
+    assert check.serious == is_said
+    assert ("set at_least=" in check.words) == is_said
 
 
 @doubts_allowed

@@ -401,6 +401,7 @@ class AutoIsing(IsingEstimator):
             sparsity=found.sparsity,
             couplings=estimates.couplings,
             errors=estimates.errors,
+            sizes=np.abs(estimates.couplings[sized.is_edge]),
             tree_couplings=np.where(square < 0, 0.0, by_bethe),
             z_scores=self.edges_["z"],
             critical_z=sized.median_critical_z(),
