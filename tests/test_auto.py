@@ -581,7 +581,7 @@ def test_a_healthy_world_raises_no_doubt():
     truth = ik.random_regular(n_spins=100, degree=3, coupling=0.4, random_state=0)
     fit = ik.AutoIsing().fit(ik.sample(truth, n_samples=600, random_state=1))
     assert serious(fit) == set()
-    assert len(fit.diagnostics_) == 11
+    assert len(fit.diagnostics_) == 12
     assert all(one.words for one in fit.diagnostics_)
 
 

@@ -210,6 +210,29 @@ def test_who_asks_for_no_causes_is_told_of_them(groups):
     assert fit.hidden_ is None
 
 
+@pytest.mark.parametrize("hidden", ["auto", 0])
+def test_causes_of_many_rows_are_told_by_some_of_them(monkeypatch, hidden):
+    """3000 rows of which 1000 tell: as by all, and counts are repeated rows. All rows are then
+    looked at: their number is that of the scores, and errors are those of all.
+    """
+    truth, values, _ = two_groups(3000)
+    whole = ik.AutoIsing(hidden=hidden).fit(values)
+    monkeypatch.setattr(network_search, "_MOST_ROWS", 1000)
+    some = ik.AutoIsing(hidden=hidden).fit(values)
+    assert check_of(some, "hidden cause").serious
+    assert (some.hidden_ is None) == (hidden == 0)
+    if hidden == 0:
+        np.testing.assert_array_equal(some.edges_, whole.edges_)
+        return
+    assert ik.score(some.model_, truth).f1 > 0.97
+    assert some.hidden_.scores.shape == (3000, 1)
+    assert abs(np.corrcoef(some.hidden_.scores[:, 0], whole.hidden_.scores[:, 0])[0, 1]) > 0.99
+    assert np.median(some.edges_["std_error"]) < 1.05 * np.median(whole.edges_["std_error"])
+    twice = ik.AutoIsing(rows="independent").fit(np.repeat(values[:1500], 2, axis=0))
+    counted = ik.AutoIsing(rows="independent").fit(values[:1500], counts=np.full(1500, 2))
+    np.testing.assert_array_equal(twice.edges_, counted.edges_)
+
+
 def test_two_causes_at_once_are_two(rng):
     truth = ik.random_regular(n_spins=50, degree=3, coupling=0.35, random_state=5)
     shifts = rng.normal(size=(2000, 2)) @ rng.normal(0, 0.5, (2, 50))

@@ -4,6 +4,7 @@ and plain minimisers.
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,10 @@ import isingkit as ik
 import reference
 from isingkit import exceptions as ex
 from isingkit._kernels import elementary
+from isingkit._kernels.lasso import descend, minimise_quadratic
 from isingkit.estimators import elasso
+from isingkit.estimators.nodewise import node_paths
+from parts import kernel_of
 
 
 @pytest.fixture
@@ -162,6 +166,83 @@ def test_elasso_finds_the_edges_and_weights_of_isingfit(
     np.testing.assert_allclose(fit.weights_, weights, atol=within)
     np.testing.assert_allclose(fit.thresholds_, np.ravel(theirs["thresholds"]), atol=within)
     np.testing.assert_allclose(4 * fit.model_.couplings.toarray(), fit.weights_)
+
+
+@pytest.fixture(scope="module")
+def rare_species():
+    """302 sites of 51 species, some seen once or never, and glmnet's answers."""
+    stored = json.loads((Path(__file__).parent / "glmnet" / "rare_species.json").read_text())
+    stored["table"] = np.array([list(row) for row in stored["rows"]]).astype(int)
+    return stored
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ConstantColumnWarning")
+def test_elasso_finds_the_edges_and_weights_of_glmnet_on_rare_species(rare_species):
+    """Regressions that small penalties nearly separate: the same neighbours, penalties to 1e-6,
+    criteria to 0.01. With the species that was seen once among them, there is an edge more.
+    """
+    fit = ik.ELassoIsing().fit(rare_species["table"])
+    rows, columns, weights = np.array(rare_species["edges"]).T
+    theirs = np.zeros((51, 51))
+    theirs[rows.astype(int), columns.astype(int)] = weights
+    np.testing.assert_array_equal(fit.estimates_ != 0, theirs != 0)
+    np.testing.assert_allclose(4 * fit.estimates_, theirs, atol=1e-3)
+    kept, penalties, criteria, _, _ = np.array(rare_species["nodes"]).T
+    kept = kept.astype(int)
+    np.testing.assert_allclose(fit.penalties_[kept], penalties, rtol=1e-6)
+    np.testing.assert_allclose(fit.criteria_[kept], criteria, atol=0.01)
+    seen_once = rare_species["table"].sum(axis=0) == 1
+    assert seen_once.any()
+    assert fit.model_.fields[seen_once] == pytest.approx(np.arctanh(2 / 302 - 1))
+
+
+def test_coordinates_that_hang_together_move_together(rng):
+    """A quadratic function whose minimum 500 sweeps over coordinates miss by 1."""
+    n = 30
+    hidden = rng.normal(size=(n, 40)) + 3 * rng.normal(size=40)
+    hessian = hidden @ hidden.T / 40
+    slopes, penalties = rng.normal(size=n), np.r_[0.0, np.full(n - 1, 0.3)]
+    unknowns = np.stack([np.zeros(n), slopes, penalties, np.zeros(n)])
+    room, active = np.zeros((n, n)), np.zeros(n, dtype=np.int64)
+    kernel_of(minimise_quadratic)(hessian, room, unknowns, active, n, 1e-9, 100)
+    x, gradient = unknowns[:2]
+    np.testing.assert_allclose(gradient, slopes + hessian @ x, atol=1e-9)
+    off = np.where(x == 0, np.abs(gradient) - penalties, np.abs(gradient + penalties * np.sign(x)))
+    assert off.max() < 1e-8
+    assert 3 < np.count_nonzero(x) < n
+    swept, moved = np.zeros(n), slopes.copy()
+    kernel_of(descend)(hessian, swept, moved, penalties, n, 1e-9, 500)
+    assert np.abs(swept - x).max() > 0.5
+
+
+def n_penalties_used(monkeypatch, table):
+    """Of each path, where these end for what they explain only."""
+    paths = []
+
+    def watched(*arguments, **settings):
+        settings["end"] = replace(settings["end"], cost=0.0)
+        paths.append(node_paths(*arguments, **settings))
+        return paths[-1]
+
+    monkeypatch.setattr(elasso, "node_paths", watched)
+    ik.ELassoIsing().fit(table)
+    return np.isfinite(paths[0][0].losses).sum(axis=0)
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ConstantColumnWarning")
+def test_paths_end_where_those_of_glmnet_do(monkeypatch, rare_species):
+    """By the deviance explained: 1e-5 more, 0.999 of all, or 100 penalties. With its own tolerance
+    it stops up to 23 penalties earlier, where regressions are nearly separated.
+    """
+    kept, _, _, _, theirs = np.array(rare_species["nodes"]).T
+    ours = n_penalties_used(monkeypatch, rare_species["table"])[kept.astype(int)]
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_paths_have_five_penalties_at_least(monkeypatch, rng):
+    """As glmnet's, however little they explain: 200,000 rows of independent columns."""
+    values = rng.choice([0, 1], (200_000, 3))
+    assert n_penalties_used(monkeypatch, values).tolist() == [5, 5, 5]
 
 
 def test_both_codings_are_the_same_model(world):

@@ -277,6 +277,9 @@ print(next(check.words for check in ordered.diagnostics_ if check.check == "rows
 # **Couplings are not synapses.** They say who fires with whom in one bin, not who drives whom. A
 # time-lagged model could say more; isingkit does not do those.
 #
+# **Hours of recording.** With very many bins tiny couplings are significant, too: ``at_least=0.1``
+# keeps those that are shown to be larger, and the check "tiny couplings" proposes a value.
+#
 # **Cells that hardly fire.** The line "few samples" says which couplings can be found:
 
 for check in fit.diagnostics_:

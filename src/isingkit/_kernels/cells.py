@@ -55,7 +55,7 @@ def are_shared(n_regressors, samples):
 
 
 @njit(**PART)
-def _number_patterns(cell, n_patterns):
+def number_patterns(cell, n_patterns):
     """The patterns that occur, in the order of samples; cell: from pattern to its number."""
     place = whole_numbers(n_patterns)
     patterns = whole_numbers(min(n_patterns, len(cell)))
@@ -85,7 +85,7 @@ def _shared_cells(regressors, samples, seen, cell):
         for k in range(len(cell)):
             cell[k] += (1 << a) if value[k] > 0 else 0
             seen[k] *= value[k] * value[k]
-    patterns = _number_patterns(cell, max(len(firsts), 1) << n)
+    patterns = number_patterns(cell, max(len(firsts), 1) << n)
     design = matrix(1 + n + len(values), len(patterns))
     fill(design[0], 1.0)
     for a in range(len(values)):

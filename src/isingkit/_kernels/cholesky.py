@@ -68,6 +68,24 @@ def factorize(matrix, factor, size):
 
 
 @njit(**VECTOR_PART)
+def factorize_some(matrix, chosen, factor, size):
+    """The same of the rows and columns chosen[:size] of a matrix."""
+    for a in range(size):
+        row = factor[a]
+        of_matrix = matrix[chosen[a]]
+        for b in range(a):
+            other = factor[b]
+            dot = of_matrix[chosen[b]]
+            for k in range(b):
+                dot -= row[k] * other[k]
+            row[b] = dot / other[b]
+        left = of_matrix[chosen[a]]
+        for k in range(a):
+            left -= row[k] * row[k]
+        row[a] = np.sqrt(max(left, _LEAST_LEFT * of_matrix[chosen[a]]))
+
+
+@njit(**VECTOR_PART)
 def solve(factor, x, size):
     """Solve L L' x = b in place: x is b on entry."""
     for a in range(size):

@@ -11,7 +11,7 @@ from math import sqrt, tanh
 
 from numba import njit
 
-from isingkit._kernels.cells import into_cells, regressors_of
+from isingkit._kernels.cells import into_cells, number_patterns, regressors_of
 from isingkit._kernels.elementary import exp, log
 from isingkit._kernels.estimators import substitute
 from isingkit._kernels.fitted_graph import coefficients_of
@@ -227,6 +227,29 @@ def _orthogonalise(wanted, both, seen, cell, design, factor, variance, influence
         influence[k] -= made[cell[k]]
 
 
+@njit(**PART)
+def _into_joint_cells(joint, n_patterns, terms, weights, taken):
+    """Samples of the same cells of both regressions taken together: their number.
+
+    joint: (n_samples,), numbers of pairs of cells, overwritten
+    terms, weights: (n_samples,) each, overwritten with those of joint cells
+    taken: (n_samples,), overwritten
+    """
+    n_joint = len(number_patterns(joint, n_patterns))
+    first, second, influence, other = terms
+    for c in range(n_joint):
+        taken[c] = 0.0
+    # of a joint cell, the first sample comes no earlier than its number: what is overwritten has
+    # been read
+    for k in range(len(joint)):
+        c, weight = joint[k], weights[k]
+        first[c], second[c], influence[c], other[c] = first[k], second[k], influence[k], other[k]
+        taken[c] += weight
+    for c in range(n_joint):
+        weights[c] = taken[c]
+    return n_joint
+
+
 @njit(**KERNEL)
 def score_test_couplings(start, stop, pairs, rivals, problem, z_scores, residuals, information):
     """z_scores[p] = z-score of the coupling of pairs[p] in the graph without it, given rivals.
@@ -278,10 +301,15 @@ def score_test_couplings(start, stop, pairs, rivals, problem, z_scores, residual
         if variance > 1e-6:
             spent = (len(design) + 1) / max(total, 1.0) + (len(others) + 1) / max(other_total, 1.0)
             effect, freedom = _design_effect(left[0], left[1], terms, problem[0], variance, room)
-            if effect != 1.0:
+            for k in range(n_samples):
+                room[k] = weights[k] / effect  # as if there were so many samples
+            n_cells, n_patterns = n_samples, 4 * design.shape[1] * others.shape[1]
+            if abs(score) > SMALL * sqrt(variance) and n_patterns <= n_samples:
                 for k in range(n_samples):
-                    room[k] = weights[k] / effect  # as if there were so many samples
-                z_score = tail(terms, room, score / effect, variance / effect)
-            else:
-                z_score = tail(terms, weights, score, variance)
+                    # terms are those of the cells, and of what is missing
+                    lacks = (2 if seen[0, k] > 0 else 0) + (1 if seen[1, k] > 0 else 0)
+                    cell[k] = 4 * (cell[k] * others.shape[1] + other_cell[k]) + lacks
+                n_cells = _into_joint_cells(cell, n_patterns, terms, room, left[0])
+            few = (terms[0][:n_cells], terms[1][:n_cells], terms[2][:n_cells], terms[3][:n_cells])
+            z_score = tail(few, room[:n_cells], score / effect, variance / effect)
             z_scores[p] = as_normal(sqrt(max(1 - spent / 2, 0.1)) * z_score, freedom)

@@ -3,7 +3,11 @@
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.cholesky import factorize_some, solve
 from isingkit._kernels.flags import PART
+
+_FEW_SWEEPS = 20  # after which coordinates that hang together are better moved together
+_SWEEPS_BETWEEN = 3
 
 
 @njit(cache=True, nogil=True, fastmath=False, inline="always")
@@ -35,7 +39,9 @@ def descend(hessian, x, gradient, penalties, n, tolerance, most_sweeps):
 
     hessian: (n, n) or more     x, gradient, penalties: (n,) or more; on return gradient is that of
     the quadratic part at the new x
+    Gives the largest change of a slope in the last sweep.
     """
+    worst = np.inf
     for _ in range(most_sweeps):
         worst = 0.0
         for j in range(n):
@@ -51,7 +57,63 @@ def descend(hessian, x, gradient, penalties, n, tolerance, most_sweeps):
                     gradient[k] += change * row[k]
                 worst = max(worst, abs(change) * curvature)
         if worst <= tolerance:
+            break
+    return worst
+
+
+@njit(**PART)
+def minimise_quadratic(hessian, factor, unknowns, active, n, tolerance, most_rounds):
+    """As `descend`, where that is slow: all coordinates that are not 0 then move at once, to where
+    the function without kinks has its minimum, or until the first of them is 0.
+
+    unknowns: (4, n) or more, of which x, gradient and penalties come first, then room
+    factor: (n, n) or more, active: (n,) or more, overwritten
+    """
+    x, gradient, penalties = unknowns[0], unknowns[1], unknowns[2]
+    worst = descend(hessian, x, gradient, penalties, n, tolerance, _FEW_SWEEPS)
+    for _ in range(most_rounds):
+        if worst <= tolerance:
             return
+        n_active = _find_active(hessian, unknowns, active, n)
+        factorize_some(hessian, active, factor, n_active)
+        solve(factor, unknowns[3], n_active)
+        _move_together(hessian, unknowns, active, n_active, n)
+        worst = descend(hessian, x, gradient, penalties, n, tolerance, _SWEEPS_BETWEEN)
+
+
+@njit(**PART)
+def _find_active(hessian, unknowns, active, n):
+    """Coordinates that are not 0 or have no penalty: their number.
+
+    active: overwritten with them     unknowns[3]: with how steeply the function falls along each
+    """
+    x, gradient, penalties, step = unknowns[0], unknowns[1], unknowns[2], unknowns[3]
+    n_active = 0
+    for a in range(n):
+        if hessian[a, a] > 0.0 and (penalties[a] == 0.0 or x[a] != 0.0):
+            sign = 1.0 if x[a] > 0 else -1.0 if x[a] < 0 else 0.0
+            active[n_active] = a
+            step[n_active] = -gradient[a] - penalties[a] * sign
+            n_active += 1
+    return n_active
+
+
+@njit(**PART)
+def _move_together(hessian, unknowns, active, n_active, n):
+    """Take the step unknowns[3] of the active coordinates, as far as none of them changes sign."""
+    x, gradient, penalties, step = unknowns[0], unknowns[1], unknowns[2], unknowns[3]
+    length, first = 1.0, -1
+    for b in range(n_active):
+        a = active[b]
+        if penalties[a] > 0.0 and step[b] != 0.0 and 0.0 < -x[a] / step[b] < length:
+            length, first = -x[a] / step[b], a
+    for b in range(n_active):
+        a = active[b]
+        change = -x[a] if a == first else length * step[b]
+        x[a] = 0.0 if a == first else x[a] + change
+        row = hessian[a]
+        for k in range(n):
+            gradient[k] += change * row[k]
 
 
 @njit(**PART)

@@ -14,7 +14,7 @@ from numba import njit
 from isingkit._kernels.cholesky import factorize, products, solve, variances_of
 from isingkit._kernels.elementary import exp, log1p_of_share
 from isingkit._kernels.flags import PART, VECTOR_PART
-from isingkit._kernels.lasso import descend, violation
+from isingkit._kernels.lasso import minimise_quadratic, violation
 
 LOGISTIC = None  # so that numba, which looks at types, leaves out the code of the others
 SCREENING = 1
@@ -23,11 +23,13 @@ SEPARATED = np.inf  # the residual that stands for a loss without a minimum
 # of a coupling, in units of the lightest sample; more only where there is no minimum
 LARGEST_VARIANCE = 900.0
 _ALL_EXPLAINED = 0.999  # share of the loss, where a path that may end early does
+_FEWEST = 5  # penalties of such a path
 # penalties in a row at which even a perfect fit with half the neighbours would be too costly
 _HOPELESS = 3
 FAR = 300.0  # couplings that no data can hold up
 _NOTHING = 1e-10  # couplings no larger are 0 but for rounding
 _SHORTEST = 1e-9  # step of a line search
+_ROUNDS = 100  # in which the minimum of a quadratic model is looked for
 _FALLS_ENOUGH = 0.2  # of the residual in a step, for the Hessian to be kept
 
 
@@ -79,8 +81,8 @@ class _Room(NamedTuple):
     hessian: np.ndarray  # (most, most)
     factor: np.ndarray  # (most, most)
     of_samples: np.ndarray  # (5, n_samples): FIELD, SLOPE, ...
-    of_unknowns: np.ndarray  # (7, most): X, L1, ...
-    places: np.ndarray  # (2, most) int64: PLACE, SPIN
+    of_unknowns: np.ndarray  # (8, most): X, PLAIN, ...
+    places: np.ndarray  # (3, most) int64: PLACE, SPIN, ACTIVE
 
 
 FIELD = 0  # of the spin in each sample
@@ -90,15 +92,18 @@ DIRECTION = 3  # change of the fields in a full step
 TRIED = 4  # fields after a step
 
 X = 0  # the unknowns
-L1 = 1  # their penalties
-PLAIN = 2  # slopes of the loss by them
-GRADIENT = 3  # with those of the quadratic penalty
+PLAIN = 1  # slopes of the loss by them
+GRADIENT = 2  # with those of the quadratic penalty
+SLOPES = 3  # of the loss by the couplings of all spins, where they were last looked at
+# as `minimise_quadratic` takes them
 MOVED = 4  # where a full step leads
 THERE = 5  # where a shorter step leads
-SLOPES = 6  # of the loss by the couplings of all spins, where they were last looked at
+L1 = 6  # penalties
+ROOM = 7
 
 PLACE = 0  # of a spin's coupling among the unknowns, or -1
 SPIN = 1  # of an unknown
+ACTIVE = 2  # unknowns that move together
 
 
 @njit(**PART)
@@ -194,8 +199,8 @@ def node_paths(start, stop, samples, penalties, settings, results):
         np.empty((most, most)),
         np.empty((most, most)),
         np.empty((5, n_samples)),
-        np.empty((7, most)),
-        np.empty((2, most), np.int64),
+        np.empty((8, most)),
+        np.empty((3, most), np.int64),
     )
     field = room.of_samples[FIELD]
     x = room.of_unknowns[X]
@@ -287,7 +292,7 @@ def _minimise(i, samples, penalty, level, settings, room, size, known):
         _extend_hessian(kind, l2, design, of_samples, plain, known, n_free, size, hessian)
         known = size
         last = residual
-        promised = _aim(penalty, residual, hessian, factor, unknowns, size)
+        promised = _aim(penalty, residual, hessian, factor, unknowns, places, size)
         length = _step(kind, own, weights, l2, design, of_samples, unknowns, n_free, size, promised)
         if _largest(unknowns[X], size) > FAR:
             # only log screening goes on falling faster than absolute values rise
@@ -359,7 +364,7 @@ def _extend_hessian(kind, l2, design, of_samples, plain, known, n_free, size, he
 
 
 @njit(**PART, inline="always")
-def _aim(penalty, residual, hessian, factor, unknowns, size):
+def _aim(penalty, residual, hessian, factor, unknowns, places, size):
     """Where the quadratic model of the loss has its minimum with penalties, into MOVED; gives the
     slope of the objective along the way.
     """
@@ -377,7 +382,8 @@ def _aim(penalty, residual, hessian, factor, unknowns, size):
         for a in range(size):
             moved[a] -= change[a]
     else:
-        descend(hessian, moved, change, l1, size, 0.02 * residual, 500)
+        last, active = unknowns[MOVED:], places[ACTIVE]
+        minimise_quadratic(hessian, factor, last, active, size, 0.02 * residual, _ROUNDS)
     promised = 0.0
     for a in range(size):
         promised += gradient[a] * (moved[a] - x[a]) + l1[a] * (abs(moved[a]) - abs(x[a]))
@@ -529,7 +535,7 @@ def _is_over(number, loss, n_neighbours, settings, history):
     if settings.least_gain > 0:
         explained = 1 - loss / history[0]
         gain = explained - history[1]
-        if number >= 5 and (gain < settings.least_gain or explained > _ALL_EXPLAINED):
+        if number >= _FEWEST - 1 and (gain < settings.least_gain or explained > _ALL_EXPLAINED):
             return True
         history[1] = explained
     if settings.cost > 0:

@@ -68,6 +68,7 @@ class FitOptions:
     covariates: str | None
     rows: str | None
     hidden: int | str | None
+    at_least: float | None
     binarize: float | None
     missing: str
     groups: Path | None
@@ -95,6 +96,7 @@ class FitOptions:
             "control": self.control,
             "rows": self.rows,
             "hidden": self.hidden,
+            "at_least": self.at_least,
         }
         shared = {
             "missing": self.missing,
@@ -160,6 +162,11 @@ class FitOptions:
     metavar="auto|0|NUMBER",
     callback=lambda ctx, param, value: n_hidden(value),
     help="Of method auto: how many causes that are no columns act on many spins; auto looks.",
+)
+@click.option(
+    "--at-least",
+    type=click.FloatRange(0),
+    help="Of method auto: edges are couplings that are shown to exceed this in absolute value.",
 )
 @binarize_option
 @missing_option()
@@ -373,8 +380,10 @@ def _reliability(fit: "Fit") -> str:
         why = ", ".join(f"'{check}'" for check in fit.doubts)
         return f"how sure: nobody can say, for see the warning {why}: more edges may be false"
     allowed_for = "; this allows for rows that are alike" if fit.has_alike_rows else ""
+    at_least = facts.settings["at_least"]
+    false = f"false or no larger than {at_least:g}" if at_least else "false"
     if facts.settings["control"] == "fwer":
-        sure = f"with a probability of {1 - level:g} none of them is false"
+        sure = f"with a probability of {1 - level:g} none of them is {false}"
         return f"how sure: {sure}{allowed_for}"
     some = f"some {level:.0%} of the edges, {max(1, round(level * facts.n_edges))} or so"
-    return f"how sure: {some}, may be false; those with a small q-value hardly{allowed_for}"
+    return f"how sure: {some}, may be {false}; those with a small q-value hardly{allowed_for}"

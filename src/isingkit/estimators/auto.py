@@ -17,7 +17,6 @@ from isingkit.estimators.bits import repeated_if_large
 from isingkit.estimators.closed_forms import bethe_form, linear_form, tree_couplings
 from isingkit.estimators.covariate_table import covariate_table
 from isingkit.estimators.diagnostics import LIMITS, Evidence, diagnose
-from isingkit.estimators.edge_tests import precisions
 from isingkit.estimators.explanation import way_of_pair
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of
@@ -38,7 +37,8 @@ from isingkit.estimators.row_dependence import (
     row_dependence,
 )
 from isingkit.estimators.row_design import RowDesign, each_sample, row_design
-from isingkit.estimators.stability import Stability, stability_of
+from isingkit.estimators.sized_edges import SizedEdges, sized_edges
+from isingkit.estimators.stability import FoundEdges, Stability, stability_of
 from isingkit.estimators.tested_edges import surest_first, tested_edges
 from isingkit.exceptions import (
     CountsAsWeightsWarning,
@@ -104,6 +104,10 @@ class AutoIsing(IsingEstimator):
         How many causes that are no columns act on many spins (a state, a trend, groups of rows
         nobody knows of); or "auto", which looks. Edges are then those that such causes do not
         explain. Not beyond 5000 columns, nor with `missing="impute"`.
+    at_least
+        Edges are pairs whose coupling is shown to exceed this in absolute value: where rows are
+        very many, tiny couplings are significant too. Smaller ones stay part of the network that
+        couplings are estimated in, and are listed in `rejected_`.
     random_state
         Seed, or a numpy Generator, of what is imputed.
     checkpoint
@@ -182,6 +186,7 @@ class AutoIsing(IsingEstimator):
         missing: str = "error",
         rows: str = "auto",
         hidden: int | str = "auto",
+        at_least: float = 0.0,
         random_state: Seed = 0,
         checkpoint: str | os.PathLike[str] | None = None,
         n_jobs: int | None = None,
@@ -195,6 +200,7 @@ class AutoIsing(IsingEstimator):
         self.refit = refit
         self.rows = rows
         self.hidden = hidden
+        self.at_least = at_least
         self.random_state = random_state
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs
@@ -215,6 +221,7 @@ class AutoIsing(IsingEstimator):
             )
 
         require_choice("rows", self.rows, _ROWS)
+        require_number("at_least", self.at_least, at_least=0)
         if self.hidden != "auto":
             require_number("hidden", self.hidden, at_least=0, whole=True)
         if self.missing == MissingPolicy.IMPUTE and self.hidden not in (0, "auto"):
@@ -299,10 +306,11 @@ class AutoIsing(IsingEstimator):
         if found.network.hidden is not None:
             causes, fitted = found.network.hidden, estimates.fitted
             self.hidden_ = hidden_report(causes, fitted, self._effect_values, as_read)
-        directed, intercepts = self._directed(moments, estimates.fitted)
-        self._tabulate(found, estimates, directed)
-        self.diagnostics_ = diagnose(self._evidence(rows, found, estimates))
-        matrix = moments.as_estimates(found.fitted.graph.matrix(directed))
+        sized = sized_edges(found, estimates, self.at_least, self.control)
+        directed, intercepts = self._directed(moments, estimates.fitted, sized)
+        self._tabulate(sized, estimates, directed)
+        self.diagnostics_ = diagnose(self._evidence(rows, sized, estimates))
+        matrix = moments.as_estimates(found.fitted.graph.matrix(sized.directed(directed)))
         return self._finish(packed, moments.n_samples, matrix, intercepts, moments.means)
 
     def _search(
@@ -343,7 +351,8 @@ class AutoIsing(IsingEstimator):
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
         return SearchSettings(
             level=self.level,
-            control=self.control,
+            # small couplings that a network lacks bias the others: it is for the size to be strict
+            control=self.control if self.at_least == 0 else "fdr",
             fit_fields=self.fit_fields,
             hidden=self.hidden,
             checkpoint=checkpoint,
@@ -352,15 +361,17 @@ class AutoIsing(IsingEstimator):
         )
 
     def _directed(
-        self, moments: SecondMoments, refitted: FittedGraph
+        self, moments: SecondMoments, refitted: FittedGraph, sized: SizedEdges
     ) -> tuple[FloatArray, FloatArray]:
-        """Directed couplings and fields, as `refit` wants them."""
+        """Directed couplings of the network, as `refit` wants them, and fields given the edges."""
         estimates = refitted.couplings
         if self.refit != "pseudolikelihood":
             form = linear_form if self.refit == "linear" else bethe_form
             estimates, intercepts = form(moments, refitted)
+            others = estimates - sized.directed(estimates)
+            intercepts = intercepts + refitted.graph.matrix(others) @ moments.means
         elif self.fit_fields:
-            symmetric = refitted.graph.symmetric(estimates)
+            symmetric = refitted.graph.symmetric(sized.directed(estimates))
             intercepts = refitted.fields_given(symmetric, self._effect_values)
         if not self.fit_fields:
             return estimates, np.zeros(moments.n_spins)
@@ -371,9 +382,10 @@ class AutoIsing(IsingEstimator):
     def _evidence(
         self,
         rows: "_Rows",
-        found: Found,
+        sized: SizedEdges,
         estimates: NetworkEstimates,
     ) -> Evidence:
+        found = sized.found
         fitted = found.fitted
         by_bethe, square = tree_couplings(found.moments, fitted)
         return Evidence(
@@ -392,9 +404,11 @@ class AutoIsing(IsingEstimator):
             sparsity=found.sparsity,
             couplings=estimates.couplings,
             errors=estimates.errors,
+            sizes=np.abs(estimates.couplings[sized.is_edge]),
             tree_couplings=np.where(square < 0, 0.0, by_bethe),
             z_scores=self.edges_["z"],
-            critical_z=found.median_critical_z(),
+            critical_z=sized.median_critical_z(),
+            at_least=self.at_least,
             candidates=self.candidates_,
             survivors=self.elimination_.survivors,
         )
@@ -444,13 +458,14 @@ class AutoIsing(IsingEstimator):
         # what a worker is sent: nothing fitted
         plain = clone(self).set_params(n_jobs=1, checkpoint=None, progress=False)
 
-        def find(some: PackedSpins, some_weights: RowWeights | None) -> FittedGraph:
+        def find(some: PackedSpins, some_weights: RowWeights | None) -> FoundEdges:
             design = row_design(some_weights)
             found, estimates = plain._search(some, design)
             if some_weights is not None and some_weights.groups is not None:
                 designed = grouped(some, design, some_weights.groups, estimates.fitted)
-                found, _ = plain._search(some, designed)
-            return found.fitted
+                found, estimates = plain._search(some, designed)
+            sized = sized_edges(found, estimates, plain.at_least, plain.control)
+            return FoundEdges(found.fitted, sized.is_edge)
 
         return stability_of(
             packed, weights, find, n_resamples, generator(random_state), self.n_jobs, progress
@@ -507,10 +522,12 @@ class AutoIsing(IsingEstimator):
     def _effects(self, coding: CovariateCoding) -> CovariateEffects:
         return CovariateEffects(self._effect_values[:, : len(coding.names)], coding)
 
-    def _tabulate(self, found: Found, estimates: NetworkEstimates, directed: FloatArray) -> None:
+    def _tabulate(
+        self, sized: SizedEdges, estimates: NetworkEstimates, directed: FloatArray
+    ) -> None:
         """Tables of edges and of what was rejected, and intervals."""
-        tests, fitted = found.selection.tests, found.fitted
-        names = found.moments.names
+        tests, fitted = sized.tests, sized.found.fitted
+        names = sized.found.moments.names
         couplings = fitted.graph.mean_of_directions(directed)
         errors, half_widths = estimates.errors, estimates.half_widths
         if self.refit != "pseudolikelihood":
@@ -519,14 +536,12 @@ class AutoIsing(IsingEstimator):
         others = surest_first(tests, inside=False)
         place = np.searchsorted(fitted.graph.keys, keys_of(tests.pairs[edges], fitted.n_spins))
         self.edges_ = tested_edges(names, tests, edges, couplings[place], errors[place])
-        missed = missed_edges(found.tester, fitted, couplings)
+        missed = missed_edges(sized.found.tester, fitted, estimates.couplings)
         centres, half_widths = without_missed(estimates.fitted, couplings, half_widths, missed)
-        margins = found.margins()[place]
+        margins = sized.margins()[place]
         self.intervals_ = intervals_of_found(centres[place], half_widths[place], margins)
-        to_first_order = 1 / precisions(fitted, tests.pairs[others])
-        z_scores = tests.z_scores[others]
         self.rejected_ = tested_edges(
-            names, tests, others, z_scores * to_first_order, to_first_order
+            names, tests, others, sized.couplings[others], sized.errors[others]
         )
         self._weights = [tests.weights[edges], tests.weights[others]]
 

@@ -4,6 +4,7 @@ A cause is believed where a network with it explains rows better than one withou
 loadings counted. Why so, and how well: docs/design/causes.md.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +18,7 @@ from isingkit.estimators.hidden_causes import (
     HiddenCauses,
     eigenvectors,
     first_loadings,
+    hidden_of,
     iterated,
 )
 from isingkit.estimators.score_cache import ScoreCache
@@ -81,12 +83,16 @@ class CauseEvidence:
 
 
 def search(
-    select: Select, start: Pairs, hidden: int | str, level: float
+    select: Select,
+    start: Pairs,
+    hidden: int | str,
+    level: float,
+    in_some: Callable[[], Select] | None = None,
 ) -> tuple[Network, CauseEvidence]:
     """The network, given as many causes as asked for, or as are believed ("auto").
 
     With none asked for, what speaks for them is looked at all the same.
-    level: of strict networks
+    level: of strict networks     in_some: finds networks of fewer rows, by which causes are told
     """
     if hidden not in (0, "auto"):
         causes, pairs = _causes(select, _strict_graph(select, start), int(hidden))
@@ -104,7 +110,20 @@ def search(
     is_small = plain.tester.changes.sum() < SETTINGS.few_spins
     if is_small or left < SETTINGS.leftover:
         return plain, CauseEvidence(left)
+    if in_some is not None:
+        found_in_some = search(in_some(), start, hidden, level)
+        return _as_in_some(select, plain, *found_in_some)
     return _with_causes(select, plain, select(None, start, True), hidden == "auto")
+
+
+def _as_in_some(
+    select: Select, plain: Network, some: Network, evidence: CauseEvidence
+) -> tuple[Network, CauseEvidence]:
+    """The network given the causes that some of the rows have told."""
+    if some.hidden is None:
+        return plain, evidence
+    causes = hidden_of(plain.fitted.samples, some.hidden.loadings)
+    return select(causes, some.pairs, False), evidence
 
 
 def _strict_graph(select: Select, start: Pairs) -> FittedGraph:

@@ -38,11 +38,16 @@ class Limits:
     late: float = 0.1  # fraction of edges that the linear steps had dropped
     one_mode: float = 0.3  # of all variance
     leftover: float = 2.5  # largest eigenvalue of z-scores outside, in units of that of noise
+    tiny: float = 0.1  # fraction of edges whose couplings a gap tells from all others
+    tiny_without_gap: float = 0.25  # the same of couplings below a tenth of typical ones
 
 
 LIMITS = Limits()
 _TYPICAL = 0.3  # coupling, where none was found
 _LARGE = 5.0  # standard errors
+_TINY = 0.1  # what tiny couplings are at most
+_GAP = 2.0  # factor between the largest tiny coupling and the smallest other
+_FEW_EDGES = 3  # too few to be told from others by a gap
 _SMALL_MATRIX = 30  # rows, below which all eigenvalues are quicker than one
 
 
@@ -77,9 +82,11 @@ class Evidence:
     sparsity: Sparsity
     couplings: FloatArray  # (n_edges,): of the refit
     errors: FloatArray  # (n_edges,): their standard errors
+    sizes: FloatArray  # |couplings| of those that are large enough to be edges
     tree_couplings: FloatArray  # (n_edges,): couplings by Bethe's inversion, 0 where that has none
     z_scores: FloatArray  # of the edges
     critical_z: float  # of an edge of the median weight
+    at_least: float  # what couplings of edges must exceed
     candidates: Pairs
     survivors: Pairs
 
@@ -92,6 +99,7 @@ def diagnose(evidence: Evidence) -> tuple[Diagnosis, ...]:
         _incomplete,
         _hidden,
         _sparse,
+        _tiny,
         _samples,
         _alike,
         _strength,
@@ -115,7 +123,7 @@ def _samples(e: Evidence) -> Diagnosis:
         precision = np.sqrt(max(float(np.median(e.fitted.information[changes])), 1.0))
     typical = float(np.median(np.abs(e.z_scores))) if len(e.z_scores) else _TYPICAL * precision
     power = float(ndtr(typical - e.critical_z))
-    smallest = float((e.critical_z + ndtri(0.9)) / precision)
+    smallest = e.at_least + float((e.critical_z + ndtri(0.9)) / precision)
     n_groups = e.n_groups
     counted = f"{n_groups} groups of rows" if n_groups else f"{e.moments.n_samples:.0f} rows"
     serious = power < LIMITS.least_power
@@ -333,6 +341,48 @@ def _sparse(e: Evidence) -> Diagnosis:
             "MaximumLikelihoodIsing() (isingkit fit --method pseudolikelihood)"
         )
     return Diagnosis("not sparse", spread, MOST_SPREAD, serious, words, levels_hold=not serious)
+
+
+def _tiny(e: Evidence) -> Diagnosis:
+    """Are rows so many that couplings pass which are tiny beside the others?"""
+    name, limit = "tiny couplings", LIMITS.tiny
+    sizes = np.sort(e.sizes)
+    n_edges = len(sizes)
+    n_tiny = _below_gap(sizes)
+    advice = "with so many rows couplings that hardly matter are found as well; to leave them out, "
+    if n_tiny == 0:
+        typical = float(np.sqrt(np.mean(sizes**2))) if n_edges else 0.0
+        cut = _two_digits(_TINY * typical)
+        n_tiny = int((sizes < cut).sum())
+        words = f"{n_tiny} of {n_edges} edges have couplings below {cut:g}, a tenth of typical ones"
+        proposed = cut
+        limit = LIMITS.tiny_without_gap
+    else:
+        below, above = float(sizes[n_tiny - 1]), float(sizes[n_tiny])
+        words = (
+            f"{n_tiny} of {n_edges} edges have couplings of at most {below:.2g} in absolute value, "
+            f"and all others at least {above:.2g}"
+        )
+        proposed = _two_digits(np.sqrt(below * above))
+    fraction = n_tiny / max(n_edges, 1)
+    serious = fraction > limit
+    if serious:
+        option = f"(isingkit fit --at-least {proposed:g})"
+        words += f": {advice}set at_least={proposed:g} {option}"
+    return Diagnosis(name, fraction, limit, serious, words)
+
+
+def _two_digits(value: float) -> float:
+    return float(f"{value:.2g}")
+
+
+def _below_gap(sizes: FloatArray) -> int:
+    """How many of these sorted sizes are tiny and below the widest gap; 0 where there is none."""
+    ratios = sizes[1:] / np.maximum(sizes[:-1], 1e-300)
+    n_below = np.arange(1, len(sizes))
+    enough = np.minimum(n_below, n_below[::-1]) >= _FEW_EDGES
+    gaps = np.where(enough & (sizes[:-1] <= _TINY) & (ratios >= _GAP), ratios, 0.0)
+    return int(gaps.argmax()) + 1 if gaps.any() else 0
 
 
 def _largest_eigenvalue(matrix: NDArray[np.floating]) -> float:

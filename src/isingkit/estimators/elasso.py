@@ -2,12 +2,13 @@
 chooses.
 """
 
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
 
 from isingkit._kernels import nodewise as kernels
-from isingkit.arrays import FloatArray
+from isingkit.arrays import BoolArray, FloatArray
 from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.nodewise import (
     PathEnd,
@@ -28,6 +29,7 @@ from isingkit.spins import RowWeights, warn_of_constants
 
 # of the deviance explained; a path that gains less from one penalty to the next has come to its end
 _LEAST_GAIN = 1e-5
+_FEWEST_OF_A_VALUE = 2  # samples, for a spin to have neighbours
 _WITHOUT_COUPLINGS = 1e6  # a penalty that leaves none: slopes are at most 2
 
 
@@ -37,8 +39,10 @@ class ELassoIsing(IsingEstimator):
 
     Each spin is regressed on all others along a path of penalties, spins standardised. Of k
     neighbours found, the extended Bayesian criterion -2 log L + k log M + 2 gamma k log(N - 1)
-    picks the penalty, and a rule joins the two directions. Results are kept in both codings:
-    `model_` for -1/+1, `weights_` and `thresholds_` for 0/1, where W_ij = 4 J_ij.
+    picks the penalty, and a rule joins the two directions. Paths end as glmnet's do, once a penalty
+    explains at most 1e-5 of the deviance more than the one before, or 0.999 is explained. A spin
+    one value of which occurs but once has no neighbours, as in IsingFit. Results are kept in both
+    codings: `model_` for -1/+1, `weights_` and `thresholds_` for 0/1, where W_ij = 4 J_ij.
 
     Parameters
     ----------
@@ -125,6 +129,8 @@ class ELassoIsing(IsingEstimator):
         if not warned:
             warn_of_constants(stat.names, np.abs(stat.spin_sums) == stat.n_samples)
         rows = distinct_rows(packed, weights)
+        is_single = rows.changes & _occur_once(rows)
+        rows = replace(rows, changes=rows.changes & ~is_single)
         slopes = covariances(rows.spins, rows.weights, True)
         scales = np.sqrt(np.maximum(np.diagonal(slopes), 0.0))
         scales[~rows.changes] = 1.0
@@ -165,11 +171,18 @@ class ELassoIsing(IsingEstimator):
         self.criteria_ = criteria[best, spins]
         estimates = path.estimates[best, spins]
         intercepts = path.intercepts[best, spins]
+        intercepts[is_single] = np.arctanh(rows.means[is_single])
         self.weights_ = (
             4 * symmetric_couplings(estimates, self._least_coupling(), self.rule).toarray()
         )
         self.thresholds_ = 2 * intercepts - 2 * estimates.sum(axis=1)
         return self._finish(packed, stat.n_samples, estimates, intercepts, rows.means)
+
+
+def _occur_once(rows: Rows) -> BoolArray:
+    """(n_spins,): spins one value of which is that of a single sample, or of none."""
+    n_rarer = rows.n_effective * (1 - np.abs(rows.means)) / 2
+    return np.asarray(n_rarer < _FEWEST_OF_A_VALUE - 1e-6)
 
 
 def _slopes_given_covariates(rows: Rows, n_jobs: int | None) -> FloatArray:

@@ -58,9 +58,10 @@ def _verdict(fit: "AutoIsing", source: str, target: str) -> list[str]:
                 error += f"; 95 percent interval {interval_text(*fit.intervals_[k].tolist())}"
             numbers = f"p = {row['p_value']:.2g}, q = {row['q_value']:.2g}"
             weight = f"a weight of {weights[k]:.2g}; 1 is usual"
+            null = f", against |coupling| <= {fit.at_least:g}" if fit.at_least else ""
             return [
                 f"refit      coupling {row['coupling']:+.3f}{error}",
-                f"test       z = {row['z']:+.2f}, {numbers}",
+                f"test       z = {row['z']:+.2f}, {numbers}{null}",
                 f"weight     the rest of the network gives it {weight}",
                 f"verdict    {verdict}, by {fit.control} at level {fit.level:g}",
             ]

@@ -14,6 +14,7 @@ from isingkit.estimators.bits import without_covariates as bits_without_covariat
 from isingkit.estimators.cause_search import (
     CauseEvidence,
     Network,
+    Select,
     leftover,
     search,
     search_given,
@@ -31,7 +32,7 @@ from isingkit.estimators.hidden_causes import HiddenCauses, shared_causes
 from isingkit.estimators.missed_edges import beyond_missed
 from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.normal import normal_equations, without_covariates
-from isingkit.estimators.row_design import RowDesign
+from isingkit.estimators.row_design import RowDesign, row_design
 from isingkit.estimators.score_cache import ScoreCache, dense_scores, sparse_scores
 from isingkit.estimators.screen import Screen, candidates, screen
 from isingkit.estimators.selection import Selection, keep_significant, select_edges
@@ -40,13 +41,15 @@ from isingkit.estimators.tiled_screen import screen_by_tiles
 from isingkit.exceptions import SettingError
 from isingkit.gram import gram_of
 from isingkit.memory import require_memory
-from isingkit.packing import PackedSpins
+from isingkit.packing import PackedSpins, bits
+from isingkit.spins import RowWeights
 
 # numbers held for each pair of spins and each value of the table, as measured
 _PAIRS, _VALUES = 9, 3
 # pairs outside a network that stand out, beyond which causes are looked for first; noise makes some
 # 3 for each spin
 _CROWD, _CROWD_PER_SPIN = 2000, 10
+_MOST_ROWS = 1 << 15  # different ones, among which causes are looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +96,18 @@ class Found:
         tests = self.selection.tests
         return tests.weights[tests.inside]
 
-    def median_critical_z(self) -> float:
-        """Of an edge of the median weight."""
-        median_weight = np.median(self.weights) if len(self.weights) else 1.0
-        return float(self._critical_z(np.array(median_weight)))
+    @property
+    def n_changing(self) -> int:
+        """Spins that are not constant."""
+        return int(self.moments.changes.sum())
 
     def margins(self) -> FloatArray:
         """(n_edges,): by how much less their z-scores could be."""
         tests, fitted = self.selection.tests, self.selection.fitted
-        critical = self._critical_z(self.weights)
+        level, control = self.settings.level, self.settings.control
+        critical = critical_z(self.n_changing, len(self.weights), level, control, self.weights)
         z_scores = tests.z_scores[tests.inside]
         return self.tester.margins(fitted, fitted.graph.pairs, z_scores, critical)
-
-    def _critical_z(self, weights: FloatArray) -> FloatArray:
-        n_spins, n_edges = int(self.moments.changes.sum()), len(self.weights)
-        return critical_z(n_spins, n_edges, self.settings.level, self.settings.control, weights)
 
 
 def find_network(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> Found:
@@ -154,6 +154,24 @@ def _search(
 ) -> tuple[Network, CauseEvidence]:
     """The network, with the causes that are asked for or believed."""
 
+    select = _selecting(way, settings)
+    plain = sparsity.causes
+    if way.looks_for_causes and settings.hidden == "auto" and plain is not None:
+        fields, n_jobs = settings.fit_fields, settings.n_jobs
+        fitted = fit_graph(way.samples, plain.pairs, fit_fields=fields, n_jobs=n_jobs)
+        return search_given(select, fitted, plain.loadings)
+    if way.looks_for_causes:
+        of_some = way.of_some
+        in_some = None if of_some is None else lambda: _selecting(of_some(), settings)
+        return search(select, start, settings.hidden, settings.level, in_some)
+    network = select(None, start, False)
+    left = leftover(network.fitted, network.tester.scores)
+    return network, CauseEvidence(left, was_looked_for=False)
+
+
+def _selecting(way: "_Screened", settings: SearchSettings) -> Select:
+    """What finds networks of these rows."""
+
     def select(
         hidden: HiddenCauses | None, start: Pairs, is_strict: bool, is_bounded: bool = False
     ) -> Network:
@@ -161,16 +179,7 @@ def _search(
         most = max(_CROWD, _CROWD_PER_SPIN * way.moments.n_spins) if is_bounded else np.inf
         return _selected(way, hidden, start, replace(settings, control=control), most)
 
-    plain = sparsity.causes
-    if way.looks_for_causes and settings.hidden == "auto" and plain is not None:
-        fields, n_jobs = settings.fit_fields, settings.n_jobs
-        fitted = fit_graph(way.samples, plain.pairs, fit_fields=fields, n_jobs=n_jobs)
-        return search_given(select, fitted, plain.loadings)
-    if way.looks_for_causes:
-        return search(select, start, settings.hidden, settings.level)
-    network = select(None, start, False)
-    left = leftover(network.fitted, network.tester.scores)
-    return network, CauseEvidence(left, was_looked_for=False)
+    return select
 
 
 def _selected(
@@ -202,6 +211,8 @@ class _Screened:
     samples: Samples
     scores: Callable[[float], ScoreCache]  # by the least z-score that is looked at
     looks_for_causes: bool
+    # the same of some of the rows, where all are more than it takes to tell causes
+    of_some: "Callable[[], _Screened] | None" = None
 
 
 def _by_bits(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> _Screened:
@@ -237,4 +248,21 @@ def _by_matrices(packed: PackedSpins, design: RowDesign, settings: SearchSetting
 
     pairs = candidates(screened, moments)
     looks = design.outcomes is None  # which is not known of rows that were imputed
-    return _Screened(moments, screened, pairs, samples, scores, looks_for_causes=looks)
+    of_some = None
+    if design.is_counted and packed.present is None and samples.n_rows > _MOST_ROWS:
+        of_some = lambda: _by_matrices(*_some_rows(packed, samples), settings)  # noqa: E731
+    return _Screened(moments, screened, pairs, samples, scores, looks, of_some)
+
+
+def _some_rows(packed: PackedSpins, samples: Samples) -> tuple[PackedSpins, RowDesign]:
+    """So many samples at random that about `_MOST_ROWS` different rows are left at most.
+
+    Drawn from different rows and their counts: the same for a histogram and for repeated rows.
+    """
+    rng = np.random.default_rng(0)
+    counts = rng.binomial(samples.sample_weights.astype(np.int64), _MOST_ROWS / samples.n_rows)
+    kept = np.flatnonzero(counts)
+    words = bits(np.ascontiguousarray(samples.spins[:, kept].T).astype(np.int8))
+    some = PackedSpins(words, len(kept), packed.names, None, packed.mapping)
+    times = counts[kept].astype(np.float64)
+    return some, row_design(RowWeights(times, times))

@@ -10,14 +10,28 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from isingkit._kernels.threads import one_blas_thread, parallel_map
-from isingkit.arrays import FloatArray, IntArray
+from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.estimators.executor import current_executor
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.exceptions import IsingkitError
 from isingkit.packing import PackedSpins
 from isingkit.spins import RowWeights
 
-Find = Callable[[PackedSpins, RowWeights | None], FittedGraph]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundEdges:
+    """A network, and which of its pairs are edges."""
+
+    fitted: FittedGraph
+    is_edge: BoolArray  # (n_pairs,)
+
+    @property
+    def keys(self) -> IntArray:
+        """Of the edges, sorted."""
+        return self.fitted.graph.keys[self.is_edge]
+
+
+Find = Callable[[PackedSpins, RowWeights | None], FoundEdges]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +63,7 @@ def stability_of(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # halves may lack what all rows have; the fit itself warns
         whole = find(packed, weights)
-        shared = _Shared(packed, weights, find, whole.graph.pairs)
+        shared = _Shared(packed, weights, find, whole.fitted.graph.pairs)
         found: list[Any] = [None] * n_resamples
         with (
             tqdm(total=n_resamples, desc="halves", unit="half", disable=not progress) as bar,
@@ -80,16 +94,16 @@ class _Shared:
     packed: PackedSpins
     weights: RowWeights | None
     find: Find
-    pairs: IntArray  # (n_pairs, 2): found in all rows
+    pairs: IntArray  # (n_pairs, 2): of the network of all rows
 
 
 def _refit(shared: _Shared, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
-    """Keys of the pairs that one half finds, and its couplings of the pairs that all rows find."""
+    """Keys of the edges that one half finds, and its couplings in the network of all rows."""
     keys = np.empty(0, dtype=np.int64)
     try:
-        fitted = shared.find(*_half(shared.packed, shared.weights, rng))
-        keys = fitted.graph.keys
-        same, _ = fitted.refit(shared.pairs)
+        found = shared.find(*_half(shared.packed, shared.weights, rng))
+        keys = found.keys
+        same, _ = found.fitted.refit(shared.pairs)
         return keys, same.firth_refit().couplings_and_errors()[0]
     except IsingkitError:  # nothing can be said from this half
         return keys, np.full(len(shared.pairs), np.nan)
@@ -122,9 +136,10 @@ def _half(
 
 
 def _table(
-    whole: FittedGraph, keys: IntArray, couplings: FloatArray, names: tuple[str, ...]
+    whole: FoundEdges, keys: IntArray, couplings: FloatArray, names: tuple[str, ...]
 ) -> NDArray[Any]:
-    own = whole.graph.keys
+    own = whole.keys
+    n_spins = whole.fitted.n_spins
     found, times = np.unique(np.concatenate([keys, own]), return_counts=True)
     times -= np.isin(found, own)  # counted once too often
     labels = np.array(names, dtype=np.str_)
@@ -133,14 +148,14 @@ def _table(
         len(found),
         dtype=columns + [(name, np.float64) for name in ("frequency", "coupling", "low", "high")],
     )
-    table["source"] = labels[found // whole.n_spins]
-    table["target"] = labels[found % whole.n_spins]
+    table["source"] = labels[found // n_spins]
+    table["target"] = labels[found % n_spins]
     table["frequency"] = times / len(couplings)
     for name in ("coupling", "low", "high"):
         table[name] = np.nan
     place = np.searchsorted(found, own)
-    estimates = whole.firth_refit().couplings_and_errors()[0]
-    complete = couplings[~np.isnan(couplings).any(axis=1)]
+    estimates = whole.fitted.firth_refit().couplings_and_errors()[0][whole.is_edge]
+    complete = couplings[~np.isnan(couplings).any(axis=1)][:, whole.is_edge]
     if len(own) and len(complete):
         off = np.quantile(np.abs(complete - estimates), 0.95, axis=0)
         table["low"][place] = estimates - off

@@ -114,11 +114,13 @@ def _method(facts: dict[str, Any]) -> dict[str, Any]:
     threshold = settings.get("threshold")
     is_cut = isinstance(threshold, float | int) and threshold > 0
     is_described = method is not None and method.describes_threshold
+    at_least = settings.get("at_least")
     return {
         "description": None if method is None else method.described(settings),
         "reference": None if method is None else method.reference,
         "paper": PAPER,
         "cut": f"{threshold:.3g}" if is_cut and not is_described else None,
+        "at_least": f"{at_least:.3g}" if at_least else None,
     }
 
 
