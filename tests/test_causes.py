@@ -340,7 +340,7 @@ def test_what_scores_leave_open_is_taken_off_z_scores():
     samples = Samples(spins, np.ones(2000), spins, known_causes(np.empty((0, 2000))))
     pairs = np.argwhere(np.triu(truth.couplings.toarray()))
     fitted = fit_graph(samples, pairs)
-    hidden = iterated(fitted, np.linalg.eigh(np.corrcoef(spins))[1][:, -1:].T, pairs)
+    hidden, _ = iterated(fitted, np.linalg.eigh(np.corrcoef(spins))[1][:, -1:].T)
     given = fit_graph(hidden.beside(samples, bent=True), pairs)
     from isingkit.estimators.edge_tests import score_tests
 

@@ -15,7 +15,7 @@ from isingkit.estimators.fitted_graph import FittedGraph, Samples, fit_graph
 from isingkit.estimators.graph import keys_of, pairs_of
 from isingkit.packing import PackedSpins
 
-_ITERATIONS = 4  # of loadings
+_ITERATIONS = 2  # of loadings
 _MOST_PAIRS = 400  # at random, that tell what scores leave open of causes; as many strong ones
 _ROBUST_Z = 2.5  # z-scores beyond it count as that: they may be those of edges
 _ROBUST_STEPS = 5
@@ -102,17 +102,6 @@ def hidden_of(samples: Samples, loadings: FloatArray) -> HiddenCauses:
     return HiddenCauses(scores / spread[:, None], loadings / spread[:, None], means)
 
 
-def first_loadings(fitted: FittedGraph, n_hidden: int) -> FloatArray:
-    """(n_hidden, n_spins): the foremost eigenvectors of correlations of residuals."""
-    residuals = fitted.residuals_of(np.arange(fitted.n_spins))
-    weights = np.sqrt(np.maximum(fitted.samples.sample_weights, 1e-300))
-    residuals /= weights
-    residuals /= np.sqrt(np.maximum(fitted.information, 1e-9))[:, None]
-    correlations = residuals @ residuals.T
-    np.fill_diagonal(correlations, 0.0)
-    return eigenvectors(correlations, n_hidden)[1]
-
-
 def eigenvectors(matrix: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
     """The n largest eigenvalues, falling, and their vectors, (n, n_rows)."""
     if len(matrix) < _SMALL_MATRIX or not matrix.any():
@@ -124,22 +113,21 @@ def eigenvectors(matrix: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
     return values[order], np.ascontiguousarray(vectors[:, order].T)
 
 
-def iterated(fitted: FittedGraph, loadings: FloatArray, pairs: Pairs) -> HiddenCauses:
-    """Loadings as the regressions of spins on neighbours and scores have them."""
+def iterated(fitted: FittedGraph, loadings: FloatArray) -> tuple[HiddenCauses, FittedGraph]:
+    """Loadings as the regressions of spins on neighbours and scores have them, and the latter.
+
+    fitted: the same regressions without scores
+    """
     samples = fitted.samples
-    n_covariates = samples.causes.n_covariates
+    of_hidden = slice(samples.causes.n_covariates, None)
+    given = fitted
     for _ in range(_ITERATIONS):
         causes = hidden_of(samples, loadings)
-        given = fit_graph(
-            causes.beside(samples, bent=False),
-            pairs,
-            fit_fields=fitted.fit_fields,
-            n_jobs=fitted.n_jobs,
-        )
-        loadings = given.effects[:, n_covariates:].T
+        given = given.given(causes.beside(samples, bent=False))
+        loadings = np.ascontiguousarray(given.effects[:, of_hidden].T)
         if len(loadings) > 1:
             loadings = np.ascontiguousarray(np.linalg.qr(loadings.T)[0].T)
-    return hidden_of(samples, loadings)
+    return hidden_of(samples, loadings), given
 
 
 def shared_causes(fitted: FittedGraph, hidden: HiddenCauses) -> SharedCauses:
