@@ -26,7 +26,8 @@ _SMALL_MATRIX = 200  # rows, below which all eigenvectors are quicker than some
 class HiddenReport:
     """What was found of causes that are no columns.
 
-    A score is a weighted sum of all spins of a row, of spread 1; its sign means nothing.
+    A score is a weighted sum of all spins of a row, less what covariates explain of it, and has
+    spread 1; its sign means nothing.
     """
 
     scores: FloatArray  # (n_rows, n_hidden)
@@ -39,6 +40,7 @@ class HiddenReport:
     _means: FloatArray  # (n_spins,)
     _bends: FloatArray  # (n_terms,): as those of `Causes`, of all scores for each bend
     _effects: FloatArray  # (n_spins, n_terms)
+    _slopes: FloatArray  # (n_hidden, n_covariates): as those of `HiddenCauses`
 
     @property
     def n_hidden(self) -> int:
@@ -48,13 +50,16 @@ class HiddenReport:
         n_rows, n_hidden = self.scores.shape
         return f"HiddenReport({n_hidden} hidden causes of {n_rows} rows)"
 
-    def shifts(self, spins: FloatArray) -> FloatArray:
+    def shifts(self, spins: FloatArray, covariates: FloatArray | None = None) -> FloatArray:
         """(n_rows, n_spins): what causes add to fields, by the other spins of a row.
 
         spins: (n_rows, n_spins), 0 where missing
+        covariates: (n_rows, n_covariates); at their means where not given
         """
         apart = np.where(spins != 0, spins - self._means, 0.0)
         scores = apart @ self._weights.T
+        if covariates is not None:
+            scores -= covariates @ self._slopes.T
         shifts = np.zeros(spins.shape)
         for term, bend in enumerate(self._bends):
             k = term % self.n_hidden
@@ -70,6 +75,9 @@ class HiddenCauses:
     scores: FloatArray  # (n_hidden, n_rows): of spread 1
     loadings: FloatArray  # (n_hidden, n_spins)
     means: FloatArray  # (n_spins,)
+    # (n_hidden, n_covariates): what covariates explain of sums over spins, which is no part of
+    # scores; else it would be taken off the effects of covariates
+    slopes: FloatArray
 
     @property
     def n_hidden(self) -> int:
@@ -84,8 +92,8 @@ class HiddenCauses:
 
     def beside(self, samples: Samples, bent: bool) -> Samples:
         """The same samples, of which regressions know these causes, too."""
-        causes = with_hidden(samples.causes, self.scores, self.loadings, self.means, bent)
-        return replace(samples, causes=causes)
+        made_of = (self.loadings, self.means, self.slopes)
+        return replace(samples, causes=with_hidden(samples.causes, self.scores, *made_of, bent))
 
 
 def hidden_of(samples: Samples, loadings: FloatArray) -> HiddenCauses:
@@ -98,8 +106,12 @@ def hidden_of(samples: Samples, loadings: FloatArray) -> HiddenCauses:
     there = np.abs(samples.spins)
     means = samples.spins @ weights / np.maximum(there @ weights, 1e-300)
     scores = loadings @ samples.spins - (loadings * means) @ there
-    spread = np.maximum(np.sqrt(scores**2 @ weights), 1e-300)
-    return HiddenCauses(scores / spread[:, None], loadings / spread[:, None], means)
+    covariates = samples.causes.covariates
+    roots = np.sqrt(weights)
+    slopes = np.linalg.lstsq((roots * covariates).T, (roots * scores).T, rcond=None)[0].T
+    scores -= slopes @ covariates
+    spread = np.maximum(np.sqrt(scores**2 @ weights), 1e-300)[:, None]
+    return HiddenCauses(scores / spread, loadings / spread, means, slopes / spread)
 
 
 def eigenvectors(matrix: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
@@ -167,11 +179,16 @@ def _telling_pairs(fitted: FittedGraph, loadings: FloatArray) -> Pairs:
 
 
 def hidden_report(
-    hidden: HiddenCauses, fitted: FittedGraph, effects: FloatArray, packed: PackedSpins
+    hidden: HiddenCauses,
+    fitted: FittedGraph,
+    effects: FloatArray,
+    packed: PackedSpins,
+    covariates: FloatArray | None,
 ) -> HiddenReport:
     """What to tell of causes, given the network that was found with them.
 
     effects: (n_spins, n_causes), of all causes of the network
+    covariates: (n_rows, n), of all rows
     """
     causes = fitted.samples.causes
     of_hidden = slice(causes.n_covariates, None)
@@ -184,17 +201,30 @@ def hidden_report(
     loadings, errors = linear.effects_and_errors()
     spins = np.asarray(packed, dtype=np.float64)
     apart = np.where(spins != 0, spins - hidden.means, 0.0)
-    scores = apart @ hidden.loadings.T
+    sums = apart @ hidden.loadings.T
     return HiddenReport(
-        scores=scores,
+        scores=sums if covariates is None else sums - covariates @ hidden.slopes.T,
         loadings=loadings[:, of_hidden],
         std_errors=errors[:, of_hidden],
-        variance_shares=_variance_shares(apart, scores, hidden.loadings),
+        variance_shares=_variance_shares(apart, sums, hidden.loadings),
         _weights=hidden.loadings,
         _means=hidden.means,
         _bends=causes.bends[of_hidden],
         _effects=effects[:, of_hidden],
+        _slopes=hidden.slopes,
     )
+
+
+def with_chance_of_scores(errors: FloatArray, report: HiddenReport, samples: Samples) -> FloatArray:
+    """(n_spins, n_covariates): errors of covariates' effects where there are hidden causes, too.
+
+    Scores are cleared of covariates, and with that of how these go with the causes by chance: a
+    slope of variance (Z'WZ)^-1, which times the loading is part of the effect.
+    """
+    covariates = samples.causes.covariates
+    inverse = np.linalg.pinv((covariates * samples.sample_weights) @ covariates.T, hermitian=True)
+    squares = (report.loadings**2).sum(axis=1)
+    return np.asarray(np.sqrt(errors**2 + np.outer(squares, np.diagonal(inverse))))
 
 
 def _variance_shares(spins: FloatArray, scores: FloatArray, loadings: FloatArray) -> FloatArray:
