@@ -35,9 +35,8 @@ class CauseSettings:
     most: int = 5  # causes
     few_spins: int = 10  # in which a cause cannot be told from edges
     leftover: float = 1.1  # eigenvalue of clipped z-scores, in units of noise's: look closer
-    # by `gain_over`: so much, and so much more where spins are few
-    least_gain: float = 1.5
-    more_if_few: float = 1200.0  # over the number of spins squared
+    least_gain: float = 1.5  # by `gain_over`
+    if_few: float = 2800.0  # over the number of spins squared, and 1: at least that
     at_a_look: float = 0.5  # so much less is enough for a search
     least_calm: float = 0.05  # log of the factor by which z-scores outside the network shrink
     clear: float = 2.5  # beyond the least gain: then they need not
@@ -204,7 +203,7 @@ def _is_worth_a_search(looked: Look, before: FittedGraph, n_more: int) -> bool:
 
 def least_gain(n_spins: int) -> float:
     """That a cause must bring, for each spin."""
-    return SETTINGS.least_gain + SETTINGS.more_if_few / n_spins**2
+    return max(SETTINGS.least_gain, 1 + SETTINGS.if_few / n_spins**2)
 
 
 def _is_believed(gain: float, before: Network | None, after: Network) -> bool:
