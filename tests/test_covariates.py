@@ -341,6 +341,7 @@ def test_effects_without_knobs_are_statsmodels_logit_wherever_that_is_finite(rng
     assert rows["x0", "bog"]["std_error"] < 2
 
 
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")  # few columns
 def test_effects_beside_hidden_causes_are_those_of_covariates(world):
     _, spins, table = world
     fit = ik.AutoIsing(hidden=1).fit(spins, covariates=table)

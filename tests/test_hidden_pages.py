@@ -219,6 +219,7 @@ def test_a_small_model_is_sampled_given_hidden_causes_too(rng):
         _means=spins.mean(axis=0),
         _bends=np.zeros(1),
         _effects=effects,
+        _slopes=np.empty((1, 0)),
     )
     model = ik.IsingModel(np.zeros((4, 4)), np.array([0.1, -0.2, 0.0, 0.3]))
     check = ik.fit_check(model, spins, hidden=hidden)

@@ -240,7 +240,7 @@ def _given(model: IsingModel, rows: _Rows, some: IntArray) -> tuple[IsingModel, 
         assert of_some is not None
         assert model.effects is not None
         return replace(model, effects=of_plain_numbers(model.effects)), of_some
-    shifts = rows.hidden.shifts(np.asarray(rows.packed[some], dtype=np.float64))
+    shifts = rows.hidden.shifts(np.asarray(rows.packed[some], dtype=np.float64), of_some)
     if of_some is not None and model.effects is not None:
         shifts += of_some @ model.effects.values.T
     own = CovariateEffects(np.eye(model.n_spins), CovariateCoding(()))

@@ -18,10 +18,10 @@ from isingkit.estimators.closed_forms import bethe_form, linear_form, tree_coupl
 from isingkit.estimators.covariate_table import covariate_table
 from isingkit.estimators.diagnostics import LIMITS, Evidence, diagnose
 from isingkit.estimators.explanation import way_of_pair
-from isingkit.estimators.fitted_graph import FittedGraph
+from isingkit.estimators.fitted_graph import FittedGraph, Samples
 from isingkit.estimators.graph import keys_of
 from isingkit.estimators.grouped_rows import dependent, grouped, require_groups
-from isingkit.estimators.hidden_causes import hidden_report
+from isingkit.estimators.hidden_causes import hidden_report, with_chance_of_scores
 from isingkit.estimators.imputed_search import find_imputed
 from isingkit.estimators.incomplete_rows import incomplete_rows
 from isingkit.estimators.intervals import intervals_of_found
@@ -276,6 +276,7 @@ class AutoIsing(IsingEstimator):
 
     def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
         as_read = packed
+        covariates = None if weights is None else weights.covariates
         packed, weights = repeated_if_large(packed, weights)
         if self.missing == MissingPolicy.IMPUTE or self._coding is not None:
             packed, weights = each_sample(packed, weights)
@@ -301,11 +302,12 @@ class AutoIsing(IsingEstimator):
         self.elimination_ = found.elimination
         self.n_rounds_ = found.selection.n_rounds
         self.n_groups_ = rows.design.n_groups if is_declared else 0
-        self._tabulate_effects(estimates.fitted, moments.names)
+        self._effect_values, errors = estimates.fitted.effects_and_errors()
         self.hidden_ = None
         if found.network.hidden is not None:
-            causes, fitted = found.network.hidden, estimates.fitted
-            self.hidden_ = hidden_report(causes, fitted, self._effect_values, as_read)
+            learnt = (found.network.hidden, estimates.fitted, self._effect_values)
+            self.hidden_ = hidden_report(*learnt, as_read, covariates)
+        self._tabulate_effects(estimates.fitted.samples, errors, moments.names)
         sized = sized_edges(found, estimates, self.at_least, self.control)
         directed, intercepts = self._directed(moments, estimates.fitted, sized)
         self._tabulate(sized, estimates, directed)
@@ -500,15 +502,17 @@ class AutoIsing(IsingEstimator):
             return super()._fields(couplings, means)
         return np.asarray(self.intercepts_)
 
-    def _tabulate_effects(self, fitted: FittedGraph, names: Sequence[str]) -> None:
-        """The table of what covariates do, and the same as the model has it."""
-        self._effect_values, errors = fitted.effects_and_errors()
+    def _tabulate_effects(self, samples: Samples, errors: FloatArray, names: Sequence[str]) -> None:
+        """The table of what covariates do."""
         if self._coding is None:
             self.__dict__.pop("covariate_effects_", None)
             return
         known = slice(len(self._coding.names))  # hidden causes come after covariates
+        errors = errors[:, known]
+        if self.hidden_ is not None:
+            errors = with_chance_of_scores(errors, self.hidden_, samples)
         self.covariate_effects_ = covariate_table(
-            names, self._coding.names, self._effect_values[:, known], errors[:, known]
+            names, self._coding.names, self._effect_values[:, known], errors
         )
 
     def _shifts(self, packed: PackedSpins, weights: RowWeights | None) -> FloatArray | None:
@@ -516,7 +520,8 @@ class AutoIsing(IsingEstimator):
         of_covariates = super()._shifts(packed, weights)
         if self.hidden_ is None:
             return of_covariates
-        of_hidden = self.hidden_.shifts(np.asarray(packed, dtype=np.float64))
+        covariates = None if weights is None else weights.covariates
+        of_hidden = self.hidden_.shifts(np.asarray(packed, dtype=np.float64), covariates)
         return of_hidden if of_covariates is None else of_hidden + of_covariates
 
     def _effects(self, coding: CovariateCoding) -> CovariateEffects:

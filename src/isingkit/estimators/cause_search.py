@@ -11,17 +11,21 @@ from typing import Protocol
 import numpy as np
 
 from isingkit.arrays import FloatArray, Pairs
+from isingkit.estimators.cause_look import (
+    EdgeRule,
+    Leftover,
+    Look,
+    gain_over,
+    leftover,
+    leftover_of,
+    look,
+    outside,
+    without_weak,
+)
 from isingkit.estimators.edge_tests import EdgeTester
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of, pairs_of
-from isingkit.estimators.hidden_causes import (
-    HiddenCauses,
-    eigenvectors,
-    first_loadings,
-    hidden_of,
-    iterated,
-)
-from isingkit.estimators.score_cache import ScoreCache
+from isingkit.estimators.hidden_causes import HiddenCauses, hidden_of
 from isingkit.estimators.selection import Selection, TooManySuspects
 
 
@@ -31,16 +35,14 @@ class CauseSettings:
 
     most: int = 5  # causes
     few_spins: int = 10  # in which a cause cannot be told from edges
-    leftover: float = 1.05  # eigenvalue of z-scores outside, in units of noise's: look closer
-    clipped: float = 6.0  # z-scores, so that one missed edge is no cause
-    # of twice the log pseudolikelihood, for each spin, less what edges and loadings cost: so much,
-    # and so much more where spins are few
-    least_gain: float = 2.0
-    more_if_few: float = 1000.0  # over the number of spins squared
-    clear_gain: float = 10.0  # beyond it nothing else is asked for
+    leftover: float = 1.1  # eigenvalue of clipped z-scores, in units of noise's: look closer
+    least_gain: float = 1.5  # by `gain_over`
+    if_few: float = 2800.0  # over the number of spins squared, and 1: at least that
+    at_a_look: float = 0.5  # so much less is enough for a search
     least_calm: float = 0.05  # log of the factor by which z-scores outside the network shrink
-    least_spins: float = 2.5  # that a cause acts on: fewer are a hub, or a pair
-    n_refinements: int = 2  # of loadings, with the strict network given them
+    clear: float = 2.5  # beyond the least gain: then they need not
+    plain_gain: float = 10.0  # that needs no network without it for comparison
+    least_spins: float = 2.0  # that a cause acts on: fewer are a hub, or a pair
 
 
 SETTINGS = CauseSettings()
@@ -62,12 +64,16 @@ class Network:
     def pairs(self) -> Pairs:
         return self.fitted.graph.pairs
 
+    @property
+    def n_hidden(self) -> int:
+        return 0 if self.hidden is None else self.hidden.n_hidden
+
 
 class Select(Protocol):
     """Finds a network."""
 
     def __call__(
-        self, hidden: HiddenCauses | None, start: Pairs, is_strict: bool, is_bounded: bool = False
+        self, hidden: HiddenCauses | None, start: Pairs, is_bounded: bool = False
     ) -> Network:
         """Given causes, from pairs to start from; bounded: or `TooManySuspects`."""
 
@@ -76,9 +82,9 @@ class Select(Protocol):
 class CauseEvidence:
     """What speaks for hidden causes."""
 
-    leftover: float  # largest eigenvalue of z-scores outside the strict network, in units of noise
+    leftover: float  # largest eigenvalue of z-scores outside a network, in units of noise
     was_looked_for: bool = True  # else only what is left outside the network was
-    gain: float = 0.0  # of the first cause, by `CauseSettings.least_gain`
+    gain: float = 0.0  # of the first that were believed, by `CauseSettings.least_gain`
     n_found: int = 0  # causes that are believed
 
 
@@ -86,34 +92,35 @@ def search(
     select: Select,
     start: Pairs,
     hidden: int | str,
-    level: float,
+    rule: EdgeRule,
     in_some: Callable[[], Select] | None = None,
 ) -> tuple[Network, CauseEvidence]:
     """The network, given as many causes as asked for, or as are believed ("auto").
 
     With none asked for, what speaks for them is looked at all the same.
-    level: of strict networks     in_some: finds networks of fewer rows, by which causes are told
+    in_some: finds networks of fewer rows, by which causes are told
     """
-    if hidden not in (0, "auto"):
-        causes, pairs = _causes(select, _strict_graph(select, start), int(hidden))
-        network = select(causes, pairs, False)
-        left = leftover(network.fitted, network.tester.scores)
-        return network, CauseEvidence(left, gain=np.nan, n_found=int(hidden))
+    was_asked = hidden not in (0, "auto")
     try:
-        plain = select(None, start, False, is_bounded=hidden == "auto")
+        plain = select(None, start, is_bounded=hidden != 0)
     except TooManySuspects as crowd:
-        found = _given_crowd(select, crowd.fitted)
+        left = _left_by_crowd(crowd, rule)
+        if was_asked:
+            return _with_causes_asked_for(select, left, int(hidden), rule)
+        found, evidence = _with_causes(select, left, None, rule)
         if found is not None:
-            return found
-        plain = select(None, start, False)
-    left = _leftover_of_strict(plain, level)
-    is_small = plain.tester.changes.sum() < SETTINGS.few_spins
-    if is_small or left < SETTINGS.leftover:
-        return plain, CauseEvidence(left)
+            return found, evidence
+        plain = select(None, start)
+    left = _left_by_network(plain, rule)
+    if was_asked:
+        return _with_causes_asked_for(select, left, int(hidden), rule)
+    if rule.n_changing < SETTINGS.few_spins or left.eigenvalue < SETTINGS.leftover:
+        return plain, CauseEvidence(left.eigenvalue)
     if in_some is not None:
-        found_in_some = search(in_some(), start, hidden, level)
-        return _as_in_some(select, plain, *found_in_some)
-    return _with_causes(select, plain, select(None, start, True), hidden == "auto")
+        return _as_in_some(select, plain, *search(in_some(), start, hidden, rule))
+    most = SETTINGS.most if hidden == "auto" else 1
+    best, evidence = _with_causes(select, left, plain, rule, most)
+    return (plain if hidden == 0 or best is None else best), evidence
 
 
 def _as_in_some(
@@ -123,169 +130,117 @@ def _as_in_some(
     if some.hidden is None:
         return plain, evidence
     causes = hidden_of(plain.fitted.samples, some.hidden.loadings)
-    return select(causes, some.pairs, False), evidence
-
-
-def _strict_graph(select: Select, start: Pairs) -> FittedGraph:
-    """A strict network, or as far as its search came before pairs were too many."""
-    try:
-        return select(None, start, True, is_bounded=True).fitted
-    except TooManySuspects as crowd:
-        return crowd.fitted
-
-
-def _given_crowd(select: Select, fitted: FittedGraph) -> tuple[Network, CauseEvidence] | None:
-    """A network with causes, where edges alone would have to be very many; None if that is no
-    better.
-    """
-    found = None
-    for n_hidden in range(1, SETTINGS.most + 1):
-        causes, pairs = _causes(select, fitted, n_hidden)
-        network = select(causes, pairs, False)
-        gain = _gain_over(fitted, 0, network) if found is None else _gain(found[0], network)
-        least = SETTINGS.clear_gain if found is None else least_gain(fitted.n_spins)
-        if gain < least or causes.n_spins < SETTINGS.least_spins:
-            break
-        left = leftover(network.fitted, network.tester.scores)
-        first_gain = gain if found is None else found[1].gain
-        found = (network, CauseEvidence(left, gain=first_gain, n_found=n_hidden))
-        if left < SETTINGS.leftover:
-            break
-    return found
-
-
-def _with_causes(
-    select: Select, plain: Network, strict: Network, is_wanted: bool
-) -> tuple[Network, CauseEvidence]:
-    """One cause after the other, while each is worth its cost."""
-    left = leftover(strict.fitted, strict.tester.scores)
-    best = plain
-    first_gain = 0.0
-    for n_hidden in range(1, SETTINGS.most + 1):
-        causes, pairs = _causes(select, strict.fitted, n_hidden)
-        if causes.n_spins < SETTINGS.least_spins:
-            break
-        found = select(causes, pairs, False)
-        gain = _gain(best, found)
-        first_gain = gain if n_hidden == 1 else first_gain
-        if not _is_believed(gain, best, found):
-            break
-        best = found
-        if not is_wanted or leftover(found.fitted, found.tester.scores) < SETTINGS.leftover:
-            break
-    n_found = 0 if best.hidden is None else best.hidden.n_hidden
-    evidence = CauseEvidence(left, gain=first_gain, n_found=n_found)
-    return (best if is_wanted else plain), evidence
+    return select(causes, some.pairs), evidence
 
 
 def search_given(
-    select: Select, fitted: FittedGraph, loadings: FloatArray
+    select: Select, fitted: FittedGraph, loadings: FloatArray, rule: EdgeRule
 ) -> tuple[Network, CauseEvidence]:
     """The network given causes that are plain to see, of about these loadings.
 
     fitted: the pairs that stick out beside them
     """
-    causes = iterated(fitted, loadings, fitted.graph.pairs)
-    pairs = select(causes, fitted.graph.pairs, True).pairs
-    network = select(*_refined(select, fitted, causes, pairs), False)
-    gain = _gain_over(fitted, 0, network)
+    looked = look(fitted, fitted, loadings, rule)
+    network = select(looked.causes, looked.pairs)
+    gain = gain_over(fitted, network.fitted, len(loadings))
     left = leftover(network.fitted, network.tester.scores)
     return network, CauseEvidence(left, gain=gain, n_found=len(loadings))
 
 
-def _causes(select: Select, strict: FittedGraph, n_hidden: int) -> tuple[HiddenCauses, Pairs]:
-    """Causes that a strict network leaves, and what is left of it given these."""
-    causes = iterated(strict, first_loadings(strict, n_hidden), strict.graph.pairs)
-    return _refined(select, strict, causes, select(causes, strict.graph.pairs, True).pairs)
-
-
-def _refined(
-    select: Select, fitted: FittedGraph, causes: HiddenCauses, pairs: Pairs
-) -> tuple[HiddenCauses, Pairs]:
-    """Causes and the strict network given these, each found anew given the other."""
-    for _ in range(SETTINGS.n_refinements - 1):
-        causes = iterated(fitted, causes.loadings, pairs)
-        pairs = select(causes, pairs, True).pairs
-    return iterated(fitted, causes.loadings, pairs), pairs
-
-
-def _gain(before: Network, after: Network) -> float:
-    return _gain_over(before.fitted, _n_hidden(before), after)
-
-
-def _gain_over(before: FittedGraph, n_before: int, after: Network) -> float:
-    """Of twice the log pseudolikelihood, for each spin, less costs.
-
-    An edge costs 2 (log M + log N), as both regressions pay for it, a loading log M.
-    n_before: causes
+def _left_by_network(network: Network, rule: EdgeRule) -> Leftover:
+    """What those edges leave that are beyond doubt: what a strict search would keep, but for edges
+    that come back.
     """
-    n_spins = before.n_spins
-    n_samples = float(before.samples.sample_weights.sum())
-    more_edges = len(after.pairs) - len(before.graph.pairs)
-    cost = more_edges * 2 * (np.log(n_samples) + np.log(n_spins))
-    cost += (_n_hidden(after) - n_before) * n_spins * np.log(n_samples)
-    gain = 2 * (after.fitted.log_likelihood() - before.log_likelihood())
-    return float((gain - cost) / n_spins)
+    tests = network.selection.tests
+    n_spins = rule.n_changing
+    expected = tests.p_values / tests.weights * n_spins * (n_spins - 1) / 2
+    beyond_doubt = tests.pairs[tests.inside & (expected <= rule.level)]
+    keys = np.sort(keys_of(beyond_doubt, network.fitted.n_spins))
+    pairs = pairs_of(keys, network.fitted.n_spins)
+    return leftover_of(network.fitted, pairs, network.tester.scores)
+
+
+def _left_by_crowd(crowd: TooManySuspects, rule: EdgeRule) -> Leftover:
+    """The same where the search for a network has come to no end."""
+    pairs = without_weak(crowd.fitted, rule.strict).graph.pairs
+    return leftover_of(crowd.fitted, pairs, crowd.tester.scores)
+
+
+def _with_causes_asked_for(
+    select: Select, left: Leftover, n_hidden: int, rule: EdgeRule
+) -> tuple[Network, CauseEvidence]:
+    looked = _look(left, n_hidden, rule)
+    network = select(looked.causes, looked.pairs)
+    left_then = leftover(network.fitted, network.tester.scores)
+    return network, CauseEvidence(left_then, gain=np.nan, n_found=n_hidden)
+
+
+def _with_causes(
+    select: Select, left: Leftover, plain: Network | None, rule: EdgeRule, most: int = SETTINGS.most
+) -> tuple[Network | None, CauseEvidence]:
+    """One cause after the other, while each is worth its cost.
+
+    plain: the network without any; None where edges alone would have to be very many
+    """
+    best = plain
+    looked = _look(left, 1, rule)
+    first_gain = gain_over(left.fitted, looked.fitted, 1)
+    for n_hidden in range(1, most + 1):
+        before = left.fitted if best is None else best.fitted
+        n_more = n_hidden - (0 if best is None else best.n_hidden)
+        if not _is_worth_a_search(looked, before, n_more):
+            break
+        following = _look(left, n_hidden + 1, rule) if n_hidden < most else looked
+        if gain_over(looked.fitted, following.fitted, 1) > SETTINGS.plain_gain:
+            looked = following
+            continue
+        found = select(looked.causes, looked.pairs)
+        gain = gain_over(before, found.fitted, n_more)
+        first_gain = gain if best is plain else first_gain
+        if not _is_believed(gain, best, found):
+            break
+        best = found
+        if leftover(found.fitted, found.tester.scores) < SETTINGS.leftover:
+            break
+        looked = following
+    n_found = 0 if best is None else best.n_hidden
+    return best, CauseEvidence(left.eigenvalue, gain=first_gain, n_found=n_found)
+
+
+def _look(left: Leftover, n_hidden: int, rule: EdgeRule) -> Look:
+    return look(left.fitted, left.strict, left.loadings(n_hidden), rule)
+
+
+def _is_worth_a_search(looked: Look, before: FittedGraph, n_more: int) -> bool:
+    """Whether a network with causes may turn out to be better than one before."""
+    if looked.causes.n_spins < SETTINGS.least_spins:
+        return False
+    gain = gain_over(before, looked.fitted, n_more)
+    return gain > least_gain(before.n_spins) - SETTINGS.at_a_look
 
 
 def least_gain(n_spins: int) -> float:
     """That a cause must bring, for each spin."""
-    return SETTINGS.least_gain + SETTINGS.more_if_few / n_spins**2
+    return max(SETTINGS.least_gain, 1 + SETTINGS.if_few / n_spins**2)
 
 
-def _is_believed(gain: float, before: Network, after: Network) -> bool:
+def _is_believed(gain: float, before: Network | None, after: Network) -> bool:
     """Whether a network with a cause is better than one without.
 
     Edges that were missed for lack of rows make a cause seem to gain something, too, but z-scores
     outside the network hardly shrink by it.
     """
-    if gain < least_gain(before.fitted.n_spins):
+    if gain < least_gain(after.fitted.n_spins):
         return False
+    if before is None:
+        return gain > SETTINGS.plain_gain
+    if gain > least_gain(after.fitted.n_spins) + SETTINGS.clear:
+        return True
     calm = float(np.log(_spread(before) / _spread(after)))
-    return gain > SETTINGS.clear_gain or calm > SETTINGS.least_calm
+    return calm > SETTINGS.least_calm
 
 
 def _spread(network: Network) -> float:
     """Root mean square of z-scores outside a network."""
-    left = _outside(network.fitted, network.tester.scores)
+    left = outside(network.fitted, network.tester.scores)
     return float(np.sqrt(np.mean(left[left != 0] ** 2))) if left.any() else 1.0
-
-
-def _n_hidden(network: Network) -> int:
-    return 0 if network.hidden is None else network.hidden.n_hidden
-
-
-def _leftover_of_strict(network: Network, level: float) -> float:
-    """The same of those edges of a network that are beyond doubt: what a strict search would keep,
-    but for edges that come back.
-    """
-    tests = network.selection.tests
-    n_spins = int(network.tester.changes.sum())
-    expected = tests.p_values / tests.weights * n_spins * (n_spins - 1) / 2
-    beyond_doubt = tests.pairs[tests.inside & (expected <= level)]
-    keys = np.sort(keys_of(beyond_doubt, network.fitted.n_spins))
-    fitted, changed = network.fitted.refit(pairs_of(keys, network.fitted.n_spins))
-    scores = network.tester.scores.copied()
-    scores.update(fitted, changed, fitted.residuals_of(changed))
-    return leftover(fitted, scores)
-
-
-def leftover(fitted: FittedGraph, scores: ScoreCache) -> float:
-    """Largest eigenvalue of z-scores outside a network, in units of noise's.
-
-    That of noise is 2 sqrt(N) (1 + sqrt(N / M) / 2).
-    """
-    left = _outside(fitted, scores)
-    np.clip(left, -SETTINGS.clipped, SETTINGS.clipped, out=left)
-    n_samples = float(fitted.samples.sample_weights.sum())
-    noise = 2 * np.sqrt(len(left)) * (1 + np.sqrt(len(left) / n_samples) / 2)
-    return float(eigenvectors(left, 1)[0][0] / noise)
-
-
-def _outside(fitted: FittedGraph, scores: ScoreCache) -> FloatArray:
-    """(n, n): z-scores of pairs outside a network, 0 for others."""
-    some = scores.probe()
-    left = np.asarray(scores.leftover(fitted, some), dtype=np.float64)
-    left[fitted.graph.matrix(fitted.couplings)[some][:, some].nonzero()] = 0.0
-    np.fill_diagonal(left, 0.0)
-    return left

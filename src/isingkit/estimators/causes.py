@@ -29,7 +29,9 @@ class Causes:
     means: FloatArray  # (n_spins,): of spins; empty where loadings are
     codes: IntArray  # (n_rows,): which of the different rows of values; empty where they are many
     firsts: IntArray  # (n_codes,): a row of each
-    n_covariates: int = 0
+    n_covariates: int
+    # (n_causes, n_covariates): what covariates explain of scores, and is no part of these
+    slopes: FloatArray
 
     @property
     def n_causes(self) -> int:
@@ -67,6 +69,7 @@ class Causes:
         loadings = self.loadings[self.n_covariates :]
         scores = loadings @ spins - (loadings * self.means) @ np.abs(spins)
         covariates = self.covariates[:, :n_rows] if self.n_covariates else np.empty((0, n_rows))
+        scores -= self.slopes[self.n_covariates :] @ covariates
         return replace(self, values=np.concatenate([covariates, scores]))
 
     @property
@@ -91,21 +94,30 @@ def known_causes(covariates: FloatArray) -> Causes:
             firsts = first.astype(np.int64)
     loadings = np.empty((n_causes, 0))
     values = np.ascontiguousarray(covariates)
-    return Causes(values, loadings, np.zeros(n_causes), np.empty(0), codes, firsts, n_causes)
+    slopes = np.zeros((n_causes, n_causes))
+    bends = np.zeros(n_causes)
+    return Causes(values, loadings, bends, np.empty(0), codes, firsts, n_causes, slopes)
 
 
 def with_hidden(
-    known: Causes, scores: FloatArray, loadings: FloatArray, means: FloatArray, bent: bool
+    known: Causes,
+    scores: FloatArray,
+    loadings: FloatArray,
+    means: FloatArray,
+    slopes: FloatArray,
+    bent: bool,
 ) -> Causes:
     """Known causes and scores of hidden ones, whose spread is 1; bent: and tanh of these.
 
-    scores: (n_hidden, n_rows), sums of loadings, (n_hidden, n_spins), times spins less their means
+    scores: (n_hidden, n_rows), sums of loadings, (n_hidden, n_spins), times spins less their means,
+    less slopes, (n_hidden, n_covariates), times covariates
     """
     bends = (0.0, *_BENDS) if bent else (0.0,)
     n_hidden = len(scores)
     values = np.concatenate([known.covariates, *[scores] * len(bends)])
     nothing = np.zeros((known.n_covariates, len(means)))
     nowhere = np.empty(0, np.int64)
+    nothing_off = np.zeros((known.n_covariates, known.n_covariates))
     return Causes(
         values,
         np.concatenate([nothing, *[loadings] * len(bends)]),
@@ -114,4 +126,5 @@ def with_hidden(
         nowhere,
         nowhere,
         known.n_covariates,
+        np.concatenate([nothing_off, *[slopes] * len(bends)]),
     )

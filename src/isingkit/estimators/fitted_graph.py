@@ -176,6 +176,16 @@ class FittedGraph:
         _fit(new, changed, new.penalties)
         return new, changed  # type: ignore[return-value]
 
+    def given(self, samples: Samples) -> Self:
+        """The same graph where the same rows have other causes; it starts with what it has."""
+        new = _unfitted(samples, self.graph, self.fit_fields, self.n_jobs, None)
+        new.fields[:] = self.fields
+        new.couplings[:] = self.couplings
+        if new.effects.shape == self.effects.shape:
+            new.effects[:] = self.effects
+        _fit(new, np.arange(self.n_spins), new.penalties)
+        return new  # type: ignore[return-value]
+
     def firth_refit(self) -> Self:
         """The same graph without the bias of few samples: for estimates, not for tests."""
         new = self._copied()
@@ -226,21 +236,20 @@ class FittedGraph:
         parallel_map(kernels.residuals_of, len(some), *fixed, chunk=16, n_jobs=self.n_jobs)
         return residuals
 
-    def log_likelihood(self) -> float:
-        """Sum over rows and spins of w log P(s | neighbours and causes).
+    def log_likelihoods(self) -> FloatArray:
+        """(n_spins,): sum over rows of w log P(s | neighbours and causes).
 
         Rows in which something is missing count as the mean of others.
         """
-        total = 0.0
+        found = np.zeros(self.n_spins)
         weights = self.samples.sample_weights
         parts = weights.sum() / np.maximum(self.seen, 1e-300)
         for some in np.array_split(np.arange(self.n_spins), -(-self.n_spins // _AT_A_TIME)):
             off = np.abs(self.residuals_of(some)) / np.maximum(
                 weights, 1e-300
             )  # |s - m|: P(s) is 1 - |s - m| / 2
-            each = np.log(np.maximum(1 - off / 2, 1e-300)) @ weights
-            total += float(parts[some] @ each)
-        return total
+            found[some] = np.log(np.maximum(1 - off / 2, 1e-300)) @ weights
+        return found * parts
 
     def shifts(self, packed: PackedSpins | None = None) -> FloatArray:
         """(n_spins, n_rows): what causes add to fields; (n_spins, 0) where there are none.

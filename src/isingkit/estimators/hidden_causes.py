@@ -15,7 +15,7 @@ from isingkit.estimators.fitted_graph import FittedGraph, Samples, fit_graph
 from isingkit.estimators.graph import keys_of, pairs_of
 from isingkit.packing import PackedSpins
 
-_ITERATIONS = 4  # of loadings
+_ITERATIONS = 2  # of loadings
 _MOST_PAIRS = 400  # at random, that tell what scores leave open of causes; as many strong ones
 _ROBUST_Z = 2.5  # z-scores beyond it count as that: they may be those of edges
 _ROBUST_STEPS = 5
@@ -26,7 +26,8 @@ _SMALL_MATRIX = 200  # rows, below which all eigenvectors are quicker than some
 class HiddenReport:
     """What was found of causes that are no columns.
 
-    A score is a weighted sum of all spins of a row, of spread 1; its sign means nothing.
+    A score is a weighted sum of all spins of a row, less what covariates explain of it, and has
+    spread 1; its sign means nothing.
     """
 
     scores: FloatArray  # (n_rows, n_hidden)
@@ -39,6 +40,7 @@ class HiddenReport:
     _means: FloatArray  # (n_spins,)
     _bends: FloatArray  # (n_terms,): as those of `Causes`, of all scores for each bend
     _effects: FloatArray  # (n_spins, n_terms)
+    _slopes: FloatArray  # (n_hidden, n_covariates): as those of `HiddenCauses`
 
     @property
     def n_hidden(self) -> int:
@@ -48,13 +50,16 @@ class HiddenReport:
         n_rows, n_hidden = self.scores.shape
         return f"HiddenReport({n_hidden} hidden causes of {n_rows} rows)"
 
-    def shifts(self, spins: FloatArray) -> FloatArray:
+    def shifts(self, spins: FloatArray, covariates: FloatArray | None = None) -> FloatArray:
         """(n_rows, n_spins): what causes add to fields, by the other spins of a row.
 
         spins: (n_rows, n_spins), 0 where missing
+        covariates: (n_rows, n_covariates); at their means where not given
         """
         apart = np.where(spins != 0, spins - self._means, 0.0)
         scores = apart @ self._weights.T
+        if covariates is not None:
+            scores -= covariates @ self._slopes.T
         shifts = np.zeros(spins.shape)
         for term, bend in enumerate(self._bends):
             k = term % self.n_hidden
@@ -70,6 +75,9 @@ class HiddenCauses:
     scores: FloatArray  # (n_hidden, n_rows): of spread 1
     loadings: FloatArray  # (n_hidden, n_spins)
     means: FloatArray  # (n_spins,)
+    # (n_hidden, n_covariates): what covariates explain of sums over spins, which is no part of
+    # scores; else it would be taken off the effects of covariates
+    slopes: FloatArray
 
     @property
     def n_hidden(self) -> int:
@@ -84,8 +92,8 @@ class HiddenCauses:
 
     def beside(self, samples: Samples, bent: bool) -> Samples:
         """The same samples, of which regressions know these causes, too."""
-        causes = with_hidden(samples.causes, self.scores, self.loadings, self.means, bent)
-        return replace(samples, causes=causes)
+        made_of = (self.loadings, self.means, self.slopes)
+        return replace(samples, causes=with_hidden(samples.causes, self.scores, *made_of, bent))
 
 
 def hidden_of(samples: Samples, loadings: FloatArray) -> HiddenCauses:
@@ -98,19 +106,12 @@ def hidden_of(samples: Samples, loadings: FloatArray) -> HiddenCauses:
     there = np.abs(samples.spins)
     means = samples.spins @ weights / np.maximum(there @ weights, 1e-300)
     scores = loadings @ samples.spins - (loadings * means) @ there
-    spread = np.maximum(np.sqrt(scores**2 @ weights), 1e-300)
-    return HiddenCauses(scores / spread[:, None], loadings / spread[:, None], means)
-
-
-def first_loadings(fitted: FittedGraph, n_hidden: int) -> FloatArray:
-    """(n_hidden, n_spins): the foremost eigenvectors of correlations of residuals."""
-    residuals = fitted.residuals_of(np.arange(fitted.n_spins))
-    weights = np.sqrt(np.maximum(fitted.samples.sample_weights, 1e-300))
-    residuals /= weights
-    residuals /= np.sqrt(np.maximum(fitted.information, 1e-9))[:, None]
-    correlations = residuals @ residuals.T
-    np.fill_diagonal(correlations, 0.0)
-    return eigenvectors(correlations, n_hidden)[1]
+    covariates = samples.causes.covariates
+    roots = np.sqrt(weights)
+    slopes = np.linalg.lstsq((roots * covariates).T, (roots * scores).T, rcond=None)[0].T
+    scores -= slopes @ covariates
+    spread = np.maximum(np.sqrt(scores**2 @ weights), 1e-300)[:, None]
+    return HiddenCauses(scores / spread, loadings / spread, means, slopes / spread)
 
 
 def eigenvectors(matrix: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
@@ -124,22 +125,21 @@ def eigenvectors(matrix: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
     return values[order], np.ascontiguousarray(vectors[:, order].T)
 
 
-def iterated(fitted: FittedGraph, loadings: FloatArray, pairs: Pairs) -> HiddenCauses:
-    """Loadings as the regressions of spins on neighbours and scores have them."""
+def iterated(fitted: FittedGraph, loadings: FloatArray) -> tuple[HiddenCauses, FittedGraph]:
+    """Loadings as the regressions of spins on neighbours and scores have them, and the latter.
+
+    fitted: the same regressions without scores
+    """
     samples = fitted.samples
-    n_covariates = samples.causes.n_covariates
+    of_hidden = slice(samples.causes.n_covariates, None)
+    given = fitted
     for _ in range(_ITERATIONS):
         causes = hidden_of(samples, loadings)
-        given = fit_graph(
-            causes.beside(samples, bent=False),
-            pairs,
-            fit_fields=fitted.fit_fields,
-            n_jobs=fitted.n_jobs,
-        )
-        loadings = given.effects[:, n_covariates:].T
+        given = given.given(causes.beside(samples, bent=False))
+        loadings = np.ascontiguousarray(given.effects[:, of_hidden].T)
         if len(loadings) > 1:
             loadings = np.ascontiguousarray(np.linalg.qr(loadings.T)[0].T)
-    return hidden_of(samples, loadings)
+    return hidden_of(samples, loadings), given
 
 
 def shared_causes(fitted: FittedGraph, hidden: HiddenCauses) -> SharedCauses:
@@ -179,11 +179,16 @@ def _telling_pairs(fitted: FittedGraph, loadings: FloatArray) -> Pairs:
 
 
 def hidden_report(
-    hidden: HiddenCauses, fitted: FittedGraph, effects: FloatArray, packed: PackedSpins
+    hidden: HiddenCauses,
+    fitted: FittedGraph,
+    effects: FloatArray,
+    packed: PackedSpins,
+    covariates: FloatArray | None,
 ) -> HiddenReport:
     """What to tell of causes, given the network that was found with them.
 
     effects: (n_spins, n_causes), of all causes of the network
+    covariates: (n_rows, n), of all rows
     """
     causes = fitted.samples.causes
     of_hidden = slice(causes.n_covariates, None)
@@ -196,17 +201,30 @@ def hidden_report(
     loadings, errors = linear.effects_and_errors()
     spins = np.asarray(packed, dtype=np.float64)
     apart = np.where(spins != 0, spins - hidden.means, 0.0)
-    scores = apart @ hidden.loadings.T
+    sums = apart @ hidden.loadings.T
     return HiddenReport(
-        scores=scores,
+        scores=sums if covariates is None else sums - covariates @ hidden.slopes.T,
         loadings=loadings[:, of_hidden],
         std_errors=errors[:, of_hidden],
-        variance_shares=_variance_shares(apart, scores, hidden.loadings),
+        variance_shares=_variance_shares(apart, sums, hidden.loadings),
         _weights=hidden.loadings,
         _means=hidden.means,
         _bends=causes.bends[of_hidden],
         _effects=effects[:, of_hidden],
+        _slopes=hidden.slopes,
     )
+
+
+def with_chance_of_scores(errors: FloatArray, report: HiddenReport, samples: Samples) -> FloatArray:
+    """(n_spins, n_covariates): errors of covariates' effects where there are hidden causes, too.
+
+    Scores are cleared of covariates, and with that of how these go with the causes by chance: a
+    slope of variance (Z'WZ)^-1, which times the loading is part of the effect.
+    """
+    covariates = samples.causes.covariates
+    inverse = np.linalg.pinv((covariates * samples.sample_weights) @ covariates.T, hermitian=True)
+    squares = (report.loadings**2).sum(axis=1)
+    return np.asarray(np.sqrt(errors**2 + np.outer(squares, np.diagonal(inverse))))
 
 
 def _variance_shares(spins: FloatArray, scores: FloatArray, loadings: FloatArray) -> FloatArray:

@@ -11,11 +11,11 @@ from isingkit.arrays import FloatArray, Pairs
 from isingkit.estimators import sizes
 from isingkit.estimators.bits import bits_of, goes_by_bits
 from isingkit.estimators.bits import without_covariates as bits_without_covariates
+from isingkit.estimators.cause_look import EdgeRule, leftover
 from isingkit.estimators.cause_search import (
     CauseEvidence,
     Network,
     Select,
-    leftover,
     search,
     search_given,
 )
@@ -155,16 +155,17 @@ def _search(
     """The network, with the causes that are asked for or believed."""
 
     select = _selecting(way, settings)
+    rule = EdgeRule(settings.level, settings.control, int(way.moments.changes.sum()))
     plain = sparsity.causes
     if way.looks_for_causes and settings.hidden == "auto" and plain is not None:
         fields, n_jobs = settings.fit_fields, settings.n_jobs
         fitted = fit_graph(way.samples, plain.pairs, fit_fields=fields, n_jobs=n_jobs)
-        return search_given(select, fitted, plain.loadings)
+        return search_given(select, fitted, plain.loadings, rule)
     if way.looks_for_causes:
         of_some = way.of_some
         in_some = None if of_some is None else lambda: _selecting(of_some(), settings)
-        return search(select, start, settings.hidden, settings.level, in_some)
-    network = select(None, start, False)
+        return search(select, start, settings.hidden, rule, in_some)
+    network = select(None, start)
     left = leftover(network.fitted, network.tester.scores)
     return network, CauseEvidence(left, was_looked_for=False)
 
@@ -172,12 +173,9 @@ def _search(
 def _selecting(way: "_Screened", settings: SearchSettings) -> Select:
     """What finds networks of these rows."""
 
-    def select(
-        hidden: HiddenCauses | None, start: Pairs, is_strict: bool, is_bounded: bool = False
-    ) -> Network:
-        control = "fwer" if is_strict else settings.control
+    def select(hidden: HiddenCauses | None, start: Pairs, is_bounded: bool = False) -> Network:
         most = max(_CROWD, _CROWD_PER_SPIN * way.moments.n_spins) if is_bounded else np.inf
-        return _selected(way, hidden, start, replace(settings, control=control), most)
+        return _selected(way, hidden, start, settings, most)
 
     return select
 

@@ -39,9 +39,10 @@ class Selection:
 class TooManySuspects(Exception):
     """So many pairs outside a graph stand out that edges alone will not explain them."""
 
-    def __init__(self, fitted: FittedGraph, n_suspects: int) -> None:
+    def __init__(self, fitted: FittedGraph, tester: EdgeTester, n_suspects: int) -> None:
         super().__init__(f"{n_suspects} pairs stand out")
         self.fitted = fitted
+        self.tester = tester
 
 
 def select_edges(
@@ -65,7 +66,7 @@ def select_edges(
         if not state.only_removing:
             state.find_suspects()
         if len(state.suspects) > most_suspects:
-            raise TooManySuspects(state.fitted, len(state.suspects))
+            raise TooManySuspects(state.fitted, tester, len(state.suspects))
         tests = state.test(state.suspects)
         comes, goes = state.moves(tests)
         moving = bool(comes.any() or goes.any())
