@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from isingkit._kernels.flags import PART
+from isingkit._kernels.flags import KERNEL, PART
 
 
 @njit(cache=True, nogil=True, fastmath=False, inline="always")
@@ -74,7 +74,7 @@ def _sweep(covariance, penalty, active, n_active, x, gradient):
     return worst
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def lasso_paths(
     start, stop, covariance, keep, penalties, tolerance, most_sweeps, estimates, residuals
 ):
