@@ -94,7 +94,7 @@ class Samples:
             return self.bounds[1] * self._grouped_variances(influences * self.sample_weights)
         # a count of w is w samples
         squares = self.squares if len(self.squares) else self.sample_weights
-        return np.asarray((influences**2) @ squares)
+        return np.einsum("pk,pk,k->p", influences, influences, squares)
 
     def _grouped_variances(self, values: FloatArray) -> FloatArray:
         """The same of values whose groups are independent, about what their weight makes expected:
