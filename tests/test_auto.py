@@ -17,7 +17,7 @@ from isingkit._kernels import edge_tests as kernels
 from isingkit._kernels.cells import into_cells
 from isingkit.estimators.causes import no_causes
 from isingkit.estimators.degrees import degree_odds
-from isingkit.estimators.edge_tests import EdgeTester, critical_z
+from isingkit.estimators.edge_tests import EdgeTester, abs_correlations, critical_z
 from isingkit.estimators.elimination import eliminate
 from isingkit.estimators.fitted_graph import Samples, fit_graph, samples_of
 from isingkit.estimators.intervals import intervals_of_found
@@ -216,8 +216,8 @@ def test_margins_are_what_tests_leave_or_less_where_a_rival_might_count():
 def test_abs_correlation_is_the_correlation(rng):
     values = np.where(rng.random((5, 40)) < 0.4, 1.0, -1.0)
     values[3], values[4] = -values[0], 1.0
-    weights, pairs, found = rng.random(40), np.array([[0, 1], [0, 2], [0, 3], [0, 4]]), np.empty(4)
-    kernels.abs_correlation(0, 4, pairs, (values, weights), found)
+    weights, pairs = rng.random(40), np.array([[0, 1], [0, 2], [0, 3], [0, 4]])
+    found = abs_correlations(values[pairs[:, 0]], values[pairs[:, 1]], weights)
     for pair, ours in zip(pairs[:3], found[:3], strict=True):
         (own, shared), (_, other) = np.cov(values[pair], aweights=weights, ddof=0)
         assert ours == pytest.approx(abs(shared) / np.sqrt(own * other))

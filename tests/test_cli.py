@@ -14,6 +14,7 @@ import isingkit as ik
 from isingkit import __version__
 from isingkit import exceptions as ex
 from isingkit._kernels.compilation import NOTICE
+from isingkit._kernels.packing import pack_words, unpack_rows
 from isingkit.cli import main, warm_up
 from isingkit.cli.method import METHODS
 from isingkit.fit_folder import write_fit
@@ -453,9 +454,15 @@ def test_warming_up_takes_every_road_and_says_what_it_compiled(capsys, monkeypat
     rows = {row["what"]: row for row in json.loads(out)["compiled"]}
     assert code == 0
     assert {f"method {name}" for name in METHODS} < set(rows)
-    assert {"reading tables", "sampling", "report", "many columns"} < set(rows)
+    assert {"reading tables", "many rows", "sampling", "report", "many columns"} < set(rows)
     assert "compiling: sampling" in err
     assert run(capsys, "warm-up")[1].endswith("\nall of it was compiled before\n")
+
+
+def test_warming_up_compiles_what_only_large_tables_need(tmp_path):
+    warm_up._pack_many(tmp_path)
+    assert {str(values.dtype) for _, _, values, _ in pack_words.signatures} == {"int8"}
+    assert {str(out.dtype) for _, _, _, out in unpack_rows.signatures} == {"int8", "float64"}
 
 
 def test_the_first_fit_of_an_installation_says_once_that_it_compiles(survey, tmp_path):

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.core.compiler import Flags
+from numba.core.registry import cpu_target
+
+from isingkit._kernels import flags
 
 SCRIPT = Path(__file__).with_name("uncompiled.py")
 
@@ -23,6 +27,23 @@ def both(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kernels")
     plain = found(folder / "plain.pickle", NUMBA_DISABLE_JIT="1")
     return plain, found(folder / "compiled.pickle", NUMBA_DISABLE_JIT="0")
+
+
+def test_quick_flags_are_those_of_the_compiler():
+    """Numba looks up what it has typed by its flags: equal ones must have the same hash."""
+    if "pipeline_class" not in flags.KERNEL:
+        pytest.skip("this version of numba compiles as it always does")
+    plain = Flags()
+    plain.error_model = "numpy"
+    compiler = flags.KERNEL["pipeline_class"]
+    context = (cpu_target.typing_context, cpu_target.target_context)
+    quick = compiler(*context, None, (), None, plain, {}).state.flags
+    assert type(quick) is not Flags
+    assert quick == plain
+    assert plain == quick
+    assert hash(quick) == hash(plain)
+    assert quick.values() == plain.values()
+    assert quick != Flags()
 
 
 def test_kernels_say_the_same_without_compilation(both):

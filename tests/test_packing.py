@@ -20,9 +20,11 @@ def random_spins(seed, n_samples, n_spins, missing=False):
     return values, ik.pack(ik.Spins(values, names, (((-1, 1),) * n_spins), None, missing))
 
 
+@pytest.mark.parametrize("few", [0, 1 << 20])
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("n_samples", LENGTHS)
-def test_unpacking_gives_back_what_was_packed(n_samples, missing):
+def test_unpacking_gives_back_what_was_packed(n_samples, missing, few, monkeypatch):
+    monkeypatch.setattr("isingkit.packing._FEW", few)  # by kernels, by numpy
     values, packed = random_spins(0, n_samples, 7, missing)
     assert packed.shape == values.shape == (packed.n_samples, packed.n_spins)
     assert len(packed) == n_samples

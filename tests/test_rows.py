@@ -9,8 +9,9 @@ import isingkit as ik
 import reference
 from isingkit import exceptions as ex
 from isingkit._kernels import robust
+from isingkit.estimators.causes import no_causes
 from isingkit.estimators.edge_tests import score_tests
-from isingkit.estimators.fitted_graph import fit_graph, samples_of
+from isingkit.estimators.fitted_graph import Samples, fit_graph, samples_of
 from isingkit.estimators.grouped_rows import grouped
 from isingkit.estimators.row_design import INDEPENDENT, RowDesign, row_design
 from isingkit.spins import RowWeights
@@ -91,6 +92,10 @@ def test_variances_between_groups_are_those_of_their_sums(rng):
     expected, most = reference.grouped_variance(values, weights, groups)
     assert found == pytest.approx(expected, rel=1e-12)
     assert 1 <= freedom <= most
+    spins = np.ones((1, 300))
+    samples = Samples(spins, weights, spins, no_causes(300), groups=groups, bounds=(1.0, 2.0, 0.0))
+    influences = np.stack([values, -3 * values]) / weights
+    assert_allclose(samples.variances_of(influences), [2 * expected, 18 * expected], rtol=1e-12)
 
 
 @pytest.mark.parametrize("freedom", [5, 20, 100])

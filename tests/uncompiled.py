@@ -14,6 +14,7 @@ import numba
 import numpy as np
 
 import isingkit as ik
+from isingkit import packing
 from isingkit._kernels import lookup_popcount, sources
 from isingkit.estimators import sizes
 from isingkit.tables import read_spins
@@ -144,6 +145,7 @@ def results():
     for several in (fits, fits_by_tiles, hard_fits):
         for name, fit in several(values):
             found[name] = (fit.model_.couplings.toarray(), fit.model_.fields)
+    packing._FEW = 0  # from here on by kernels, not by numpy
     packed = ik.pack(values.astype(np.int8))
     found["bits"] = (np.asarray(packed), ik.gram(packed).sums)
     found["table"] = read_back()

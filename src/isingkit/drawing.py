@@ -7,6 +7,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from isingkit._kernels.threads import one_blas_thread
 from isingkit.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def positions(couplings: scipy.sparse.csr_array) -> FloatArray:
         if sizes[label] > 1:
             members = np.flatnonzero(part == label)
             strengths = abs(couplings[members][:, members])
-            boxes.append((members, _laid_out(strengths)))
+            with one_blas_thread():  # several would wait for each other, of systems so small
+                boxes.append((members, _laid_out(strengths)))
     single = np.flatnonzero(sizes[part] == 1) if n_spins else np.empty(0, dtype=np.intp)
     return _shelved(n_spins, boxes, single)
 

@@ -49,6 +49,7 @@ from isingkit.spins import (
 MAGIC = b"ISINGPK1"
 Words = NDArray[np.uint64]
 _CHUNK = 1 << 22  # values unpacked in one go
+_FEW = 1 << 20  # values that numpy packs in a millisecond or two: nothing to compile for them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -306,6 +307,11 @@ def _spans(packed: PackedSpins) -> Iterator[slice]:
 
 def unpacked(words: Words, n_samples: int, dtype: Any) -> NDArray[Any]:
     """-1 and +1, one row a spin: (n_spins, n_samples)."""
+    if len(words) * n_samples <= _FEW:
+        values = as_bits(words, n_samples).astype(dtype)
+        values *= 2
+        values -= 1
+        return values
     values = np.empty((len(words), n_samples), dtype=dtype)
     parallel_map(
         unpack_rows, len(words), words, values, chunk=max(1, (1 << 20) // max(1, n_samples))
@@ -327,7 +333,12 @@ def _packed(
 def bits(values: NDArray[np.int8]) -> Words:
     """Words of values (n_samples, n_spins), a bit 1 where one is positive: (n_spins, n_words)."""
     n_samples, n_spins = values.shape
-    words: Words = np.empty((n_spins, -(-n_samples // 64)), dtype=np.uint64)
+    n_words = -(-n_samples // 64)
+    if values.size <= _FEW:
+        little = np.zeros((n_spins, 8 * n_words), dtype=np.uint8)
+        little[:, : -(-n_samples // 8)] = np.packbits(values.T > 0, axis=1, bitorder="little")
+        return little.view("<u8").astype(np.uint64, copy=False)
+    words: Words = np.empty((n_spins, n_words), dtype=np.uint64)
     parallel_map(
         pack_words,
         words.shape[1],
@@ -336,6 +347,12 @@ def bits(values: NDArray[np.int8]) -> Words:
         chunk=max(1, (1 << 14) // max(1, n_spins)),
     )
     return words
+
+
+def as_bits(words: Words, n_bits: int) -> NDArray[np.uint8]:
+    """(n, n_bits) of 0 and 1, the lowest bit of a word first."""
+    little = np.ascontiguousarray(words, dtype="<u8").view(np.uint8)
+    return np.unpackbits(little, axis=1, count=n_bits, bitorder="little")
 
 
 # Bits that do not start at a word's edge

@@ -18,7 +18,6 @@ from isingkit._kernels.fitted_graph import coefficients_of
 from isingkit._kernels.flags import KERNEL, PART, VECTOR_PART
 from isingkit._kernels.logistic import logistic, predict, project, ridges_of
 from isingkit._kernels.robust import as_normal, grouped_variance
-from isingkit._kernels.sources import spin_row
 from isingkit._kernels.workspace import fill, matrix, numbers, whole_numbers
 
 _STEPS = 60  # of Newton's method, or halvings
@@ -183,27 +182,6 @@ def _regression(i, without, rival, problem, means, residual, seen, cell):
         means[k] = mean[cell[k]] if seen[k] > 0 else 1.0
         residual[k] = residual[k] - means[k] if seen[k] > 0 else 0.0
     return design, factor, variance, information
-
-
-@njit(**KERNEL)
-def abs_correlation(start, stop, pairs, samples, found):
-    """found[p] = |correlation| of the spins of pairs[p], 0 where one never changes."""
-    spins, weights = samples[0], samples[1]
-    first, second = numbers(len(weights)), numbers(len(weights))
-    for p in range(start, stop):
-        spin_row(spins, pairs[p, 0], first)
-        spin_row(spins, pairs[p, 1], second)
-        total, mean, other, product = 0.0, 0.0, 0.0, 0.0
-        for k in range(len(weights)):
-            total += weights[k]
-            mean += weights[k] * first[k]
-            other += weights[k] * second[k]
-            product += weights[k] * first[k] * second[k]
-        mean, other = mean / total, other / total
-        variances = (1 - mean * mean) * (1 - other * other)
-        found[p] = 0.0
-        if variances > 0:
-            found[p] = abs(product / total - mean * other) / sqrt(variances)
 
 
 @njit(**PART)

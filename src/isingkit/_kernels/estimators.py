@@ -10,20 +10,6 @@ MATRIX_TILE = 64
 
 
 @njit(**KERNEL)
-def centred(start, stop, sums, spin_sums, n_samples, out):
-    """out = S'S - s s' / M, the sums of products of centred spins, for rows start to stop. Zero
-    means give S'S itself.
-
-    sums: (n_spins, n_spins)     spin_sums: (n_spins,) float64
-    out: (n_spins, n_spins) float64, overwritten
-    """
-    for i in range(start, stop):
-        factor = spin_sums[i] / n_samples
-        for j in range(len(sums)):
-            out[i, j] = sums[i, j] - factor * spin_sums[j]
-
-
-@njit(**KERNEL)
 def regressions(start, stop, inverse, diagonal, keep):
     """inverse[i, j] -> -P_ij / P_ii in place, 0 on the diagonal, where P stands in the lower
     triangle, for tiles start to stop.
@@ -42,85 +28,6 @@ def regressions(start, stop, inverse, diagonal, keep):
                     inverse[j, i] = -p / diagonal[j]
         for i in range(tile * MATRIX_TILE, min(n_spins, (tile + 1) * MATRIX_TILE)):
             inverse[i, i] = 0.0
-
-
-@njit(**KERNEL)
-def mirrored(start, stop, matrix, factor, squares):
-    """matrix -> factor times the symmetric matrix whose lower triangle it holds, in place, for
-    tiles start to stop of columns.
-
-    squares: (n_tiles, n_spins), row `tile` overwritten with what the tile adds to the sums of
-    squares of the rows of the result
-    """
-    n_spins = len(matrix)
-    n_tiles = (n_spins + MATRIX_TILE - 1) // MATRIX_TILE
-    for tile in range(start, stop):
-        sums = squares[tile]
-        sums[:] = 0.0
-        for other in range(tile, n_tiles):
-            for i in range(other * MATRIX_TILE, min(n_spins, (other + 1) * MATRIX_TILE)):
-                for j in range(tile * MATRIX_TILE, min(i + 1, (tile + 1) * MATRIX_TILE)):
-                    value = factor * matrix[i, j]
-                    matrix[i, j] = matrix[j, i] = value
-                    sums[i] += value * value
-                    if i != j:
-                        sums[j] += value * value
-
-
-@njit(**KERNEL)
-def scaled_both_ways(start, stop, matrix, own, others):
-    """matrix[i, j] -> -matrix[i, j] (own_i others_j + own_j others_i) / 2 in place, 0 on the
-    diagonal, for rows start to stop.
-    """
-    for i in range(start, stop):
-        for j in range(len(matrix)):
-            matrix[i, j] *= (own[i] * others[j] + own[j] * others[i]) / -2
-        matrix[i, i] = 0.0
-
-
-AVERAGE = 0
-AND = 1
-OR = 2
-
-
-@njit(**PART)
-def _is_edge(forth, back, threshold, rule):
-    if rule == AVERAGE:
-        return abs(forth + back) > 2 * threshold
-    if rule == AND:
-        return abs(forth) > threshold and abs(back) > threshold
-    return abs(forth) > threshold or abs(back) > threshold
-
-
-@njit(**KERNEL)
-def edges(start, stop, estimates, threshold, rule):
-    """Rows, columns and couplings of the edges that two directed estimates agree on, for tiles
-    start to stop, row < column.
-    """
-    n_spins = len(estimates)
-    n_edges = 0
-    rows = np.empty(0, np.int64)
-    columns = np.empty(0, np.int64)
-    couplings = np.empty(0, np.float64)
-    for fill in range(2):  # count, then write
-        if fill == 1:
-            rows = np.empty(n_edges, np.int64)
-            columns = np.empty(n_edges, np.int64)
-            couplings = np.empty(n_edges, np.float64)
-            n_edges = 0
-        for tile in range(start, stop):
-            for first in range(tile * MATRIX_TILE, n_spins, MATRIX_TILE):
-                for i in range(tile * MATRIX_TILE, min(n_spins, (tile + 1) * MATRIX_TILE)):
-                    for j in range(max(i + 1, first), min(n_spins, first + MATRIX_TILE)):
-                        forth = estimates[i, j]
-                        back = estimates[j, i]
-                        if _is_edge(forth, back, threshold, rule):
-                            if fill == 1:
-                                rows[n_edges] = i
-                                columns[n_edges] = j
-                                couplings[n_edges] = (forth + back) / 2
-                            n_edges += 1
-    return rows, columns, couplings
 
 
 @njit(**PART)

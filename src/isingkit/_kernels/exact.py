@@ -3,10 +3,10 @@
 import numpy as np
 from numba import njit
 
-from isingkit._kernels.flags import PART
+from isingkit._kernels.flags import KERNEL, PART
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def spanning_order(indptr, indices, order, parent):
     """Every spin after its parent, roots first in their trees. Gives False where the graph has a
     cycle.
@@ -41,7 +41,7 @@ def spanning_order(indptr, indices, order, parent):
     return True
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def sum_upwards(order, parent, couplings, fields, cavity):
     """cavity[i] = field on spin i of its own and of all spins below it; gives log Z.
 
@@ -71,7 +71,7 @@ def _log_two_cosh(x):
     return abs(x) + np.log1p(np.exp(-2 * abs(x)))
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def sum_downwards(order, parent, couplings, cavity, means, pair_means):
     """means[i] = <s_i>, pair_means[i] = <s_i s_parent(i)>, from the roots down: <s_i | s_p> =
     tanh(cavity_i + J s_p).
@@ -86,7 +86,7 @@ def sum_downwards(order, parent, couplings, cavity, means, pair_means):
         pair_means[i] = up * (1 + above) / 2 - down * (1 - above) / 2
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def transform_rows(start, stop, values):
     """Walsh-Hadamard transforms, in place, of rows start to stop; values: (n_rows, 2^k) float64."""
     for row in range(start, stop):
@@ -102,7 +102,7 @@ def transform_rows(start, stop, values):
             half *= 2
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def transform_columns(start, stop, values):
     """Walsh-Hadamard transforms, in place, of columns start to stop; values: (2^k, n_columns)
     float64.

@@ -42,8 +42,9 @@ event.register("numba:compile", _WithoutCollection())
 KERNEL: dict[str, Any] = {"cache": True, "nogil": True, "fastmath": False, "no_cfunc_wrapper": True}
 PART: dict[str, Any] = KERNEL | {"no_cpython_wrapper": True}
 if numba.__version__.startswith("0.68."):
-    from isingkit._kernels.part_compiler import PartCompiler
+    from isingkit._kernels.part_compiler import KernelCompiler, PartCompiler
 
+    KERNEL |= {"pipeline_class": KernelCompiler}
     PART |= {"cache": False, "pipeline_class": PartCompiler}
 # loops that become vectors: a division that may raise is none; sums may be taken in any order
 VECTOR_PART = PART | {"error_model": "numpy", "fastmath": {"contract", "reassoc"}}

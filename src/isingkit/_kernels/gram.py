@@ -7,6 +7,8 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
+from isingkit._kernels.flags import KERNEL
+
 
 @intrinsic
 def popcount(typing, word):
@@ -20,7 +22,7 @@ def popcount(typing, word):
     return types.uint64(types.uint64), generate
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def pair_sums(start, stop, words, n_samples, sums):
     """sums[i, j] = sums[j, i] = n_samples - 2 * (samples in which spins i and j differ), for rows
     start to stop and j >= i.
@@ -39,7 +41,7 @@ def pair_sums(start, stop, words, n_samples, sums):
             sums[i, j] = sums[j, i] = n_samples - 2 * np.int64(differ)
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def masked_pair_sums(start, stop, words, present, sums, counts, joint_sums):
     """Pair sums over the samples in which both spins are present, their number, and spin i's own
     sum over them (joint_sums[i, j]).
@@ -67,7 +69,7 @@ def masked_pair_sums(start, stop, words, present, sums, counts, joint_sums):
             joint_sums[j, i] = 2 * np.int64(up_j) - np.int64(both)
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def spin_sums(start, stop, words, n_samples, sums):
     """sums[j] = sum of spin j over all samples, for rows start to stop.
 
@@ -81,7 +83,7 @@ def spin_sums(start, stop, words, n_samples, sums):
         sums[j] = 2 * np.int64(up) - n_samples
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def mirror(start, stop, matrix):
     """matrix[j, i] = matrix[i, j] for rows i from start to stop and j > i, in square tiles that
     stay in cache.

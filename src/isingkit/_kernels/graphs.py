@@ -3,8 +3,10 @@
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.flags import KERNEL
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+
+@njit(**KERNEL)
 def tree_edges(sequence, n_nodes):
     """Edges (n_nodes - 1, 2) of the labelled tree with this Pruefer sequence, in linear time.
 

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from isingkit._kernels.cholesky import factorize_some, solve
-from isingkit._kernels.flags import PART
+from isingkit._kernels.flags import KERNEL, PART
 
 _FEW_SWEEPS = 20  # after which coordinates that hang together are better moved together
 _SWEEPS_BETWEEN = 3
@@ -136,7 +136,7 @@ def _sweep(covariance, penalty, active, n_active, x, gradient):
     return worst
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def lasso_paths(
     start, stop, covariance, keep, penalties, tolerance, most_sweeps, estimates, residuals
 ):

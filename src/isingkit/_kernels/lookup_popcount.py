@@ -19,6 +19,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from isingkit._kernels.flags import KERNEL
 from isingkit._kernels.gram import popcount
 from isingkit._kernels.vectors import Vectors
 
@@ -85,7 +86,7 @@ def strips(n_blocks: int, n_words: int) -> NDArray[np.uint8]:
     return room[start : start + np.prod(shape)].reshape(shape)
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def split(start, stop, words, first_word, last_word, n_steps, nibbles, spin_sums):
     """nibbles[b, k, j] = k-th group of 4 samples, from first_word to last_word, of spin j of block
     b, for blocks start to stop.
@@ -208,7 +209,7 @@ def _count_tile(parts):
 count_1, count_2, count_3, count_4 = (_count_tile(parts) for parts in range(1, PARTS + 1))
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def subtract_differences(start, stop, nibbles, n_steps, tables, n_samples, sums):
     """sums[i, j] -= 2 * (samples in which spins i and j differ), for i in strips start to stop
     (STRIP spins each) and j >= i.

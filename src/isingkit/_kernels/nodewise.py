@@ -13,7 +13,7 @@ from numba import njit
 
 from isingkit._kernels.cholesky import factorize, products, solve, variances_of
 from isingkit._kernels.elementary import exp, log1p_of_share
-from isingkit._kernels.flags import PART, VECTOR_PART
+from isingkit._kernels.flags import KERNEL, PART, VECTOR_PART
 from isingkit._kernels.lasso import minimise_quadratic, violation
 
 LOGISTIC = None  # so that numba, which looks at types, leaves out the code of the others
@@ -179,7 +179,7 @@ def loss_of(kind, own, field, weights):
 # one caller and no loops of its own to speak of is inlined.
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def node_paths(start, stop, samples, penalties, settings, results):
     """Minimise loss + sum_j penalty * scale_j |J_j| + l2 * J_j^2 for spins start to stop and each
     of their penalties.

@@ -3,10 +3,10 @@
 import numpy as np
 from numba import njit
 
-from isingkit._kernels.flags import PART
+from isingkit._kernels.flags import KERNEL, PART
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def pack_words(start, stop, values, words):
     """Bit b of words[j, w] is set where values[64 w + b, j] > 0, for words start to stop.
 
@@ -56,7 +56,7 @@ def _pack_fewer(rows, out):
             out[j] |= (rows[bit, j] > 0) << bit
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def unpack_rows(start, stop, words, out):
     """out[j, m] = +1 or -1 as bit m of words[j] is set or not, for spins start to stop.
 

@@ -1,16 +1,57 @@
-"""PartCompiler: numba's compiler, for what only other kernels call.
+"""KernelCompiler and PartCompiler: numba's compiler, for kernels and for what only they call.
 
-It reaches into numba, and `flags.py` uses it only with the versions it was tried with: others
-compile parts as they compile everything, which takes a newcomer a few seconds longer.
+They reach into numba, and `flags.py` uses them only with the versions they were tried with: others
+compile as they compile everything, which takes a newcomer a few seconds longer.
 """
 
 from typing import Any
 
 from numba._dynfunc import make_function
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler import Compiler, DefaultPassBuilder, Flags
 from numba.core.compiler_machinery import register_pass
+from numba.core.targetconfig import TargetConfig
 from numba.core.typed_passes import NativeLowering
+
+_DEFAULTS = {name: option.default for name, option in Flags.options.items()}
+
+
+class _QuickFlags(Flags):
+    """Numba's own, compared quickly: it does so for every call that it types, and asks one flag
+    after the other.
+    """
+
+    def values(self) -> dict[str, Any]:
+        """Of all flags, by name."""
+        return _DEFAULTS | self._values
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, TargetConfig):
+            return bool(self.values() == other.values())
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return _HASH
+
+
+_HASH = hash(Flags())  # numba's takes the names alone: it is the same for all
+
+
+class KernelCompiler(Compiler):
+    """Numba's own compiler, with quick flags."""
+
+    def __init__(
+        self,
+        typingctx: Any,
+        targetctx: Any,
+        library: Any,
+        args: Any,
+        return_type: Any,
+        flags: Flags,
+        locals: Any,
+    ) -> None:
+        quick = _QuickFlags(flags)
+        super().__init__(typingctx, targetctx, library, args, return_type, quick, locals)
 
 
 class _PartLibrary(JITCodeLibrary):
@@ -46,8 +87,8 @@ class _PartLowering(NativeLowering):
         return True
 
 
-class PartCompiler(CompilerBase):
-    """Numba's own compiler, but for the pass that makes a library."""
+class PartCompiler(KernelCompiler):
+    """The same, but for the pass that makes a library."""
 
     def define_pipelines(self) -> list[Any]:
         """The one for functions without Python objects."""

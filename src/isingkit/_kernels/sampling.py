@@ -10,7 +10,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from isingkit._kernels.flags import PART
+from isingkit._kernels.flags import KERNEL, PART
 from isingkit._kernels.vectors import Vectors
 from isingkit._kernels.xoshiro import next_word
 
@@ -195,7 +195,7 @@ _draw_up_to_3, _draw_up_to_7, _draw_up_to_15, _draw_up_to_63 = (
 )
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def heat_bath_bit_sweeps(
     start, stop, graph, digits, row_of_degree, above_3, above_7, above_15, random_order,
     streams, states, n_sweeps,
@@ -242,7 +242,7 @@ def heat_bath_bit_sweeps(
         _copy(stream, streams[block])
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def metropolis_bit_sweeps(
     start, stop, graph, digits, row_of_degree, above_3, above_7, above_15, random_order,
     streams, states, n_sweeps,
@@ -520,7 +520,7 @@ _draw = _general_update(heat_bath=True)
 _flip = _general_update(heat_bath=False)
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def heat_bath_sweeps(start, stop, graph, fields, random_order, streams, states, n_sweeps):
     """Sweeps of 64 chains a block, for blocks start to stop; any couplings and fields.
 
@@ -544,7 +544,7 @@ def heat_bath_sweeps(start, stop, graph, fields, random_order, streams, states, 
         _copy(own_stream, streams[block])
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def metropolis_sweeps(start, stop, graph, fields, random_order, streams, states, n_sweeps):
     """The same by Metropolis' rule, but for isolated spins, which in a weak field would flip
     nearly every time.

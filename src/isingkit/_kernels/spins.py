@@ -3,13 +3,15 @@
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.flags import KERNEL
+
 MINUS = 1
 ZERO = 2
 PLUS = 4
 OTHER = 8
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def values_seen(start, stop, values):
     """For each column which of -1, 0, +1 and other values occur in rows start to stop, as bits
     MINUS, ZERO, PLUS, OTHER.

@@ -7,7 +7,7 @@ longer than the cell.
 import numpy as np
 from numba import njit
 
-from isingkit._kernels.flags import PART
+from isingkit._kernels.flags import KERNEL, PART
 
 # kinds of columns; NUMBER: spins by a threshold, CROWDED: has no spins after all, WEIGHT: a number
 # that is no spin, LABEL: any text, of which a number stands for each
@@ -21,7 +21,7 @@ _QUOTE, _RETURN, _NEWLINE = 34, 13, 10
 _POWERS = 10.0 ** np.arange(23)  # those of ten that double precision holds exactly
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False, error_model="numpy")
+@njit(**KERNEL, error_model="numpy")
 def read_cells(
     text, separator, state, kinds, places, known, tokens, threshold, crowded, answer, codes, numbers
 ):
@@ -167,7 +167,7 @@ def _cell_end(text, start, separator):
     return -1
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False, error_model="numpy")
+@njit(**KERNEL, error_model="numpy")
 def insert(slots, entries, arena, entry):
     """Puts an entry into the hash table: slots[k] - 1 is an entry, 0 is none.
 
@@ -228,7 +228,7 @@ def _hash(text, start, end, column):
     return np.int64(mixed >> np.uint64(32))
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False, error_model="numpy")
+@njit(**KERNEL, error_model="numpy")
 def number_in(text, start, end):
     """Whether a cell is a decimal number that is rounded for sure here as Python rounds it, and the
     number.

@@ -5,13 +5,13 @@ Caller: estimators/tiles.py.
 import numpy as np
 from numba import njit
 
-from isingkit._kernels.flags import PART
+from isingkit._kernels.flags import KERNEL, PART
 from isingkit._kernels.gram import popcount
 from isingkit._kernels.lookup_popcount import COLUMNS, SLAB, STEPS, STRIP, TRIPLE, count_4
 from isingkit._kernels.weighted_sums import room_for
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def correlated_by_lookup(
     start, stop, nibbles, n_steps, tables, n_samples, spin_sums, scales, level
 ):
@@ -69,7 +69,7 @@ def correlated_by_lookup(
     return found[:n_found]
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def correlated_by_popcount(start, stop, words, n_samples, spin_sums, scales, level):
     """The same by XOR and popcount, for processors with a vector popcount.
 

@@ -14,7 +14,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from isingkit._kernels.flags import PART, VECTOR_PART
+from isingkit._kernels.flags import KERNEL, PART, VECTOR_PART
 from isingkit._kernels.lookup_popcount import COLUMNS, LANES, PARTS
 from isingkit._kernels.vectors import Vectors
 
@@ -25,7 +25,7 @@ STEPS = 64  # nibbles of a block of spins that stay in the first cache while all
 SLAB = 512  # nibbles before a 16-bit sum could overflow: 512 * 127 < 2**16; a multiple of STEPS
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def tables_of(start, stop, rows, tables, units, offsets, errors):
     """Tables of sums of four numbers each, in whole units: row r has the sum of its looked-up
     bytes, times unit, minus offset.
@@ -123,7 +123,7 @@ def _add_looked_up(typing, tables, nibbles, table, column, n_pairs, sums, at):
     return types.void(tables, nibbles, table, column, n_pairs, sums, at), generate
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def large_sums_by_lookup(
     start, stop, tables, units, offsets, errors, nibbles, after, row_factors, column_factors, level
 ):
@@ -189,7 +189,7 @@ def large_sums_by_lookup(
     return found[:n_found]
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def large_products(start, stop, sums, errors, after, row_factors, column_factors, level):
     """The same from sums that a product of matrices has: (n_rows, n_columns) float32."""
     found = np.empty((1024, 2), np.int64)
@@ -235,7 +235,7 @@ def _passing(
     return found, n_found
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def room_for(found, n_found, n_more):
     """`found` itself, or a larger copy."""
     if n_found + n_more <= len(found):
@@ -260,7 +260,7 @@ def _signed_sum(row, words):
     return total
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=False)
+@njit(**KERNEL)
 def sums_of_pairs(start, stop, rows, words, pairs, sums):
     """sums[p] = sum_m rows[r, m] s_jm, (r, j) = pairs[p], in double precision, for pairs start to
     stop.

@@ -64,6 +64,7 @@ def _roads() -> dict[str, Callable[[Path], None]]:
 
     return {
         "reading tables": _read_tables,
+        "many rows": _pack_many,
         "sampling": _sample,
         "covariates": _fit_covariates,
         "report": _report,
@@ -88,6 +89,18 @@ def _read_tables(folder: Path) -> None:
     read_spins(path, binarize=1.0)
     with suppress(IsingkitError):  # refused, but only when all of it was read
         read_spins(path)
+
+
+def _pack_many(folder: Path) -> None:
+    """So many values that numpy is not the quickest to make bits of them."""
+    import numpy as np
+
+    from isingkit.packing import pack, unpacked
+
+    values = np.tile(np.array([[-1], [1]], np.int8), (1 << 14, 64))
+    packed = pack(values)
+    for dtype in (np.int8, np.float64):
+        unpacked(packed.words, packed.n_samples, dtype)
 
 
 def _sample(folder: Path) -> None:

@@ -12,7 +12,7 @@ from isingkit.estimators.causes import Causes, known_causes, no_causes
 from isingkit.estimators.graph import Graph, graph_of, ranges
 from isingkit.estimators.nodewise import distinct_rows
 from isingkit.estimators.row_design import INDEPENDENT, RowDesign
-from isingkit.packing import PackedSpins, distinct_samples
+from isingkit.packing import PackedSpins, distinct_samples, unpacked
 
 # on squares of couplings, where samples count 1: keeps separated ones finite
 _RIDGE = 0.5
@@ -21,6 +21,12 @@ _FREE, _NONE = 1e-3, 1e15
 # the same of effects that are reported, which no penalty should shrink
 _PLAIN = 1e-9
 _AT_A_TIME = 256  # spins whose residuals are held
+_TOGETHER = 16  # pairs or spins, on a thread, whose influences are held
+# arguments of tasks that do without
+_NO_SPINS = np.empty(0, np.int64)
+_NO_ROWS = np.empty((0, 0))
+# variance of the mean of two directed couplings, at least, in units of that of either
+_LEAST_SHARED = 0.64
 # variance of an effect beyond which likelihood alone does not keep it finite: then it is about 1e7,
 # of covariates that are nearly the same about 10
 _SEPARATED = 1e4
@@ -82,6 +88,30 @@ class Samples:
     @property
     def n_rows(self) -> int:
         return len(self.sample_weights)
+
+    def values_of(self, some: IntArray) -> FloatArray:
+        """(n_some, n_rows): spins, 0 where missing."""
+        if self.spins.dtype == np.uint64:
+            return unpacked(self.spins[some], self.n_rows, np.float64)
+        return np.asarray(self.spins[some])
+
+    def variances_of(self, influences: FloatArray) -> FloatArray:
+        """(n,): variances of sums over samples of w times influences, (n, n_rows)."""
+        if self.are_grouped:
+            return self.bounds[1] * self._grouped_variances(influences * self.sample_weights)
+        # a count of w is w samples
+        squares = self.squares if len(self.squares) else self.sample_weights
+        return np.einsum("pk,pk,k->p", influences, influences, squares)
+
+    def _grouped_variances(self, values: FloatArray) -> FloatArray:
+        """The same of values whose groups are independent, about what their weight makes expected:
+        the plain twin of the kernel `grouped_variance`.
+        """
+        masses = np.bincount(self.groups, self.sample_weights)
+        sums = np.array([np.bincount(self.groups, row) for row in values])
+        sums -= values.sum(axis=1, keepdims=True) * (masses / masses.sum())
+        n_groups = len(masses)
+        return np.asarray((sums**2).sum(axis=1) * (n_groups / max(n_groups - 1, 1)))
 
 
 def samples_of(packed: PackedSpins, design: RowDesign = INDEPENDENT) -> Samples:
@@ -167,13 +197,13 @@ class FittedGraph:
         new = _unfitted(self.samples, graph, self.fit_fields, self.n_jobs, self)
         same = np.ones(self.n_spins, dtype=bool)
         same[changed] = False
-        sizes = graph.degrees[same]
-        blocks = _block_sizes(sizes, self.samples)
+        degrees = graph.degrees[same]
+        blocks = _block_sizes(degrees, self.samples)
         ours, theirs = graph.indptr[:-1][same], self.graph.indptr[:-1][same]
-        new.couplings[ranges(ours, sizes)] = self.couplings[ranges(theirs, sizes)]
+        new.couplings[ranges(ours, degrees)] = self.couplings[ranges(theirs, degrees)]
         ours, theirs = new.places[:-1][same], self.places[:-1][same]
         new.inverses[ranges(ours, blocks)] = self.inverses[ranges(theirs, blocks)]
-        _fit(new, changed, new.penalties)
+        new._fit(changed, new.penalties)
         return new, changed  # type: ignore[return-value]
 
     def given(self, samples: Samples) -> Self:
@@ -183,13 +213,13 @@ class FittedGraph:
         new.couplings[:] = self.couplings
         if new.effects.shape == self.effects.shape:
             new.effects[:] = self.effects
-        _fit(new, np.arange(self.n_spins), new.penalties)
+        new._fit(np.arange(self.n_spins), new.penalties)
         return new  # type: ignore[return-value]
 
     def firth_refit(self) -> Self:
         """The same graph without the bias of few samples: for estimates, not for tests."""
         new = self._copied()
-        _fit(new, np.arange(self.n_spins), self.penalties, firth=True)
+        new._fit(np.arange(self.n_spins), self.penalties, kernels.FIRTH_REFIT)
         return new
 
     def _copied(self) -> Self:
@@ -208,7 +238,7 @@ class FittedGraph:
         penalties = self.penalties
         penalties[0] = _PLAIN if self.fit_fields else _NONE
         penalties[1 : 2 + n_covariates] = _PLAIN
-        _fit(plain, np.arange(self.n_spins), penalties)
+        plain._fit(np.arange(self.n_spins), penalties)
         failed = ~np.isfinite(plain.effects).all(axis=1, keepdims=True)
         separated = failed | (plain._effect_variances() > _SEPARATED)
         effects = np.where(separated, self.effects, plain.effects)
@@ -224,17 +254,64 @@ class FittedGraph:
         return self.inverses[self.places[:-1, None] + diagonal]
 
     def _effect_errors(self) -> FloatArray:
-        errors = np.zeros(self.effects.shape)
-        fixed = (*self.problem[:3], (self.inverses, self.places), errors)
-        parallel_map(kernels.effect_errors, self.n_spins, *fixed, chunk=32, n_jobs=self.n_jobs)
-        return errors
+        """As those of couplings, by the influence of samples that matter differently or belong
+        together; of equal, independent ones, by the inverse Hessian.
+        """
+        samples = self.samples
+        variances = self._effect_variances()
+        if not samples.are_grouped and len(samples.squares) == 0:
+            return np.sqrt(variances)
+        n_causes = variances.shape[1]
+
+        def fill(start: int, stop: int) -> None:
+            some = np.arange(start, stop)
+            which = self.graph.degrees[some, None] + 1 + np.arange(n_causes)
+            influences = self._influences(np.repeat(some, n_causes), which.ravel())
+            variances[some] = samples.variances_of(influences).reshape(which.shape)
+
+        parallel_map(fill, self.n_spins, chunk=_TOGETHER, n_jobs=self.n_jobs)
+        return np.sqrt(variances)
 
     def residuals_of(self, some: IntArray) -> FloatArray:
         """(n_some, n_rows): w (s - m) of these spins."""
         residuals = np.empty((len(some), self.samples.n_rows))
-        fixed = (some, self.samples.arrays, self.graph.csr, self.coefficients, residuals)
-        parallel_map(kernels.residuals_of, len(some), *fixed, chunk=16, n_jobs=self.n_jobs)
+        plain = np.full(len(some), -1)
+        fixed = self._task(kernels.ROWS, some, plain, self.penalties, self.coefficients, residuals)
+        parallel_map(kernels.regress, len(some), *fixed, chunk=16, n_jobs=self.n_jobs)
+        residuals *= self.samples.sample_weights
         return residuals
+
+    def _influences(self, some: IntArray, which: IntArray) -> FloatArray:
+        """(n_some, n_rows): of samples, on a coefficient of each of these spins; on one thread.
+
+        A sample's influence on the coefficients of spin i is the inverse Hessian times its residual
+        times (1, its neighbours).
+        """
+        rows = np.empty((len(some), self.samples.n_rows))
+        fixed = self._task(kernels.ROWS, some, which, self.penalties, self.coefficients, rows)
+        kernels.regress(0, len(some), *fixed)
+        return rows
+
+    def _fit(self, chosen: IntArray, penalties: FloatArray, task: int = kernels.REFIT) -> None:
+        """Fill in the regressions of the chosen spins. Only for one that nobody else has seen."""
+        fixed = self._task(task, chosen, _NO_SPINS, penalties, self.coefficients, _NO_ROWS)
+        with one_blas_thread():
+            parallel_map(kernels.regress, len(chosen), *fixed, chunk=16, n_jobs=self.n_jobs)
+        self.information[:], self.seen[:] = fixed[-2]
+
+    def _task(
+        self,
+        task: int,
+        chosen: IntArray,
+        which: IntArray,
+        penalties: FloatArray,
+        coefficients: tuple[FloatArray, ...],
+        rows: FloatArray,
+    ) -> tuple[Any, ...]:
+        """Arguments of the kernel; the last two are sums, copied, and rows."""
+        sums = np.stack([self.information, self.seen])
+        of_graph = (self.samples.arrays, self.graph.csr, penalties, coefficients)
+        return task, chosen, which, *of_graph, (self.inverses, self.places), sums, rows
 
     def log_likelihoods(self) -> FloatArray:
         """(n_spins,): sum over rows of w log P(s | neighbours and causes).
@@ -278,11 +355,29 @@ class FittedGraph:
 
     def couplings_and_errors(self) -> tuple[FloatArray, FloatArray]:
         """(n_pairs,) both: means of both directions, and their standard errors."""
-        errors = np.zeros(len(self.graph.pairs))
-        fixed = (self.graph.pairs, self.graph.sides, *self.problem[:3])
-        fixed = (*fixed, (self.inverses, self.places), errors)
-        parallel_map(kernels.edge_errors, len(errors), *fixed, chunk=32, n_jobs=self.n_jobs)
-        return self.graph.mean_of_directions(self.couplings), errors
+        graph = self.graph
+        widths = graph.degrees + 1 + self.samples.causes.n_causes
+        places = graph.sides - graph.indptr[graph.pairs] + 1  # of both couplings, among its spin's
+        errors = np.zeros(len(graph.pairs))
+
+        def fill(start: int, stop: int) -> None:
+            own = graph.pairs[start:stop]
+            which = places[start:stop]
+            influences = self._influences(own.ravel(), which.ravel()).reshape(*own.shape, -1)
+            bounds = self.inverses[self.places[own] + which * (widths[own] + 1)]
+            errors[start:stop] = self._errors_of(influences.mean(axis=1), bounds)
+
+        parallel_map(fill, len(errors), chunk=_TOGETHER, n_jobs=self.n_jobs)
+        return graph.mean_of_directions(self.couplings), errors
+
+    def _errors_of(self, influences: FloatArray, variances: FloatArray) -> FloatArray:
+        """(n,): standard errors of means of both directions, from influences, (n, n_rows).
+
+        Where no sample contradicts a coupling residuals vanish, but the inverse Hessians do not:
+        their variances of either, (n, 2), bound the error from below.
+        """
+        least = _LEAST_SHARED * self.samples.bounds[0] * variances.mean(axis=1)
+        return np.sqrt(np.maximum(self.samples.variances_of(influences), least))
 
     def observed_couplings_and_errors(self) -> tuple[FloatArray, FloatArray]:
         """(n_pairs, 2) directed couplings and (n_pairs,) errors of their means, where some values
@@ -291,8 +386,16 @@ class FittedGraph:
         n_pairs = len(self.graph.pairs)
         couplings, errors = np.zeros((n_pairs, 2)), np.zeros(n_pairs)
         problem = (self.samples.arrays, self.graph.csr, self.penalties)
-        fixed = (self.graph.pairs, *problem, couplings, errors)
-        parallel_map(kernels.observed_pairs, n_pairs, *fixed, chunk=16, n_jobs=self.n_jobs)
+
+        def fill(start: int, stop: int) -> None:
+            here = slice(start, stop)
+            variances = np.empty((stop - start, 2))
+            influences = np.empty((stop - start, self.samples.n_rows))
+            found = (couplings[here], variances, influences)
+            kernels.observed_pairs(0, stop - start, self.graph.pairs[here], *problem, *found)
+            errors[here] = self._errors_of(influences, variances)
+
+        parallel_map(fill, n_pairs, chunk=_TOGETHER, n_jobs=self.n_jobs)
         return couplings, errors
 
     def fields_given(self, couplings: FloatArray, effects: FloatArray | None = None) -> FloatArray:
@@ -304,8 +407,11 @@ class FittedGraph:
         """
         fields = self.fields.copy()
         coefficients = (fields, couplings, self.effects if effects is None else effects)
-        fixed = (self.samples.arrays, self.graph.csr, coefficients, _FREE)
-        parallel_map(kernels.fields_given, self.n_spins, *fixed, chunk=64, n_jobs=self.n_jobs)
+        everyone = np.arange(self.n_spins)
+        penalties = np.array([_FREE])
+        task = (kernels.FIELDS, everyone, _NO_SPINS, penalties, coefficients, _NO_ROWS)
+        fixed = self._task(*task)
+        parallel_map(kernels.regress, self.n_spins, *fixed, chunk=64, n_jobs=self.n_jobs)
         return fields
 
 
@@ -315,7 +421,7 @@ def fit_graph(
     """Regressions of all spins on their neighbours in a graph of sorted pairs."""
     n_spins = len(samples.spins)
     fitted = _unfitted(samples, graph_of(pairs, n_spins), fit_fields, n_jobs, None)
-    _fit(fitted, np.arange(n_spins), fitted.penalties)
+    fitted._fit(np.arange(n_spins), fitted.penalties)
     return fitted
 
 
@@ -347,13 +453,3 @@ def _unfitted(
 def _block_sizes(degrees: IntArray, samples: Samples) -> IntArray:
     """Numbers of each inverse Hessian: of a field, couplings and effects."""
     return np.asarray((degrees + 1 + samples.causes.n_causes) ** 2)
-
-
-def _fit(fitted: FittedGraph, chosen: IntArray, penalties: FloatArray, firth: bool = False) -> None:
-    """Fill in the regressions of the chosen spins. Only for one that nobody else has seen."""
-    sums = np.stack([fitted.information, fitted.seen])
-    fixed = (chosen, fitted.samples.arrays, fitted.graph.csr, penalties, float(firth))
-    out = (fitted.coefficients, (fitted.inverses, fitted.places), sums)
-    with one_blas_thread():
-        parallel_map(kernels.refit, len(chosen), *fixed, *out, chunk=16, n_jobs=fitted.n_jobs)
-    fitted.information[:], fitted.seen[:] = sums

@@ -25,6 +25,7 @@ from isingkit.gram import Gram, Joint
 from isingkit.packing import PackedSpins, unpacked
 from isingkit.spins import RowWeights
 
+_TILE = 128  # rows and columns that are mirrored at a time
 _SWEEPS = 300  # over the pairs never seen together
 _CELLS = 1 << 17  # of spins in rows that are written out at once
 _DETERMINED = 1e-10  # of a spin's variance: less than this is nothing that covariates leave
@@ -98,11 +99,19 @@ class DenseResolvent:
         """R, its diagonal, and that of its square; uses the factor up."""
         resolvent = inverse_of(self.moments, self.ridge, self._factor)
         self._factor = None
-        n_tiles = -(-len(resolvent) // kernels.MATRIX_TILE)
-        squares = np.empty((n_tiles, len(resolvent)))
-        scale = float(self.moments.n_samples)
-        parallel_map(kernels.mirrored, n_tiles, resolvent, scale, squares)
-        return resolvent, np.diagonal(resolvent).copy(), squares.sum(axis=0)
+        _mirror(resolvent)
+        resolvent *= self.moments.n_samples
+        squares = np.einsum("ij,ij->i", resolvent, resolvent)
+        return resolvent, np.diagonal(resolvent).copy(), squares
+
+
+def _mirror(matrix: FloatArray) -> None:
+    """Make a matrix symmetric in place: its lower triangle is what counts."""
+    for start in range(0, len(matrix), _TILE):
+        stop = start + _TILE
+        matrix[start:stop, stop:] = matrix[stop:, start:stop].T
+        square = matrix[start:stop, start:stop]
+        square[:] = np.tril(square) + np.tril(square, k=-1).T
 
 
 def normal_equations(stat: Gram, fit_fields: bool) -> NormalEquations:
@@ -120,9 +129,9 @@ def normal_equations(stat: Gram, fit_fields: bool) -> NormalEquations:
     means = stat.spin_sums / counts if fit_fields else np.zeros(n_spins)
     unobserved = np.empty((0, 2), dtype=np.int64)
     if stat.joint is None:
-        matrix: FloatArray = np.empty((n_spins, n_spins))
-        fixed = (stat.sums, means * stat.n_samples, float(stat.n_samples), matrix)
-        parallel_map(kernels.centred, n_spins, *fixed, chunk=256)
+        sums = means * stat.n_samples
+        matrix: FloatArray = np.multiply.outer(sums / stat.n_samples, sums)
+        np.subtract(stat.sums, matrix, out=matrix)
     else:
         matrix, unobserved = _pairwise(stat, stat.joint, fit_fields)
     changes = np.abs(stat.spin_sums) < counts * (1 - 1e-12)

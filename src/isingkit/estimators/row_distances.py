@@ -15,7 +15,7 @@ from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import FloatArray, IntArray
 from isingkit.estimators.imputation import impute, network_of
 from isingkit.model import IsingModel
-from isingkit.packing import PackedSpins, Words, bits
+from isingkit.packing import PackedSpins, Words, as_bits, bits
 from isingkit.worlds.sampling import number_chains
 
 _COLUMNS = 512  # more than enough to tell whether two rows are alike
@@ -137,12 +137,6 @@ def fraction_present(packed: PackedSpins) -> float:
 def bit_sums(words: Words) -> IntArray:
     """Bits of each row of words that are set."""
     return np.asarray(as_bits(words, 64 * words.shape[1]).sum(axis=1, dtype=np.int64))
-
-
-def as_bits(words: Words, n_bits: int) -> NDArray[np.uint8]:
-    """(n, n_bits) of 0 and 1, the lowest bit of a word first."""
-    little = np.ascontiguousarray(words, dtype="<u8").view(np.uint8)
-    return np.unpackbits(little, axis=1, count=n_bits, bitorder="little")
 
 
 # How many close pairs there would be

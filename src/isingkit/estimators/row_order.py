@@ -7,8 +7,8 @@ import numpy as np
 from isingkit._kernels.row_dependence import lagged_distances
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import BoolArray, FloatArray, IntArray
-from isingkit.estimators.row_distances import RowBits, as_bits, bit_sums
-from isingkit.packing import PackedSpins, Words
+from isingkit.estimators.row_distances import RowBits, bit_sums
+from isingkit.packing import PackedSpins, Words, as_bits
 
 _LARGE = 5.0  # standard errors of a correlation that is no chance
 _SMALL = 2.0  # standard errors of one that may be

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import FloatArray, Pairs
 from isingkit.estimators.moments import SecondMoments, best_resolvent, noise_factors
@@ -15,6 +14,7 @@ RIDGES = (0.3, 1.0, 3.0)
 LEAST_SCORE = 1.5  # of a candidate
 DIGITS = 6  # of scores that tell one from another: rounding does not reach them
 _ROWS_PER_CANDIDATE = 8
+_ROWS = 64  # of a matrix, scaled at a time
 # candidates of a spin
 _FEWEST = 2
 _MOST = 25
@@ -65,11 +65,26 @@ def screen_at(resolvent: DenseResolvent) -> Screen:
     moments = resolvent.moments
     scores, diagonal, squares = resolvent.whole()
     scales = score_scales(moments, resolvent.ridge, diagonal, squares)
-    fixed = (scores, scales.own, scales.others)
-    parallel_map(kernels.scaled_both_ways, moments.n_spins, *fixed, chunk=kernels.MATRIX_TILE)
+    _scale_both_ways(scores, scales.own, scales.others)
     first, second = moments.unobserved.T
     scores[first, second] = scores[second, first] = 0.0
     return Screen(scores, resolvent.ridge, scales.error)
+
+
+def _scale_both_ways(matrix: FloatArray, own: FloatArray, others: FloatArray) -> None:
+    """matrix[i, j] -> -matrix[i, j] (own_i others_j + own_j others_i) / 2 in place, 0 on the
+    diagonal.
+    """
+
+    def scale(start: int, stop: int) -> None:
+        some = slice(start, stop)
+        factors = own[some, None] * others
+        factors += own * others[some, None]
+        factors /= -2
+        matrix[some] *= factors
+
+    parallel_map(scale, len(matrix), chunk=_ROWS)
+    np.fill_diagonal(matrix, 0.0)
 
 
 def candidates(found: Screen, moments: SecondMoments) -> Pairs:

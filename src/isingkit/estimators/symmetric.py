@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import parallel_map
+from isingkit.arrays import BoolArray, FloatArray, IntArray
 
 # an estimate that exceeds a threshold by no more counts as equal to it, on whatever processor it
 # was computed
 TIE = 1e-10
-RULES = {"average": kernels.AVERAGE, "and": kernels.AND, "or": kernels.OR}
+RULES = ("average", "and", "or")
+_ROWS = 64  # of estimates that are compared with columns at a time
 
 
 def just_above(threshold: float, estimates: Any) -> float:
@@ -35,12 +36,32 @@ def symmetric_couplings(estimates: Any, threshold: float, rule: str) -> scipy.sp
     if scipy.sparse.issparse(estimates):
         return _sparse_couplings(estimates, threshold, rule)
     n_spins = len(estimates)
-    parts = parallel_map(
-        kernels.edges, -(-n_spins // kernels.MATRIX_TILE), estimates, threshold, RULES[rule]
-    )
+    parts = parallel_map(_edges, n_spins, estimates, threshold, rule, chunk=_ROWS)
     rows, columns, couplings = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
     upper = scipy.sparse.csr_array((couplings, (rows, columns)), shape=(n_spins, n_spins))
     return (upper + upper.T).tocsr()
+
+
+def _edges(
+    start: int, stop: int, estimates: FloatArray, threshold: float, rule: str
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Rows start to stop, columns and couplings of the edges, row < column."""
+    forth = estimates[start:stop, start:]
+    back = estimates[start:, start:stop].T
+    total = forth + back
+    are_edges = np.triu(_pass(forth, back, total, threshold, rule), k=1)
+    rows, columns = np.nonzero(are_edges)
+    return rows + start, columns + start, total[rows, columns] / 2
+
+
+def _pass(
+    forth: FloatArray, back: FloatArray, total: FloatArray, threshold: float, rule: str
+) -> BoolArray:
+    if rule == "average":
+        return np.abs(total) > 2 * threshold
+    pass_forth = np.abs(forth) > threshold
+    pass_back = np.abs(back) > threshold
+    return pass_forth & pass_back if rule == "and" else pass_forth | pass_back
 
 
 def _sparse_couplings(

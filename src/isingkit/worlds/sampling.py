@@ -13,13 +13,12 @@ from tqdm import tqdm
 
 from isingkit._kernels import conditional_sampling as conditional
 from isingkit._kernels import sampling as kernels
-from isingkit._kernels.packing import pack_words
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import FloatArray
 from isingkit.covariates import covariates_for
 from isingkit.exceptions import SettingError, require_instance, require_number
 from isingkit.model import IsingModel
-from isingkit.packing import PackedSpins, unpacked
+from isingkit.packing import PackedSpins, bits, unpacked
 from isingkit.theory.phase import paramagnetic
 from isingkit.worlds.equilibrium import EquilibrationMonitor
 from isingkit.worlds.graphs import Seed, generator
@@ -224,10 +223,7 @@ class Chains:
             return np.ascontiguousarray(self.states.transpose(1, 0, 2)).reshape(
                 n_spins, n_blocks * lanes
             )
-        values = self.states.transpose(0, 2, 1).reshape(n_blocks * lanes, n_spins)
-        words = np.empty((n_spins, n_blocks), dtype=np.uint64)
-        parallel_map(pack_words, n_blocks, np.ascontiguousarray(values), words)
-        return words
+        return bits(self.states.transpose(0, 2, 1).reshape(n_blocks * lanes, n_spins))
 
 
 def _chains(
