@@ -29,7 +29,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, help="development seeds of each world")
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--final", action="store_true", help="run what is reserved, and that only")
-    parser.add_argument("--page", action="store_true", help="write the page of the tables anew")
+    parser.add_argument("--page", action="store_true", help="of records only; measure nothing")
     parser.add_argument("-o", "--output", type=Path, default=HERE, help="a folder")
     return parser.parse_args(given)
 
@@ -52,14 +52,14 @@ def planned(asked: argparse.Namespace) -> Iterator[Task]:
 
 def main(given: Sequence[str] | None = None) -> None:
     asked = arguments(given)
-    tables = asked.output / "results"
+    tasks = list(planned(asked))
     if not asked.page:
-        tasks = list(planned(asked))
         n_tasks = sum(1 for task in tasks if task.missing().methods)
         for _ in tqdm(run(tasks, asked.workers), total=n_tasks, desc="draws"):
             pass
-        measured: list[Row] = [row for task in tasks for row in task.rows()]
-        keep(measured, tables)
+    measured: list[Row] = [row for task in tasks for row in task.rows()]
+    tables = asked.output / "results"
+    keep(measured, tables)
     write_page(read_rows(tables, [*WORLDS, *TABLES]), asked.output)
 
 

@@ -29,7 +29,7 @@ HEAD = f"""\
 make league                            # what has no record yet: all of it after a change
 make league ARGS="--methods auto-fdr"  # one method; likewise --worlds, --seeds, --workers
 make league ARGS="--final"             # what is reserved
-make league ARGS="--page"              # this page anew, from the tables
+make league ARGS="--page"              # tables and this page of what is on record
 ```
 
 Everybody tunes to their own worlds. Here are {len(WORLDS)} kinds of Ising models (`worlds.py`), N
@@ -76,9 +76,12 @@ def _methods(table: Sequence[Row]) -> str:
         if left_out:
             about += f"; left out of {', '.join(left_out)}, where {method.why_no_more}"
         rows.append([name, about, ", ".join(sources)])
+    dates = sorted({row["date"] for row in table if "date" in row})
+    when = f"Measured from {dates[0]} to {dates[-1]}. " if dates else ""
     after = (
-        "After the version: the first digits of a digest of the files that decide the answer. "
-        "Oracles are no competitors: they show what a method's ranking of pairs could give.\n"
+        f"{when}After the version: the first digits of a digest of the files that decide the "
+        "answer. Oracles are no competitors: they show what a method's ranking of pairs could "
+        "give.\n"
     )
     return f"## Methods\n\n{markdown(rows)}\n\n{after}"
 
@@ -113,7 +116,16 @@ def _verdict(found: Sequence[Standing]) -> str:
             one.name for one in found if one.covers_badly()
         ],
     }
-    return "\n".join(f"- {what}: {', '.join(names) or 'none'}." for what, names in lines.items())
+    listed = [f"- {what}: {', '.join(names) or 'none'}." for what, names in lines.items()]
+    return "\n".join([*listed, _any_false(found)])
+
+
+def _any_false(found: Sequence[Standing]) -> str:
+    """Networks with a false edge, over all worlds that have as many samples as spins."""
+    enough = [one for one in found if WORLDS[one.name].n_samples >= WORLDS[one.name].n_spins]
+    networks = [row["any_false"] for one in enough for row in one.rows.get("auto-fwer", [])]
+    what = f'`AutoIsing(control="fwer")` has a false edge in {mean(networks)} of'
+    return f"- {what} {len(networks)} networks where M >= N (level 0.05)."
 
 
 def _ranking(found: Sequence[Standing]) -> str:

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 from league.methods import METHODS
 from league.summary import Standing
 
-SIZE = (6.4, 2.1)  # inches
+SIZE = (5.6, 1.9)  # inches
 
 
 def picture(standing: Standing) -> Figure:

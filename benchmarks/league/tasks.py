@@ -4,8 +4,9 @@ record of it.
 Each method's record is written as soon as it is there, so that a run that was killed goes on.
 """
 
+import datetime
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,15 +79,16 @@ def work(task: Task) -> None:
             found = {"problem": str(error)}
         path = task.path(method)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_record(facts | found | {"source": source_of(method)}, path)
+        today = datetime.date.today().isoformat()
+        write_record(facts | found | {"source": source_of(method), "date": today}, path)
 
 
-def _world_measure(task: Task):
+def _world_measure(task: Task) -> Callable[[str], Row]:
     drawn = draw(WORLDS[task.name], task.seed)
     return lambda method: measured(learn(METHODS[method], drawn.train, drawn.truth), drawn)
 
 
-def _fold_measure(task: Task):
+def _fold_measure(task: Task) -> Callable[[str], Row]:
     learnt, held_out = fold(TABLES[task.name].read(), task.name, task.seed)
 
     def measure(method: str) -> Row:
