@@ -21,6 +21,7 @@ from league import tasks  # noqa: E402
 from league.methods import METHODS, oracle_threshold, thresholded  # noqa: E402
 from league.page import write_page  # noqa: E402
 from league.results import keep, read_rows  # noqa: E402
+from league.source import code_of  # noqa: E402
 from league.summary import standings  # noqa: E402
 from league.worlds import (  # noqa: E402
     FIRST_RESERVED,
@@ -194,6 +195,12 @@ def test_rows_of_one_method_are_of_one_source_and_others_stay(tmp_path):
     keep([row("auto-fdr", 0, 0.9, source="isingkit 2")], tmp_path)
     left = [(one["method"], one["seed"], one["f1"]) for one in read_rows(tmp_path, ["dense-8"])]
     assert left == [("auto-fdr", 0, 0.9), ("auto-fdr", 1000, 0.5), ("elasso", 0, 0.5)]
+
+
+def test_a_source_is_what_code_does_and_not_what_is_said_of_it():
+    plain = code_of("def f(x):\n    return x + 1\n")
+    assert code_of('"""Adds."""\ndef f(x):\n    """One."""\n    return (x + 1)  # more') == plain
+    assert code_of("def f(x):\n    return x + 2\n") != plain
 
 
 def planted_rows():

@@ -19,9 +19,9 @@ import isingkit as ik
 from isingkit.exceptions import IsingkitWarning
 from isingkit.methods import Suggested, suggested_settings
 from isingkit.model import log_pseudolikelihood
-from league.worlds import WORLDS, World, draw
+from league.worlds import WORLDS, draw
 
-LARGEST_SUPPORT = 16  # neighbours that abess tries; its own default takes 10 to 30 times as long
+LARGEST_SUPPORT = 16  # neighbours that abess tries; its own default takes 4 to 20 times as long
 WARMING = ("dense-12", "stars")  # worlds that every kernel is loaded on before anything is timed
 
 
@@ -46,11 +46,6 @@ class Method:
     level: float | None = None  # of false edges, where it promises one
     has_oracle: bool = False  # its threshold is chosen with the truth, where there is one
     is_rival: bool = False  # AutoIsing is compared with the best of these
-    most_spins: int = 10_000
-    why_no_more: str = ""  # than most_spins, for people
-
-    def takes(self, world: World) -> bool:
-        return world.n_spins <= self.most_spins
 
 
 METHODS = {
@@ -85,8 +80,6 @@ METHODS = {
             f"IsingModel of abess, ebic, up to {LARGEST_SUPPORT} neighbours; it has no fields",
             lambda theory: AbessIsing(),
             is_rival=True,
-            most_spins=400,
-            why_no_more="it takes minutes a seed",
         ),
         Method(
             "l1",

@@ -71,15 +71,11 @@ def _methods(table: Sequence[Row]) -> str:
     rows = [["method", "what it is", "measured with"]]
     for name, method in METHODS.items():
         sources = sorted({row["source"] for row in table if row["method"] == name})
-        left_out = [one.name for one in WORLDS.values() if not method.takes(one)]
-        about = method.about
-        if left_out:
-            about += f"; left out of {', '.join(left_out)}, where {method.why_no_more}"
-        rows.append([name, about, ", ".join(sources)])
+        rows.append([name, method.about, ", ".join(sources)])
     dates = sorted({row["date"] for row in table if "date" in row})
     when = f"Measured from {dates[0]} to {dates[-1]}. " if dates else ""
     after = (
-        f"{when}After the version: the first digits of a digest of the files that decide the "
+        f"{when}After the version: the first digits of a digest of the code that decides the "
         "answer. Oracles are no competitors: they show what a method's ranking of pairs could "
         "give.\n"
     )
