@@ -53,11 +53,9 @@ def write_page(table: Sequence[Row], folder: Path) -> None:
     worlds = [row for row in table if row["name"] in WORLDS]
     development = standings(worlds, final=False)
     final = standings(worlds, final=True)
-    parts = [HEAD, _methods(worlds), *_run("Development seeds", development)]
-    if final:
-        parts += _run("Final run", final)
-    else:
-        parts.append("## Final run\n\nNot run yet.\n")
+    parts = [HEAD, _methods(worlds)]
+    parts += _run("Development seeds", development)
+    parts += _run("Final run", final)
     parts += [_real_tables(table), _worlds(development + final, folder)]
     with replacing(folder / "README.md") as temporary:
         temporary.write_text("\n".join(parts), encoding="utf-8")
@@ -132,9 +130,15 @@ def _ranking(found: Sequence[Standing]) -> str:
         world = WORLDS[one.name]
         leader = one.best_of(name for name, method in METHODS.items() if not method.has_oracle)
         cells = [_leading(str(one.estimate(name, "f1")), name == leader) for name in METHODS]
-        size = [str(world.n_spins), str(world.n_samples), str(one.n_seeds("auto-fdr"))]
+        size = [str(world.n_spins), str(world.n_samples), _seeds(one)]
         rows.append([one.name, *size, *cells, _difference(one)])
     return f"\n**F1.** Bold: the best without an oracle.\n\n{markdown(rows)}\n"
+
+
+def _seeds(standing: Standing) -> str:
+    """How many, from the method with fewest to that with most."""
+    numbers = sorted({standing.n_seeds(method) for method in standing.rows})
+    return " to ".join(str(number) for number in dict.fromkeys((numbers[0], numbers[-1])))
 
 
 def _leading(text: str, leads: bool) -> str:
