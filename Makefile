@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-elsewhere coverage check bench figures docs clean
+.PHONY: demo test test-elsewhere coverage check bench league figures docs clean
 
 demo: .venv/installed
 	$(BIN)/isingkit demo
@@ -38,6 +38,10 @@ docs: .venv/documented
 
 bench: .venv/benched
 	$(BIN)/python benchmarks/run.py
+
+# What has no record yet, then tables and page; ARGS="--final" runs what is reserved.
+league: .venv/tested
+	PYTHONPATH=benchmarks $(BIN)/python -m league --workers 2 $(ARGS)
 
 clean:
 	rm -rf .venv isingkit-demo docs/_build docs/gallery docs/reference/generated

@@ -19,7 +19,7 @@ from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from isingkit import __version__
 from isingkit.atomic import replacing
@@ -27,6 +27,7 @@ from isingkit.exceptions import SettingError
 
 Row = dict[str, Any]
 Table = list[Row]
+Task = TypeVar("Task")
 
 FIGURES = {
     "fig1": "fig1_generations",
@@ -110,19 +111,26 @@ def run(
 
 def _recorded(units: list[Unit], workers: int, executor: Executor | None) -> Iterator[Unit]:
     """Each unit, as soon as its record is on disk; the first failure is raised."""
-    if executor is not None:
-        yield from _recorded_from(executor, units)
-    elif workers == 1 or len(units) <= 1:
-        for unit in units:
-            work(unit)
-            yield unit
-    else:
-        spawn = get_context("spawn")
-        with ProcessPoolExecutor(workers, mp_context=spawn, initializer=_one_thread) as pool:
-            futures = {pool.submit(work, unit): unit for unit in units}
-            for future in as_completed(futures):
-                future.result()
-                yield futures[future]
+    if executor is None:
+        return finished(work, units, workers)
+    return _recorded_from(executor, units)
+
+
+def finished(work: Callable[[Task], None], tasks: list[Task], workers: int) -> Iterator[Task]:
+    """Each task, as soon as `work` has done it, in this process or in several; the first failure
+    is raised.
+    """
+    if workers == 1 or len(tasks) <= 1:
+        for task in tasks:
+            work(task)
+            yield task
+        return
+    spawn = get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=spawn, initializer=_one_thread) as pool:
+        futures = {pool.submit(work, task): task for task in tasks}
+        for future in as_completed(futures):
+            future.result()
+            yield futures[future]
 
 
 def _recorded_from(executor: Executor, units: list[Unit]) -> Iterator[Unit]:
