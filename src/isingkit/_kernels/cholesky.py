@@ -10,6 +10,8 @@ from numba import njit
 from isingkit._kernels.flags import VECTOR_PART
 
 _LEAST_LEFT = 1e-16  # of a diagonal entry; less is rounding
+_EXPLAINED = 1e-10  # the same, of a column that is all but explained by those before it
+_ENDLESS = 1e100
 
 
 @njit(**VECTOR_PART)
@@ -69,7 +71,11 @@ def factorize(matrix, factor, size):
 
 @njit(**VECTOR_PART)
 def factorize_some(matrix, chosen, factor, size):
-    """The same of the rows and columns chosen[:size] of a matrix."""
+    """The same of the rows and columns chosen[:size] of a matrix.
+
+    But a column that others explain counts as endless: `solve` then leaves it where it is. Of equal
+    columns rounding would else say which one moves.
+    """
     for a in range(size):
         row = factor[a]
         of_matrix = matrix[chosen[a]]
@@ -82,7 +88,8 @@ def factorize_some(matrix, chosen, factor, size):
         left = of_matrix[chosen[a]]
         for k in range(a):
             left -= row[k] * row[k]
-        row[a] = np.sqrt(max(left, _LEAST_LEFT * of_matrix[chosen[a]]))
+        is_explained = left <= _EXPLAINED * of_matrix[chosen[a]]
+        row[a] = _ENDLESS if is_explained else np.sqrt(left)
 
 
 @njit(**VECTOR_PART)

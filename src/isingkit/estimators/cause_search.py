@@ -102,14 +102,14 @@ def search(
     """
     was_asked = hidden not in (0, "auto")
     try:
-        plain = select(None, start, is_bounded=hidden != 0)
+        plain = select(None, start, is_bounded=True)
     except TooManySuspects as crowd:
         left = _left_by_crowd(crowd, rule)
         if was_asked:
             return _with_causes_asked_for(select, left, int(hidden), rule)
         found, evidence = _with_causes(select, left, None, rule)
         if found is not None:
-            return found, evidence
+            return (select(None, start) if hidden == 0 else found), evidence
         plain = select(None, start)
     left = _left_by_network(plain, rule)
     if was_asked:
@@ -118,8 +118,7 @@ def search(
         return plain, CauseEvidence(left.eigenvalue)
     if in_some is not None:
         return _as_in_some(select, plain, *search(in_some(), start, hidden, rule))
-    most = SETTINGS.most if hidden == "auto" else 1
-    best, evidence = _with_causes(select, left, plain, rule, most)
+    best, evidence = _with_causes(select, left, plain, rule)
     return (plain if hidden == 0 or best is None else best), evidence
 
 
@@ -176,7 +175,7 @@ def _with_causes_asked_for(
 
 
 def _with_causes(
-    select: Select, left: Leftover, plain: Network | None, rule: EdgeRule, most: int = SETTINGS.most
+    select: Select, left: Leftover, plain: Network | None, rule: EdgeRule
 ) -> tuple[Network | None, CauseEvidence]:
     """One cause after the other, while each is worth its cost.
 
@@ -185,12 +184,12 @@ def _with_causes(
     best = plain
     looked = _look(left, 1, rule)
     first_gain = gain_over(left.fitted, looked.fitted, 1)
-    for n_hidden in range(1, most + 1):
+    for n_hidden in range(1, SETTINGS.most + 1):
         before = left.fitted if best is None else best.fitted
         n_more = n_hidden - (0 if best is None else best.n_hidden)
         if not _is_worth_a_search(looked, before, n_more):
             break
-        following = _look(left, n_hidden + 1, rule) if n_hidden < most else looked
+        following = _look(left, n_hidden + 1, rule) if n_hidden < SETTINGS.most else looked
         if gain_over(looked.fitted, following.fitted, 1) > SETTINGS.plain_gain:
             looked = following
             continue

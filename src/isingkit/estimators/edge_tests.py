@@ -35,6 +35,7 @@ class EdgeTestSettings:
 
 
 SETTINGS = EdgeTestSettings()
+PLAIN_FDR = "plain fdr"  # of Benjamini and Hochberg: all pairs count, also those that are edges
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +53,11 @@ class EdgeTests:
 
 
 def critical_z(
-    n_spins: int, n_edges: int, level: float, control: str, weights: FloatArray | float = 1.0
+    n_spins: int,
+    n_edges: int,
+    level: float,
+    control: str,
+    weights: FloatArray | float = 1.0,
 ) -> FloatArray:
     """The least |z-score| of an edge.
 
@@ -60,8 +65,9 @@ def critical_z(
     """
     n_pairs = max(n_spins * (n_spins - 1) / 2, 1.0)
     tail = level * weights / (2 * n_pairs)
-    if control == "fdr":
-        tail = tail * max(n_edges, 1) / null_share(n_pairs, n_edges, level)
+    if control != "fwer":
+        n_sure = n_edges if control == "fdr" else 0
+        tail = tail * max(n_edges, 1) / null_share(n_pairs, n_sure, level)
     return np.asarray(-ndtri(np.clip(tail, 1e-300, 0.5)))
 
 
@@ -93,14 +99,15 @@ def test_edges(
     """p-values, q-values and what passes; the first `n_inside` pairs are those of the graph.
 
     n_spins: those that change, whose pairs all count as tested
+    control: "fdr", "fwer" or PLAIN_FDR
     """
     p_values = np.asarray(2 * ndtr(-np.abs(z_scores)))
     n_pairs = max(n_spins * (n_spins - 1) / 2, 1.0)
     expected = p_values / weights * n_pairs
     q_values = _step_up(expected)
     passes = expected <= level
-    if control == "fdr":
-        n_sure = int((q_values <= level / (1 + level)).sum())
+    if control != "fwer":
+        n_sure = int((q_values <= level / (1 + level)).sum()) if control == "fdr" else 0
         q_values = _step_up(expected * null_share(n_pairs, n_sure, level))
         passes = q_values <= level
     inside = np.arange(len(pairs)) < n_inside

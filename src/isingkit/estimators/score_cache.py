@@ -98,30 +98,37 @@ class DenseScores:
     def update(self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray) -> None:
         def fill(start: int, stop: int) -> None:
             some = chosen[start:stop]
-            left = np.empty((len(some), len(self.scores)))
-            kernels.unexplained(some, self.of_regressors, fitted.graph.csr, left)
-            scale = _scale(fitted.information[some][:, None] * self.observed, left)
             sums = residuals[start:stop].astype(np.float32) @ self.single.T
-            self.scores[some] = sums / scale * self.changes
+            self.scores[some] = sums / self._scale_of(fitted, some) * self.changes
 
         parallel_map(fill, len(chosen), chunk=64, n_jobs=fitted.n_jobs)
 
-    def suspects(self, fitted: FittedGraph, chosen: IntArray) -> IntArray:
-        return self._above(chosen, self.screening_z)
+    def _scale_of(self, fitted: FittedGraph, some: IntArray) -> FloatArray:
+        """(n_some, n_spins): standard errors of scores in the regressions of these spins."""
+        left = np.empty((len(some), len(self.scores)))
+        kernels.unexplained(some, self.of_regressors, fitted.graph.csr, left)
+        return _scale(fitted.information[some][:, None] * self.observed, left)
 
-    def _above(self, chosen: IntArray, least: float) -> IntArray:
-        """(n, 2): one of these spins, and another, with a larger score than the least."""
+    def suspects(self, fitted: FittedGraph, chosen: IntArray) -> IntArray:
         found = [np.empty((0, 2), np.int64)]
         for start in range(0, len(chosen), sizes.PORTION):
             some = chosen[start : start + sizes.PORTION]
             both = self.scores[some] + self.scores[:, some].T
-            here = np.argwhere(np.abs(both) > 2 * least)
+            here = np.argwhere(np.abs(both) > 2 * self.screening_z)
             found.append(np.column_stack([some[here[:, 0]], here[:, 1]]))
         return np.concatenate(found)
 
     def plausible(self, fitted: FittedGraph, least: float) -> tuple[Pairs, FloatArray]:
-        above = self._above(np.flatnonzero(self.changes), least)
-        return _outside(self, fitted, above[above[:, 0] < above[:, 1]])
+        """In double precision: what follows from single would depend on the processor."""
+        scores = np.empty(self.scores.shape)
+        for start in range(0, len(scores), sizes.PORTION):
+            some = np.arange(start, min(start + sizes.PORTION, len(scores)))
+            sums = fitted.residuals_of(some) @ fitted.samples.outcomes.T
+            scores[some] = sums / self._scale_of(fitted, some) * self.changes
+        scores += scores.T.copy()
+        pairs = np.argwhere(np.triu(np.abs(scores) > 2 * least, 1))
+        outside = pairs[~fitted.graph.find(pairs)[0]]
+        return outside, scores[tuple(outside.T)] / 2
 
     def approximate(self, fitted: FittedGraph, pairs: Pairs) -> FloatArray:
         first, second = pairs.T
@@ -244,8 +251,9 @@ class SparseScores:
         return pairs[np.abs(self.approximate(fitted, pairs)) > self.screening_z]
 
     def plausible(self, fitted: FittedGraph, least: float) -> tuple[Pairs, FloatArray]:
-        known = self.suspects(fitted, np.flatnonzero(self.bits.changes))
-        return _outside(self, fitted, known)
+        pairs = self.suspects(fitted, np.flatnonzero(self.bits.changes))
+        outside = pairs[~fitted.graph.find(pairs)[0]]
+        return outside, self.approximate(fitted, outside)
 
     def approximate(self, fitted: FittedGraph, pairs: Pairs) -> FloatArray:
         directed = np.concatenate([pairs, pairs[:, ::-1]])
@@ -322,12 +330,6 @@ class SparseScores:
         sums = self.bits.sums_of(residuals, places, fitted.n_jobs)
         scale = _scale(fitted.information[pairs[:, 0]], left)
         return np.asarray(sums / scale * self.bits.changes[pairs[:, 1]])
-
-
-def _outside(scores: ScoreCache, fitted: FittedGraph, pairs: Pairs) -> tuple[Pairs, FloatArray]:
-    """Those of some pairs that are not in the graph, and their approximate z-scores."""
-    outside = pairs[~fitted.graph.find(pairs)[0]]
-    return outside, scores.approximate(fitted, outside)
 
 
 def sparse_scores(bits: Bits, screening_z: float, n_jobs: int | None) -> SparseScores:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri_exp, stdtr
 
 from isingkit.arrays import BoolArray, FloatArray
-from isingkit.estimators.edge_tests import EdgeTests, critical_z, precisions, test_edges
+from isingkit.estimators.edge_tests import PLAIN_FDR, EdgeTests, critical_z, precisions, test_edges
 from isingkit.estimators.network_estimates import NetworkEstimates
 from isingkit.estimators.network_search import Found
 
@@ -18,7 +18,7 @@ class SizedEdges:
     """Edges among the pairs of a network found: all of them, where any size will do."""
 
     found: Found
-    control: str  # "fdr" or "fwer"
+    control: str  # "fdr", PLAIN_FDR or "fwer"
     tests: EdgeTests  # of the pairs that were tested; those `inside` are edges
     couplings: FloatArray  # (n_tests,): of pairs that the network lacks, to first order
     errors: FloatArray  # (n_tests,): their standard errors
@@ -64,7 +64,8 @@ def sized_edges(
 
     All pairs of spins count as tested, as in the search. A pair must pass both that test and this
     one, so its p-value is the larger. Weights above 1 favour pairs of spins that have neighbours,
-    and so do couplings too small to count: no pair has more than 1 here.
+    and so do couplings too small to count: no pair has more than 1 here, nor is any pair left out
+    of those that count as tested.
     """
     tests = found.selection.tests
     in_network = tests.inside
@@ -74,6 +75,7 @@ def sized_edges(
     errors[in_network] = estimates.errors
     if at_least == 0:
         return SizedEdges(found, control, tests, couplings, errors)
+    control = PLAIN_FDR if control == "fdr" else control
     freedom = np.full(len(errors), np.inf)
     freedom[in_network] = estimates.freedom
     size = np.minimum(np.abs(tests.z_scores), size_z_scores(couplings, errors, freedom, at_least))
