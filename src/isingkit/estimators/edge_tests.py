@@ -46,7 +46,7 @@ class EdgeTests:
     inside: BoolArray  # whether they are in the graph
     z_scores: FloatArray
     p_values: FloatArray  # two-sided
-    weights: FloatArray  # by the degrees of their spins
+    weights: FloatArray  # by the rest of the graph
     # Benjamini, Krieger and Yekutieli over all pairs of spins, p-values over weights
     q_values: FloatArray
     passes: BoolArray

@@ -92,7 +92,7 @@ class Found:
 
     @property
     def weights(self) -> FloatArray:
-        """(n_edges,): by the degrees of their spins."""
+        """(n_edges,): by the rest of the graph."""
         tests = self.selection.tests
         return tests.weights[tests.inside]
 
