@@ -98,7 +98,7 @@ def search(
     """The network, given as many causes as asked for, or as are believed ("auto").
 
     With none asked for, what speaks for them is looked at all the same.
-    in_some: finds networks of fewer rows, by which causes are told
+    in_some: finds networks of fewer rows, from which causes are estimated
     """
     was_asked = hidden not in (0, "auto")
     try:
@@ -125,7 +125,7 @@ def search(
 def _as_in_some(
     select: Select, plain: Network, some: Network, evidence: CauseEvidence
 ) -> tuple[Network, CauseEvidence]:
-    """The network given the causes that some of the rows have told."""
+    """The network given the causes found in some of the rows."""
     if some.hidden is None:
         return plain, evidence
     causes = hidden_of(plain.fitted.samples, some.hidden.loadings)

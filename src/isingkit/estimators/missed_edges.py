@@ -28,7 +28,7 @@ class MissedEdgeSettings:
     quantiles: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)
     most_dense: float = 0.9  # share of pairs that are edges
     n_steps: int = 30  # of expectation and maximisation
-    # shift of an estimate, in standard errors: to first order in couplings more cannot be told
+    # shift of an estimate, in standard errors: to first order in couplings no more can be known
     largest_shift: float = 2.0
     few: float = 0.1  # share of edges missed, below which a strict network is as good as whole
     ridge: float = 0.5  # on squares of couplings, as in regressions
