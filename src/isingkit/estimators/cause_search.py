@@ -40,7 +40,8 @@ class CauseSettings:
     if_few: float = 2800.0  # over the number of spins squared, and 1: at least that
     at_a_look: float = 0.5  # so much less is enough for a search
     least_calm: float = 0.05  # log of the factor by which z-scores outside the network shrink
-    clear: float = 2.5  # beyond the least gain: then they need not
+    clear: float = 2.5  # beyond the least gain: then it may be less, ...
+    some_calm: float = 0.015  # ... but not nothing: fewer edges alone are no cause
     plain_gain: float = 10.0  # that needs no network without it for comparison
     least_spins: float = 2.0  # that a cause acts on: fewer are a hub, or a pair
 
@@ -233,10 +234,9 @@ def _is_believed(gain: float, before: Network | None, after: Network) -> bool:
         return False
     if before is None:
         return gain > SETTINGS.plain_gain
-    if gain > least_gain(after.fitted.n_spins) + SETTINGS.clear:
-        return True
+    is_clear = gain > least_gain(after.fitted.n_spins) + SETTINGS.clear
     calm = float(np.log(_spread(before) / _spread(after)))
-    return calm > SETTINGS.least_calm
+    return calm > (SETTINGS.some_calm if is_clear else SETTINGS.least_calm)
 
 
 def _spread(network: Network) -> float:
