@@ -47,7 +47,7 @@ _TYPICAL = 0.3  # coupling, where none was found
 _LARGE = 5.0  # standard errors
 _TINY = 0.1  # what tiny couplings are at most
 _GAP = 2.0  # factor between the largest tiny coupling and the smallest other
-_FEW_EDGES = 3  # too few to be told from others by a gap
+_FEW_EDGES = 3  # too few to be separated from others by a gap
 _SMALL_MATRIX = 30  # rows, below which all eigenvalues are quicker than one
 
 
