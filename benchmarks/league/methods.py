@@ -46,6 +46,7 @@ class Method:
     level: float | None = None  # of false edges, where it promises one
     has_oracle: bool = False  # its threshold is chosen with the truth, where there is one
     is_rival: bool = False  # AutoIsing is compared with the best of these
+    only_predicts: bool = False  # edges are another's: for real tables only
 
 
 METHODS = {
@@ -62,6 +63,12 @@ METHODS = {
             '`AutoIsing(control="fwer")`: probability 0.05 of any false edge',
             lambda theory: ik.AutoIsing(control="fwer", n_jobs=1),
             level=0.05,
+        ),
+        Method(
+            "auto-predictive",
+            "`AutoIsing(predictive=True)`: the same edges, another model for prediction",
+            lambda theory: ik.AutoIsing(predictive=True, n_jobs=1),
+            only_predicts=True,
         ),
         Method(
             "two-stage",
@@ -97,6 +104,8 @@ METHODS = {
         ),
     )
 }
+
+FINDERS = {name: method for name, method in METHODS.items() if not method.only_predicts}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

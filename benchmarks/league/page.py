@@ -6,7 +6,7 @@ from pathlib import Path
 
 from isingkit.atomic import replacing
 from league.measures import Row
-from league.methods import METHODS
+from league.methods import FINDERS, METHODS
 from league.picture import picture
 from league.real_tables import TABLES
 from league.summary import (
@@ -124,12 +124,12 @@ def _any_false(found: Sequence[Standing]) -> str:
 
 def _ranking(found: Sequence[Standing]) -> str:
     """F1 of every method, the best without an oracle in bold."""
-    labels = [f"{name}, oracle" if one.has_oracle else name for name, one in METHODS.items()]
+    labels = [f"{name}, oracle" if one.has_oracle else name for name, one in FINDERS.items()]
     rows = [["world", "N", "M", "seeds", *labels, "auto-fdr, less the best other"]]
     for one in found:
         world = WORLDS[one.name]
-        leader = one.best_of(name for name, method in METHODS.items() if not method.has_oracle)
-        cells = [_leading(str(one.estimate(name, "f1")), name == leader) for name in METHODS]
+        leader = one.best_of(name for name, method in FINDERS.items() if not method.has_oracle)
+        cells = [_leading(str(one.estimate(name, "f1")), name == leader) for name in FINDERS]
         size = [str(world.n_spins), str(world.n_samples), _seeds(one)]
         rows.append([one.name, *size, *cells, _difference(one)])
     return f"\n**F1.** Bold: the best without an oracle.\n\n{markdown(rows)}\n"
@@ -160,7 +160,7 @@ def _signed(estimate: Estimate) -> str:
 
 def _promises(found: Sequence[Standing]) -> str:
     """What AutoIsing promises, and false shares of the others."""
-    others = [name for name, method in METHODS.items() if method.is_rival]
+    others = [name for name, method in FINDERS.items() if method.is_rival]
     head = ["world", "false share, auto-fdr", "any false, auto-fwer", "coverage", "true edges"]
     rows = [[*head, "bias / error", *(f"false share, {name}" for name in others)]]
     for one in found:
@@ -186,7 +186,7 @@ def _promises(found: Sequence[Standing]) -> str:
 
 def _costs(found: Sequence[Standing]) -> str:
     """Errors of couplings, prediction and processor time."""
-    methods = [name for name, method in METHODS.items() if not method.has_oracle]
+    methods = [name for name, method in FINDERS.items() if not method.has_oracle]
     measures = {"rms error": "rms_error", "held out": "held_out", "CPU s": "cpu_seconds"}
     heads = [f"{label}, {name}" for label in measures for name in methods]
     rows = [["world", *heads]]

@@ -13,7 +13,7 @@ from pathlib import Path
 from isingkit.exceptions import IsingkitError
 from isingkit.experiments.runner import finished, point_name, write_record
 from league.measures import Row, measured
-from league.methods import METHODS, learn
+from league.methods import FINDERS, METHODS, learn
 from league.real_tables import N_FOLDS, TABLES, fold
 from league.source import source_of
 from league.worlds import WORLDS, draw
@@ -53,7 +53,8 @@ def world_tasks(
     name: str, seeds: Iterable[int], methods: Sequence[str], records: Path
 ) -> list[Task]:
     """One task a seed."""
-    return [Task(name, seed, tuple(methods), records) for seed in seeds]
+    finders = tuple(method for method in methods if method in FINDERS)
+    return [Task(name, seed, finders, records) for seed in seeds]
 
 
 def table_tasks(name: str, methods: Sequence[str], records: Path) -> list[Task]:

@@ -1,6 +1,7 @@
 """AutoIsing: structure without knobs. Screen, eliminate, refit, test: docs/design/auto.md."""
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from isingkit._kernels.threads import blas_threads_for
 from isingkit.arrays import FloatArray
 from isingkit.covariates import CovariateCoding, CovariateEffects
 from isingkit.estimators.base import IsingEstimator
@@ -29,7 +31,10 @@ from isingkit.estimators.missed_edges import missed_edges, without_missed
 from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.network_estimates import NetworkEstimates, estimates_of
 from isingkit.estimators.network_search import Found, SearchSettings, find_network
+from isingkit.estimators.nodewise import distinct_rows
 from isingkit.estimators.normal import constant_fields
+from isingkit.estimators.predictive import SETTINGS as PREDICTION
+from isingkit.estimators.predictive import Learnt, best_shrinkage
 from isingkit.estimators.row_dependence import (
     RowDependence,
     harmless,
@@ -44,11 +49,12 @@ from isingkit.exceptions import (
     CountsAsWeightsWarning,
     SettingError,
     require_choice,
+    require_instance,
     require_number,
     warn,
 )
 from isingkit.missing import EVERY_POLICY, MissingPolicy
-from isingkit.model import IsingModel
+from isingkit.model import IsingModel, log_pseudolikelihood
 from isingkit.packing import PackedSpins, distinct_samples
 from isingkit.spins import RowWeights, warn_of_constants
 from isingkit.worlds.graphs import Seed, generator
@@ -108,8 +114,11 @@ class AutoIsing(IsingEstimator):
         Edges are pairs whose coupling is shown to exceed this in absolute value: where rows are
         very many, tiny couplings are significant too. Smaller ones stay part of the network that
         couplings are estimated in, and are listed in `rejected_`.
+    predictive
+        Whether to look for the model that predicts rows best, too: `predictive_model_`. Edges are
+        the same; it costs some ten to twenty fits. For complete tables without covariates.
     random_state
-        Seed, or a numpy Generator, of what is imputed.
+        Seed, or a numpy Generator, of what is imputed, and of rows that prediction leaves out.
     checkpoint
         Of large networks: a folder where parts of the screen are recorded. The same fit, started
         again, goes on from there.
@@ -158,6 +167,10 @@ class AutoIsing(IsingEstimator):
         `model_`.
     model_
         The IsingModel of the edges.
+    predictive_model_
+        With `predictive`: the IsingModel that predicted best, of rows left out, each column from
+        the others. Mostly one of all pairs, weak ones included, shrunk; `model_` itself where that
+        does better. `score` is then its score.
     n_samples_
         Samples used: rows, their counts, or, where they have weights, (sum w)^2 / sum w^2.
     mapping_
@@ -187,6 +200,7 @@ class AutoIsing(IsingEstimator):
         rows: str = "auto",
         hidden: int | str = "auto",
         at_least: float = 0.0,
+        predictive: bool = False,
         random_state: Seed = 0,
         checkpoint: str | os.PathLike[str] | None = None,
         n_jobs: int | None = None,
@@ -201,6 +215,7 @@ class AutoIsing(IsingEstimator):
         self.rows = rows
         self.hidden = hidden
         self.at_least = at_least
+        self.predictive = predictive
         self.random_state = random_state
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs
@@ -222,6 +237,7 @@ class AutoIsing(IsingEstimator):
 
         require_choice("rows", self.rows, _ROWS)
         require_number("at_least", self.at_least, at_least=0)
+        require_instance("predictive", self.predictive, bool, "True or False")
         if self.hidden != "auto":
             require_number("hidden", self.hidden, at_least=0, whole=True)
         if self.missing == MissingPolicy.IMPUTE and self.hidden not in (0, "auto"):
@@ -275,6 +291,45 @@ class AutoIsing(IsingEstimator):
         return weights.scaled()
 
     def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
+        self.__dict__.pop("predictive_model_", None)
+        if self.predictive:
+            self._require_predictable(packed)
+        self._learn_network(packed, weights, warned)
+        if self.predictive:
+            with blas_threads_for(packed.n_spins), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # parts of rows may lack what all have
+                self.predictive_model_ = self._predictive_model(*each_sample(packed, weights))
+        return self
+
+    def _require_predictable(self, packed: PackedSpins) -> None:
+        """Refuse what no model of all pairs is made of."""
+        problem = None
+        if packed.present is not None:
+            problem = "where cells are missing; missing='drop' predicts from complete rows"
+        elif self._coding is not None:
+            problem = "with covariates"
+        elif packed.n_spins > PREDICTION.most_spins:
+            problem = f"beyond {PREDICTION.most_spins} columns"
+        if problem is not None:
+            raise SettingError(setting="predictive", value=True, expected=f"False {problem}")
+
+    def _predictive_model(self, packed: PackedSpins, weights: RowWeights | None) -> IsingModel:
+        """The network, or all pairs under penalties: what predicts rows left out best."""
+        plain = clone(self).set_params(predictive=False, checkpoint=None, progress=False)
+
+        def learn(some: PackedSpins, some_weights: RowWeights | None) -> Learnt:
+            part = clone(plain)._learn(some, some_weights, warned=True)
+            return Learnt(part.model_, part.mean_log_pseudolikelihood)
+
+        rng = None if self.rows == "ordered" else generator(self.random_state)
+        shrinkage = best_shrinkage(
+            packed, weights, learn, fit_fields=self.fit_fields, rng=rng, progress=self.progress
+        )
+        if shrinkage is None:
+            return self.model_
+        return shrinkage.model(distinct_rows(packed, weights), self.model_, self.fit_fields)
+
+    def _learn_network(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
         as_read = packed
         covariates = None if weights is None else weights.covariates
         packed, weights = repeated_if_large(packed, weights)
@@ -514,6 +569,14 @@ class AutoIsing(IsingEstimator):
         self.covariate_effects_ = covariate_table(
             names, self._coding.names, self._effect_values[:, known], errors
         )
+
+    def mean_log_pseudolikelihood(self, packed: PackedSpins, weights: RowWeights | None) -> float:
+        model = getattr(self, "predictive_model_", self.model_)
+        if model is self.model_:
+            return super().mean_log_pseudolikelihood(packed, weights)
+        totals = None if weights is None else weights.totals
+        with blas_threads_for(packed.n_spins):
+            return log_pseudolikelihood(model, packed, totals)
 
     def _shifts(self, packed: PackedSpins, weights: RowWeights | None) -> FloatArray | None:
         """What covariates and hidden causes add to fields."""

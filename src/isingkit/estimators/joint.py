@@ -71,13 +71,21 @@ class _Problem:
 
 
 def joint_estimates(
-    rows: Rows, loss: int | None, l1: float, l2: float, fit_fields: bool
+    rows: Rows,
+    loss: int | None,
+    l1: float,
+    l2: float | FloatArray,
+    fit_fields: bool,
+    *,
+    start: tuple[FloatArray, FloatArray] | None = None,
+    tolerance: float | None = None,
 ) -> tuple[FloatArray, FloatArray, float]:
     """Symmetric couplings, fields, and how far they are from optimal.
 
     Minimises sum_i loss_i + l1 |J_ij| + l2 J_ij^2 over all ordered pairs: what the regressions of
-    single spins minimise, with J_ij = J_ji. Newton steps within the orthant in which the gradient
-    points, by conjugate gradients.
+    single spins minimise, with J_ij = J_ji; l2 may be (n_spins, n_spins). Newton steps within the
+    orthant in which the gradient points, by conjugate gradients; from the couplings and fields of
+    `start` on, until the gradient is within the tolerance.
     """
     keep = rows.changes
     problem = _Problem(np.ascontiguousarray(rows.spins[keep]), rows.weights, loss, fit_fields)
@@ -85,17 +93,23 @@ def joint_estimates(
     n_pairs = n_spins * (n_spins - 1) // 2
     is_pair = np.arange(n_pairs + (n_spins if fit_fields else 0)) < n_pairs
     penalty = np.where(is_pair, 2 * l1, 0.0)
-    square = np.where(is_pair, 2 * l2, 0.0)
+    square = np.zeros(len(is_pair))
+    every_l2 = np.broadcast_to(l2, (rows.n_spins, rows.n_spins))
+    square[:n_pairs] = 2 * every_l2[np.ix_(keep, keep)][np.triu_indices(n_spins, 1)]
     x = np.zeros(len(is_pair))
-    if fit_fields:
+    if start is not None:
+        x[:n_pairs] = start[0][np.ix_(keep, keep)][np.triu_indices(n_spins, 1)]
+        x[n_pairs:] = start[1][keep][: len(x) - n_pairs]
+    elif fit_fields:
         x[n_pairs:] = np.arctanh(problem.spins @ rows.weights)
+    enough = TOLERANCE if tolerance is None else tolerance
     value, gradient, curvatures = problem.at(x)
     residual = np.inf
     for _ in range(_STEPS):
         total = value + penalty @ np.abs(x) + square @ x**2
         pull = _pseudogradient(x, gradient + 2 * square * x, penalty)
         residual = float(np.abs(pull).max(initial=0.0))
-        if residual <= TOLERANCE:
+        if residual <= enough:
             break
         free = (x != 0) | (pull != 0)
         orthant = np.where(x != 0, np.sign(x), -np.sign(pull))
@@ -116,7 +130,7 @@ def joint_estimates(
         x = tried
         if np.abs(x).max() > kernels.FAR:
             break
-    if n_pairs and (l1 == l2 == 0 or np.abs(x).max() > kernels.FAR):
+    if n_pairs and ((l1 == 0 and not square.any()) or np.abs(x).max() > kernels.FAR):
         _refuse_separation(problem, curvatures, x, rows)
     couplings, fields = problem.unfolded(x)
     estimates = np.zeros((rows.n_spins, rows.n_spins))
