@@ -131,11 +131,19 @@ def find_network(packed: PackedSpins, design: RowDesign, settings: SearchSetting
             network, evidence = _without_search(way, pairs, settings)
         else:
             network, evidence = _search(way, pairs, sparsity, settings)
-        if settings.control == "fwer":
-            parts = beyond_missed(network.tester, network.selection, settings.level)
-            network = replace(network, tester=parts[0], selection=parts[1])
+        # where a cause is seen and ignored, it is not edges that a network lacks
+        lacks_causes = network.hidden is None and evidence.n_found > 0
+        if settings.control == "fwer" or not lacks_causes:
+            network = _beyond_missed(network, settings)
     screened = (moments, way.screen, way.candidates, elimination)
     return Found(settings, *screened, network, evidence, sparsity)
+
+
+def _beyond_missed(network: Network, settings: SearchSettings) -> Network:
+    """The network without edges that missed ones may have made."""
+    level, control = settings.level, settings.control
+    tester, selection = beyond_missed(network.tester, network.selection, level, control)
+    return replace(network, tester=tester, selection=selection)
 
 
 def _without_search(
