@@ -340,7 +340,7 @@ def test_fit_writes_a_folder_that_says_all(capsys, survey, spins, monkeypatch):
     direct = ik.AutoIsing().fit(spins).model_
     np.testing.assert_allclose(model.couplings.toarray(), direct.couplings.toarray(), atol=1e-12)
     lines = (folder / "edges.csv").read_text().splitlines()
-    assert lines[0] == "source,target,coupling,std_error,z,p_value,q_value"
+    assert lines[0] == "source,target,coupling,low,high,std_error,z,p_value,q_value"
     assert len(lines) == facts["n_edges"] + 1 == model.n_edges + 1
     strengths = [abs(float(line.split(",")[2])) for line in lines[1:]]
     assert strengths == sorted(strengths, reverse=True)

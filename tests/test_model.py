@@ -14,6 +14,7 @@ import scipy.sparse
 
 import isingkit as ik
 from isingkit import exceptions as ex
+from isingkit.edge_table import CSV_COLUMNS
 
 COUPLINGS = np.array([[0, 0.5, 0, -1.25], [0.5, 0, 0.125, 0], [0, 0.125, 0, 0], [-1.25, 0, 0, 0]])
 FIELDS = [0.1, 0, -0.2, 0]
@@ -117,7 +118,7 @@ def test_graphml_and_csv_are_read_back(model, tmp_path):
     model.to_csv(tmp_path / "edges.csv")
     with open(tmp_path / "edges.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["source", "target", "coupling", "std_error", "z", "p_value", "q_value"]
+    assert list(rows[0]) == list(CSV_COLUMNS)
     assert [
         (row["source"], row["target"], float(row["coupling"])) for row in rows
     ] == model.edges().tolist()

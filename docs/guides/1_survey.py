@@ -91,8 +91,7 @@ for name in ("sad", "tired"):
 # ``q_value`` is about the edge being there at all: in a list that is cut at a q-value of 0.05,
 # about one edge in twenty is expected to be false. That is what ``AutoIsing`` does by itself.
 
-edges = pd.DataFrame(fit.edges_)
-edges[["low", "high"]] = fit.intervals_
+edges = fit.edges_.to_pandas()
 edges["odds ratio"] = np.exp(4 * edges["coupling"])
 edges.drop(columns="p_value").round(
     {"coupling": 2, "std_error": 3, "z": 1, "low": 2, "high": 2, "odds ratio": 1}

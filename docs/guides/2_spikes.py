@@ -85,7 +85,7 @@ ax.set(xlabel="seconds", ylabel="unit", title="the first ten seconds")
 # where events are rare.
 
 fit = ik.AutoIsing().fit(table)
-edges = pd.DataFrame(fit.edges_)
+edges = fit.edges_.to_pandas()
 print(fit.model_)
 edges.drop(columns="p_value").round({"coupling": 3, "std_error": 3, "z": 1}).head(12)
 
@@ -176,7 +176,7 @@ print(next(check.words for check in confused.diagnostics_ if check.check == "hid
 
 known = fitted(shared, covariates=pd.DataFrame({"state": np.where(up, "up", "down")}))
 compared("the state as a covariate", known)
-effects = pd.DataFrame(known.covariate_effects_)
+effects = known.covariate_effects_.to_pandas()
 print(f"effects from {effects['effect'].min():.2f} to {effects['effect'].max():.2f}")
 print(f"the largest q-value of an effect is {effects['q_value'].max():.0e}")
 
@@ -254,9 +254,7 @@ for rows in ("independent", "ordered"):
     print(f"{rows}: {found}; {scores.recall:.0%} of the planted ones")
 
 pairs = ["source", "target"]
-errors = {
-    rows: pd.DataFrame(one.edges_).set_index(pairs)["std_error"] for rows, one in fits.items()
-}
+errors = {rows: one.edges_.to_pandas().set_index(pairs)["std_error"] for rows, one in fits.items()}
 pd.DataFrame(errors).dropna().describe().loc[["count", "mean"]].round(3)
 
 # %%

@@ -101,7 +101,7 @@ print(fit.model_)
 # to be bitter opponents:
 
 filled = fitted(table.fillna("nay"))
-strongest = pd.DataFrame(filled.edges_[:1]).round({"coupling": 2, "std_error": 2, "z": 1})
+strongest = filled.edges_[:1].to_pandas().round({"coupling": 2, "std_error": 2, "z": 1})
 print(strongest.to_string(index=False))
 
 # %%
@@ -130,7 +130,7 @@ print(f"{pairwise.model_.n_edges} edges")
 # one: they vote against each other. A q-value of 0.05 means that in a list cut there one edge in
 # twenty is expected to be false.
 
-edges = pd.DataFrame(fit.edges_)
+edges = fit.edges_.to_pandas()
 party = dict.fromkeys(greens, "green") | dict.fromkeys([*blues, "Zane"], "blue")
 edges["parties"] = [
     " - ".join(sorted({party[row.source], party[row.target]})) for row in edges.itertuples()

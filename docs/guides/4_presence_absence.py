@@ -113,7 +113,7 @@ compared("with the habitat", fit)
 # %%
 # ``covariate_effects_`` says who follows what, surest first:
 
-effects = pd.DataFrame(fit.covariate_effects_)
+effects = fit.covariate_effects_.to_pandas()
 follows = effects["q_value"] < 0.05
 likes = set(effects["spin"][follows & (effects["effect"] > 0)])
 avoids = set(effects["spin"][follows & (effects["effect"] < 0)])
@@ -126,7 +126,7 @@ effects.head(5).drop(columns="p_value").round({"effect": 2, "std_error": 2, "z":
 # habitat and all other species explain. Negative: less often. ``q_value``: in a list cut at 0.05,
 # one edge in twenty is expected to be false.
 
-edges = pd.DataFrame(fit.edges_)
+edges = fit.edges_.to_pandas()
 edges.drop(columns="p_value").round({"coupling": 2, "std_error": 3, "z": 1})
 
 # %%

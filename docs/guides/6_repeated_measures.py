@@ -113,8 +113,8 @@ print(checks["few samples"].words)
 
 errors = pd.DataFrame(
     {
-        "rows independent": pd.DataFrame(naive.edges_).set_index(["source", "target"])["std_error"],
-        "by person": pd.DataFrame(fit.edges_).set_index(["source", "target"])["std_error"],
+        "rows independent": naive.edges_.to_pandas().set_index(["source", "target"])["std_error"],
+        "by person": fit.edges_.to_pandas().set_index(["source", "target"])["std_error"],
     }
 ).dropna()
 fig, ax = plt.subplots(figsize=(4.5, 4.5), layout="constrained")

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from isingkit.result_table import ResultTable
+
 
 @dataclass(frozen=True, slots=True)
 class EdgeColumn:
@@ -19,7 +21,6 @@ class EdgeColumn:
     kind: type  # str or float
     label: str  # above a column of text
     format: str = ""  # of one number, for people
-    in_csv: bool = True
 
     def text(self, value: Any) -> str:
         """A value for people; "" where it is not known."""
@@ -49,13 +50,13 @@ EDGE_TABLE = (
     EdgeColumn("source", str, "source"),
     EdgeColumn("target", str, "target"),
     EdgeColumn("coupling", float, "coupling", "+.3f"),
+    # ends of the 95 percent confidence interval
+    EdgeColumn("low", float, "low", "+.3f"),
+    EdgeColumn("high", float, "high", "+.3f"),
     EdgeColumn("std_error", float, "error", ".3f"),
     EdgeColumn("z", float, "z", "+.3f"),
     EdgeColumn("p_value", float, "p-value", ".2g"),
     EdgeColumn("q_value", float, "q-value", ".2g"),
-    # ends of the 95 percent confidence interval
-    EdgeColumn("low", float, "low", "+.3f", in_csv=False),
-    EdgeColumn("high", float, "high", "+.3f", in_csv=False),
 )
 PAGE_TABLE = (
     PageColumn("a", "Spin", ("source",), "name"),
@@ -78,14 +79,15 @@ PAGE_TABLE = (
     ),
 )  # fmt: skip
 COLUMNS = {column.name: column for column in EDGE_TABLE}
-CSV_COLUMNS = tuple(column.name for column in EDGE_TABLE if column.in_csv)
+CSV_COLUMNS = tuple(column.name for column in EDGE_TABLE)
 TESTED = tuple(column.name for column in EDGE_TABLE[3:])  # what only a test of an edge tells
 
 
-def edge_array(n_edges: int, names: np.ndarray[Any, Any], columns: Sequence[str]) -> Any:
-    """An empty structured array of edges between spins of these names."""
+def edge_array(n_edges: int, names: np.ndarray[Any, Any], columns: Sequence[str]) -> ResultTable:
+    """An empty table of edges between spins of these names."""
     kinds = {str: names.dtype, float: np.dtype(np.float64)}
-    return np.empty(n_edges, dtype=[(name, kinds[COLUMNS[name].kind]) for name in columns])
+    dtype = [(name, kinds[COLUMNS[name].kind]) for name in columns]
+    return np.empty(n_edges, dtype=dtype).view(ResultTable)
 
 
 def interval_text(low: float | None, high: float | None) -> str:

@@ -117,8 +117,7 @@ def fit_of(
         for one in getattr(estimator, "diagnostics_", ())
     )
     tested = getattr(estimator, "edges_", ())
-    intervals = getattr(estimator, "intervals_", ())
-    rows = tuple(edge_rows(model, tested, intervals))
+    rows = tuple(edge_rows(model, tested))
     effects = tuple(effect_rows(getattr(estimator, "covariate_effects_", ())))
     n_groups = getattr(estimator, "n_groups_", 0)
     return Fit(model, rows, facts, diagnostics, n_groups, effects, hidden)
@@ -245,15 +244,12 @@ def require_free(folder: Path, force: bool) -> None:
         raise OSError(error.errno, advice, str(folder)) from None
 
 
-def edge_rows(model: IsingModel, tested: Any = (), intervals: Any = ()) -> list[dict[str, Any]]:
+def edge_rows(model: IsingModel, tested: Any = ()) -> list[dict[str, Any]]:
     """Edges by the names of `edge_table`, strongest first; None where nothing is known.
 
-    tested: like `edges_` of AutoIsing     intervals: (n_edges, 2), beside it
+    tested: like `edges_` of AutoIsing
     """
-    results = {
-        (row["source"], row["target"]): _result(row, interval)
-        for row, interval in zip(tested, intervals, strict=True)
-    }
+    results = {(row["source"], row["target"]): _result(row) for row in tested}
     unknown = dict.fromkeys(TESTED)
     rows = []
     for edge in model.edges():
@@ -263,11 +259,9 @@ def edge_rows(model: IsingModel, tested: Any = (), intervals: Any = ()) -> list[
     return rows
 
 
-def _result(row: Any, interval: Any) -> dict[str, float | None]:
+def _result(row: Any) -> dict[str, float | None]:
     """What the test of an edge tells; None for NaN, and for columns that the method has not."""
-    low, high = interval
-    known = {"low": low, "high": high} | {name: row[name] for name in row.dtype.names}
-    values = {name: known.get(name, math.nan) for name in TESTED}
+    values = {name: row[name] if name in row.dtype.names else math.nan for name in TESTED}
     return {name: _known(value) for name, value in values.items()}
 
 

@@ -130,16 +130,17 @@ class AutoIsing(IsingEstimator):
     Attributes
     ----------
     edges_
-        Structured array, surest first: source, target, coupling, std_error, z, p_value, q_value.
-        p-values are those of single tests; q-values count all pairs, by their weights.
+        Table, surest first: source, target, coupling, low, high (its interval), std_error, z,
+        p_value, q_value. p-values are those of single tests; q-values count all pairs, by their
+        weights. A structured array that prints well, with `to_pandas()` and `to_polars()`.
     intervals_
         (n_edges, 2) array: between what values each coupling of `edges_` is, with 95 percent
         confidence, given that the edge was found. An edge that hardly passed may have been lucky:
         its interval reaches further to 0 than away from it. Where neighbours were probably missed,
         what they may have added to the coupling is taken off. nan where there is no `std_error`.
     rejected_
-        Like `edges_`, the candidates that are no edges, and other pairs that came near it, with the
-        coupling they would have had, to first order.
+        Like `edges_`, without intervals, the candidates that are no edges, and other pairs that
+        came near it, with the coupling they would have had, to first order.
     diagnostics_
         What was looked at to tell whether the result can be trusted, each with `check`, `value`,
         `limit`, `serious` and `words`. Serious ones also come as warnings.
@@ -603,13 +604,15 @@ class AutoIsing(IsingEstimator):
         edges = surest_first(tests, inside=True)
         others = surest_first(tests, inside=False)
         place = np.searchsorted(fitted.graph.keys, keys_of(tests.pairs[edges], fitted.n_spins))
-        self.edges_ = tested_edges(names, tests, edges, couplings[place], errors[place])
         missed = missed_edges(sized.found.tester, fitted, estimates.couplings)
         centres, half_widths = without_missed(estimates.fitted, couplings, half_widths, missed)
         margins = sized.margins()[place]
         self.intervals_ = intervals_of_found(centres[place], half_widths[place], margins)
+        self.edges_ = tested_edges(
+            names, tests, edges, couplings[place], errors[place], self.intervals_
+        )
         self.rejected_ = tested_edges(
-            names, tests, others, sized.couplings[others], sized.errors[others]
+            names, tests, others, sized.couplings[others], sized.errors[others], None
         )
         self._weights = [tests.weights[edges], tests.weights[others]]
 

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from isingkit.arrays import FloatArray
+from isingkit.result_table import ResultTable, as_table
 
 _DIGITS = 9  # of z-scores and effects that rows are ordered by: rounding does not reach them
 COVARIATE_COLUMNS = ("spin", "covariate", "effect", "std_error", "z", "p_value", "q_value")
@@ -14,8 +15,8 @@ COVARIATE_COLUMNS = ("spin", "covariate", "effect", "std_error", "z", "p_value",
 
 def covariate_table(
     names: Sequence[str], covariate_names: Sequence[str], effects: FloatArray, errors: FloatArray
-) -> Any:
-    """Structured array: spin, covariate, effect, std_error, z, p_value, q_value, surest first.
+) -> ResultTable:
+    """Table: spin, covariate, effect, std_error, z, p_value, q_value, surest first.
 
     effects, errors: (n_spins, n_covariates); an error is NaN where it is not known, and so are then
     z, p and q. p-values are two-sided; q-values are Benjamini and Hochberg's over all that were
@@ -37,10 +38,7 @@ def covariate_table(
         "q_value": _q_values(p_values),
     }
     order = _surest_first(z_scores, flat)
-    table = np.empty(len(flat), dtype=[(name, columns[name].dtype) for name in COVARIATE_COLUMNS])
-    for name in COVARIATE_COLUMNS:
-        table[name] = columns[name][order]
-    return table
+    return as_table({name: columns[name][order] for name in COVARIATE_COLUMNS})
 
 
 def _surest_first(z_scores: FloatArray, effects: FloatArray) -> Any:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from isingkit._kernels.threads import one_blas_thread, parallel_map
@@ -15,6 +14,7 @@ from isingkit.estimators.executor import current_executor
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.exceptions import IsingkitError
 from isingkit.packing import PackedSpins
+from isingkit.result_table import ResultTable
 from isingkit.spins import RowWeights
 
 
@@ -44,7 +44,7 @@ class Stability:
     couplings over halves gives 95 percent intervals without any formula.
     """
 
-    edges: NDArray[Any]
+    edges: ResultTable
     n_resamples: int
 
 
@@ -137,7 +137,7 @@ def _half(
 
 def _table(
     whole: FoundEdges, keys: IntArray, couplings: FloatArray, names: tuple[str, ...]
-) -> NDArray[Any]:
+) -> ResultTable:
     own = whole.keys
     n_spins = whole.fitted.n_spins
     found, times = np.unique(np.concatenate([keys, own]), return_counts=True)
@@ -161,4 +161,5 @@ def _table(
         table["low"][place] = estimates - off
         table["high"][place] = estimates + off
     table["coupling"][place] = estimates
-    return table[np.lexsort((table["target"], table["source"], -table["frequency"]))]
+    order = np.lexsort((table["target"], table["source"], -table["frequency"]))
+    return table[order].view(ResultTable)

@@ -1,13 +1,12 @@
 """Tables of tested edges: one row a pair."""
 
-from typing import Any
-
 import numpy as np
 
 from isingkit.arrays import FloatArray, IntArray
 from isingkit.edge_table import edge_array
 from isingkit.estimators.edge_tests import EdgeTests
 from isingkit.estimators.selection import DIGITS
+from isingkit.result_table import ResultTable
 
 
 def surest_first(tests: EdgeTests, *, inside: bool) -> IntArray:
@@ -23,14 +22,16 @@ def tested_edges(
     chosen: IntArray,
     couplings: FloatArray,
     errors: FloatArray,
-) -> Any:
-    """Structured array: source, target, coupling, std_error, z, p_value, q_value."""
+    intervals: FloatArray | None,
+) -> ResultTable:
+    """Columns of `edge_table`; low and high, of intervals, where there are any."""
     labels = np.array(names, dtype=np.str_)
     source, target = tests.pairs[chosen].T
     values = {
         "source": labels[source],
         "target": labels[target],
         "coupling": couplings,
+        **({} if intervals is None else {"low": intervals[:, 0], "high": intervals[:, 1]}),
         "std_error": errors,
         "z": tests.z_scores[chosen],
         "p_value": tests.p_values[chosen],

@@ -1,0 +1,116 @@
+"""ResultTable: a structured array that prints as a table and turns into pandas or polars."""
+
+import html
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+_SHOWN = 20  # rows; of more, the first and the last half of so many
+_FORMATS = {"p_value": ".2g", "q_value": ".2g"}
+_OTHER_FORMAT = ".4g"
+
+
+class ResultTable(np.ndarray[Any, Any]):
+    """Rows of named columns.
+
+    A numpy structured array: `table["z"]` is a column, `table[:10]` some rows, `table[0]` one, and
+    everything that numpy does with such arrays holds. It prints as a table, shows as one in a
+    notebook, and `to_pandas()` or `to_polars()` makes a data frame of it.
+    """
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        is_column = isinstance(found, ResultTable) and found.dtype.names is None
+        return found.view(np.ndarray) if is_column else found
+
+    def sorted_by(self, column: str, *, descending: bool = False) -> "ResultTable":
+        """The same rows in the order of a column."""
+        order = np.argsort(self[column], kind="stable")
+        return self[order[::-1] if descending else order]  # type: ignore[no-any-return]
+
+    def to_pandas(self) -> Any:
+        """A pandas.DataFrame."""
+        pandas = _package("pandas")
+        return pandas.DataFrame({name: _plain(self[name]) for name in self._names})
+
+    def to_polars(self) -> Any:
+        """A polars.DataFrame."""
+        polars = _package("polars")
+        return polars.DataFrame({name: _plain(self[name]).tolist() for name in self._names})
+
+    @property
+    def _names(self) -> Sequence[str]:
+        return self.dtype.names or ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        if self.ndim != 1 or not self._names:
+            return str(self.view(np.ndarray))
+        columns = [[name, *cells] for name, cells in self._cells().items()]
+        is_text = [self.dtype[name].kind in "UO" for name in self._names]
+        padded = [_padded(column, left) for column, left in zip(columns, is_text, strict=True)]
+        lines = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
+        if len(self) > _SHOWN:
+            lines.append(f"({len(self)} rows)")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        cells = self._cells()
+        heads = "".join(f"<th>{html.escape(name)}</th>" for name in cells)
+        rows = [
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in zip(*cells.values(), strict=True)
+        ]
+        body = "".join(rows)
+        count = f"<p>{len(self)} rows</p>"
+        return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{count}"
+
+    def _cells(self) -> dict[str, list[str]]:
+        """By column, what is shown of each row."""
+        half = _SHOWN // 2
+        is_long = len(self) > _SHOWN
+        shown = np.r_[:half, len(self) - half : len(self)] if is_long else np.arange(len(self))
+        cells = {}
+        for name in self._names:
+            texts = [_text(value, name) for value in self[name][shown]]
+            cells[name] = [*texts[:half], "...", *texts[half:]] if is_long else texts
+        return cells
+
+
+def as_table(columns: dict[str, Any]) -> ResultTable:
+    """Columns of equal length, by name."""
+    arrays = {name: np.asarray(column) for name, column in columns.items()}
+    size = len(next(iter(arrays.values())))
+    table = np.empty(size, dtype=[(name, column.dtype) for name, column in arrays.items()])
+    for name, column in arrays.items():
+        table[name] = column
+    return table.view(ResultTable)
+
+
+def _text(value: Any, name: str) -> str:
+    if isinstance(value, float | np.floating):
+        return format(float(value), _FORMATS.get(name, _OTHER_FORMAT))
+    return str(value)
+
+
+def _padded(cells: list[str], left: bool) -> list[str]:
+    width = max(len(cell) for cell in cells)
+    return [cell.ljust(width) if left else cell.rjust(width) for cell in cells]
+
+
+def _plain(column: Any) -> Any:
+    """Text as Python's strings: data frames know no fixed widths."""
+    return column.astype(object) if column.dtype.kind == "U" else column
+
+
+def _package(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise ImportError(
+            f"to_{name}() needs {name}: install it with 'pip install {name}'."
+        ) from None

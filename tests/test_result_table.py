@@ -1,0 +1,63 @@
+"""Tables of results: structured arrays that print well and become data frames."""
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+import isingkit as ik
+from isingkit.result_table import ResultTable, as_table
+
+
+@pytest.fixture(scope="module")
+def fit():
+    truth = ik.random_regular(n_spins=12, degree=3, coupling=0.5, random_state=0)
+    return ik.AutoIsing().fit(ik.sample(truth, n_samples=400, random_state=1))
+
+
+def test_edges_have_their_intervals_and_turn_into_data_frames(fit):
+    names = ["source", "target", "coupling", "low", "high", "std_error", "z", "p_value", "q_value"]
+    table = fit.edges_.to_pandas()
+    assert list(table) == list(fit.edges_.dtype.names) == names
+    assert type(table["source"].iloc[0]) is str
+    np.testing.assert_array_equal(table[["low", "high"]].to_numpy(), fit.intervals_)
+    assert (table["low"] <= table["coupling"]).all()
+    polars = pytest.importorskip("polars")
+    assert fit.edges_.to_polars().equals(polars.from_pandas(table))
+
+
+def test_a_table_is_still_an_array(fit):
+    edges = fit.edges_
+    assert type(edges["z"]) is np.ndarray
+    assert type(edges[:3]) is type(edges[["source", "z"]]) is ResultTable
+    assert edges[0]["coupling"] == edges["coupling"][0]
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(edges)), edges)
+    weakest = edges.sorted_by("coupling", descending=True)
+    np.testing.assert_array_equal(weakest["coupling"], np.sort(edges["coupling"])[::-1])
+
+
+def test_tables_print_in_columns_and_show_as_html_with_names_escaped():
+    table = as_table({"name": ["<b>", "long name"], "z": [1.23456, -2.0], "p_value": [1e-9, 0.5]})
+    assert str(table) == repr(table)
+    assert str(table).splitlines() == [
+        "name           z  p_value",
+        "<b>        1.235    1e-09",
+        "long name     -2      0.5",
+    ]
+    assert "<td>&lt;b&gt;</td>" in table._repr_html_()
+    many = as_table({"n": np.arange(100)})
+    assert str(many).split() == [
+        "n",
+        *map(str, range(10)),
+        "...",
+        *map(str, range(90, 100)),
+        "(100",
+        "rows)",
+    ]
+
+
+def test_a_package_that_is_not_there_is_asked_for_by_name(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="install it with 'pip install pandas'"):
+        as_table({"n": [1]}).to_pandas()
