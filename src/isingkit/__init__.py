@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from isingkit.fit_check import fit_check as fit_check
     from isingkit.gram import Gram as Gram
     from isingkit.gram import gram as gram
+    from isingkit.landscape import Landscape as Landscape
+    from isingkit.landscape import landscape as landscape
     from isingkit.metrics import PrecisionRecall as PrecisionRecall
     from isingkit.metrics import Scores as Scores
     from isingkit.metrics import precision_recall as precision_recall
@@ -65,6 +67,8 @@ _HOMES = {
     "fit_check": "fit_check",
     "Gram": "gram",
     "gram": "gram",
+    "Landscape": "landscape",
+    "landscape": "landscape",
     "PrecisionRecall": "metrics",
     "Scores": "metrics",
     "precision_recall": "metrics",
