@@ -1,5 +1,7 @@
 """Landscapes: minima, basins and barriers against plain enumeration, and what rows do in them."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import isingkit as ik
 import reference
 from isingkit import exceptions as ex
 from isingkit._kernels import landscape as kernels
+from isingkit.cli import main
 from isingkit.landscape.descents import minima_below
 from isingkit.landscape.minima import numbers_of, states_of
 
@@ -246,3 +249,46 @@ def test_what_has_no_landscape_is_refused():
     with pytest.raises(ex.ModelMismatchError):
         ik.landscape(model, np.tile([[1, -1, 1], [-1, 1, -1]], (2, 1)))
     assert isinstance(ik.landscape(model), ik.Landscape)
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as stopped:
+        main([str(one) for one in arguments])
+    return stopped.value.code, *capsys.readouterr()
+
+
+def test_the_command_prints_and_writes_what_the_function_finds(capsys, tmp_path):
+    """Names in another order than in the model, columns besides, groups, and a missing value."""
+    values, model = two_wells(300)
+    named = ik.IsingModel(model.couplings, model.fields, list("abcde"))
+    named.save(tmp_path / "model.npz")
+    visits = np.repeat(np.arange(60), 5)
+    lines = ["visit,e,d,c,b,a,time"]
+    for k, row in enumerate(values[:, ::-1]):
+        cells = ["" if k == 7 and j == 2 else str(cell) for j, cell in enumerate(row)]
+        lines.append(",".join([f"v{visits[k]}", *cells, str(k)]))
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    about = (tmp_path / "model.npz", "--data", tmp_path / "data.csv", "--row-groups", "visit")
+    code, out, _ = run(capsys, "landscape", *about, "--json", "-o", tmp_path / "found")
+    assert code == 0
+    facts = json.loads(out)
+    holes = values.astype(float)
+    holes[7, 2] = np.nan
+    found = ik.landscape(named, holes, groups=visits)
+    assert facts["n_minima"] == found.n_minima == 2
+    assert [one["state"] for one in facts["minima"]] == found.states.tolist()
+    assert [one["stability"] for one in facts["minima"]] == found.stability.tolist()
+    assert facts["transitions"] == found.visits.transitions.tolist()
+    rows = (tmp_path / "found" / "rows.csv").read_text().splitlines()
+    assert len(rows) == 301
+    assert rows[8] == ","
+    assert (tmp_path / "found" / "minima.csv").read_text().startswith("minimum,energy,depth,")
+    barriers = np.loadtxt(tmp_path / "found" / "barriers.csv", delimiter=",", skiprows=1)
+    np.testing.assert_allclose(barriers[:, 1:], found.barriers())
+    assert "<svg" in (tmp_path / "found" / "disconnectivity.svg").read_text()
+    assert "1 row lacks values or weight" in str(found)
+    code, out, _ = run(capsys, "landscape", tmp_path / "model.npz")
+    assert (code, out) == (0, f"{ik.landscape(named)}\n")
+    code, out, err = run(capsys, "landscape", tmp_path / "model.npz", "--row-groups", "visit")
+    assert (code, out) == (2, "")
+    assert "--data" in err

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from isingkit.packing import PackedSpins as PackedSpins
     from isingkit.packing import pack as pack
     from isingkit.plots import plot_couplings as plot_couplings
+    from isingkit.plots import plot_disconnectivity as plot_disconnectivity
     from isingkit.plots import plot_fit_check as plot_fit_check
     from isingkit.plots import plot_precision_recall as plot_precision_recall
     from isingkit.spins import Spins as Spins
@@ -77,6 +78,7 @@ _HOMES = {
     "PackedSpins": "packing",
     "pack": "packing",
     "plot_couplings": "plots",
+    "plot_disconnectivity": "plots",
     "plot_fit_check": "plots",
     "plot_precision_recall": "plots",
     "Spins": "spins",

@@ -19,6 +19,7 @@ from isingkit.landscape.uncertainty import (
     DataRows,
     Uncertainty,
     share_stable,
+    statistics_of_model,
     uncertainty_of,
 )
 from isingkit.landscape.visits import Visits, visits_of
@@ -299,41 +300,61 @@ def _with_data(
 ) -> Landscape:
     """The landscape, with minima merged that rows cannot tell apart, and what rows do in it."""
     rows = table.complete()
-    notes = list(found.notes)
-    if len(rows.states) < len(table.states):
-        notes.append(f"{len(table.states) - len(rows.states)} rows lack values and are left out")
     uncertainty = uncertainty_of(model, rows, found.samples) if len(rows.states) else None
-    minima = found.minima
-    basins = _basins_of_rows(found, rows.states)
-    if uncertainty is not None and resolution > 0:
-        passes = minima.passes
-        high = passes.minima[:, 1]
-        errors = uncertainty.of_differences(passes.states, minima.states[high])
-        is_merged = passes.energies - minima.energies[high] < resolution * errors
-        minima, place = minima.without(is_merged)
-        basins = place[basins]
-        if is_merged.any():
-            notes.append(f"{is_merged.sum()} minima merged that the data cannot tell apart")
-    elif model.n_spins > MOST_SPINS and found.samples is not None:
-        notes.append(f"more than {MOST_PARAMETERS} couplings and fields: errors unknown")
-    of_all = np.full(len(table.states), -1)
-    of_all[table.is_complete] = basins
-    energies = np.full(len(table.states), np.nan)
-    energies[table.is_complete] = energies_of(model, rows.states)
-    weights = table.weights.totals
-    visits = visits_of(energies, of_all, weights, len(minima.energies), table.is_next())
-    known = _landscape(model, replace(found, minima=minima, notes=tuple(notes)))
+    is_merged = _not_told_apart(found.minima, uncertainty, resolution)
+    minima, place = found.minima.without(is_merged)
+    notes = (*found.notes, *_notes(model, found, table, is_merged))
+    known = _landscape(model, replace(found, minima=minima, notes=notes))
     stability = known.stability
     if uncertainty is not None and n_resamples > 0:
         stability = share_stable(model, minima.states, uncertainty, rows, n_resamples, rng)
     return replace(
         known,
-        visits=visits,
+        visits=_visits(model, table, place[_basins_of_rows(found, rows.states)], known.n_minima),
         depth_errors=_depth_errors(minima, uncertainty),
         stability=stability,
-        n_merged=len(found.minima.energies) - len(minima.energies),
+        n_merged=int(is_merged.sum()),
         accuracy=share_explained(model, rows),
     )
+
+
+def _not_told_apart(
+    minima: Minima, uncertainty: Uncertainty | None, resolution: float
+) -> NDArray[np.bool_]:
+    """(n_passes,): whether the higher minimum lies below the pass by less than its error allows."""
+    passes = minima.passes
+    if uncertainty is None:
+        return np.zeros(len(passes.energies), dtype=bool)
+    high = passes.minima[:, 1]
+    errors = uncertainty.of_differences(passes.states, minima.states[high])
+    return np.asarray(passes.energies - minima.energies[high] < resolution * errors)
+
+
+def _notes(
+    model: IsingModel, found: _Found, table: _Table, is_merged: NDArray[np.bool_]
+) -> list[str]:
+    """What should be known of rows and minima."""
+    notes = []
+    n_left_out = int((~table.is_complete).sum())
+    if n_left_out:
+        lack = "1 row lacks" if n_left_out == 1 else f"{n_left_out} rows lack"
+        notes.append(f"{lack} values or weight: left out")
+    if is_merged.any():
+        notes.append(f"minima merged that the data cannot tell apart: {is_merged.sum()}")
+    n_parameters = statistics_of_model(model).n_parameters
+    if found.samples is not None and n_parameters > MOST_PARAMETERS:
+        notes.append(f"more than {MOST_PARAMETERS} couplings and fields: errors unknown")
+    return notes
+
+
+def _visits(model: IsingModel, table: _Table, of_complete: IntArray, n_minima: int) -> Visits:
+    """What rows do, those that lack values included."""
+    n_rows = len(table.states)
+    basins = np.full(n_rows, -1)
+    basins[table.is_complete] = of_complete
+    energies = np.full(n_rows, np.nan)
+    energies[table.is_complete] = energies_of(model, table.states[table.is_complete])
+    return visits_of(energies, basins, table.weights.totals, n_minima, table.is_next())
 
 
 def _basins_of_rows(found: _Found, states: NDArray[np.int8]) -> IntArray:
