@@ -237,6 +237,8 @@ def test_a_file_of_the_energy_landscape_toolbox(shared_data):
     found = ik.landscape(model, rows)
     assert found.n_minima == ik.landscape(model).n_minima == 4
     assert found.accuracy == pytest.approx(0.9045, abs=5e-5)
+    assert not found.notes
+    assert "the accuracy is too small" in str(ik.landscape(model, rows[::40]))
     assert found.visits.transitions.sum() == 2389
 
 

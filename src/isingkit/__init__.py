@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from isingkit.worlds.graphs import random_regular as random_regular
     from isingkit.worlds.graphs import random_tree as random_tree
     from isingkit.worlds.graphs import square_lattice as square_lattice
+    from isingkit.worlds.heat_capacity import HeatCapacity as HeatCapacity
+    from isingkit.worlds.heat_capacity import heat_capacity as heat_capacity
     from isingkit.worlds.sampling import sample as sample
 
 _HOMES = {
@@ -89,6 +91,8 @@ _HOMES = {
     "random_regular": "worlds.graphs",
     "random_tree": "worlds.graphs",
     "square_lattice": "worlds.graphs",
+    "HeatCapacity": "worlds.heat_capacity",
+    "heat_capacity": "worlds.heat_capacity",
     "paramagnetic": "theory.phase",
     "sample": "worlds.sampling",
 }

@@ -303,8 +303,11 @@ def _with_data(
     uncertainty = uncertainty_of(model, rows, found.samples) if len(rows.states) else None
     is_merged = _not_told_apart(found.minima, uncertainty, resolution)
     minima, place = found.minima.without(is_merged)
-    notes = (*found.notes, *_notes(model, found, table, is_merged))
-    known = _landscape(model, replace(found, minima=minima, notes=notes))
+    accuracy, is_rough = share_explained(model, rows)
+    notes = [*found.notes, *_notes(model, found, table, is_merged)]
+    if is_rough:
+        notes.append("rows are too few to know their entropy: the accuracy is too small")
+    known = _landscape(model, replace(found, minima=minima, notes=tuple(notes)))
     stability = known.stability
     if uncertainty is not None and n_resamples > 0:
         stability = share_stable(model, minima.states, uncertainty, rows, n_resamples, rng)
@@ -314,7 +317,7 @@ def _with_data(
         depth_errors=_depth_errors(minima, uncertainty),
         stability=stability,
         n_merged=int(is_merged.sum()),
-        accuracy=share_explained(model, rows),
+        accuracy=accuracy,
     )
 
 

@@ -3,23 +3,25 @@
 import numpy as np
 from scipy.special import logsumexp, xlogy
 
-from isingkit.arrays import FloatArray
 from isingkit.landscape.minima import numbers_of
 from isingkit.landscape.uncertainty import DataRows
 from isingkit.model import IsingModel
 from isingkit.worlds.exact import MOST_SPINS, log_weights
+from isingkit.worlds.heat_capacity import spin_entropies
+
+_MUCH = 0.1  # of the multi-information, by which few rows make it too large
 
 
-def share_explained(model: IsingModel, rows: DataRows) -> float:
+def share_explained(model: IsingModel, rows: DataRows) -> tuple[float, bool]:
     """Accuracy of a fit: (S_1 - S_2) / (S_1 - S_N), the share of the data's multi-information that
-    the model has.
+    the model has; and whether rows are too few to say.
 
     S_1 is the entropy of independent columns, S_2 that of the model, S_N that of the rows as they
-    are. Entropies of few rows are too small, so that the share is, too. NaN beyond 24 spins, and
-    where rows have no multi-information.
+    are. That of few rows is too small, by (different rows - 1) / (2 rows) or more, so that the
+    share is, too. NaN beyond 24 spins, and where rows have no multi-information.
     """
     if model.n_spins > MOST_SPINS or len(rows.states) == 0:
-        return float("nan")
+        return float("nan"), False
     weights = rows.weights.totals
     ups = weights @ (rows.states > 0) / weights.sum()
     independent = spin_entropies(2 * ups - 1).sum()
@@ -29,10 +31,7 @@ def share_explained(model: IsingModel, rows: DataRows) -> float:
     logs = log_weights(model)
     log_z = float(logsumexp(logs))
     of_model = log_z - float(np.exp(logs - log_z) @ logs)
-    return float((independent - of_model) / (independent - of_rows))
-
-
-def spin_entropies(means: FloatArray) -> FloatArray:
-    """Entropies, in nats, of single spins of these means."""
-    up = np.clip((1 + means) / 2, 0.0, 1.0)
-    return np.asarray(-xlogy(up, up) - xlogy(1 - up, 1 - up))
+    multi_information = independent - of_rows
+    too_small = (len(shares) - 1) / (2 * rows.weights.n_effective)
+    share = (independent - of_model) / multi_information if multi_information > 0 else np.nan
+    return float(share), bool(too_small > _MUCH * multi_information)
