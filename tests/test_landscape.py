@@ -280,7 +280,9 @@ def test_the_command_prints_and_writes_what_the_function_finds(capsys, tmp_path)
     assert facts["n_minima"] == found.n_minima == 2
     assert [one["state"] for one in facts["minima"]] == found.states.tolist()
     assert [one["stability"] for one in facts["minima"]] == found.stability.tolist()
-    assert facts["transitions"] == found.visits.transitions.tolist()
+    assert facts["transitions"] == found.visits.moves.tolist()
+    times = np.loadtxt(tmp_path / "found" / "transitions.csv", delimiter=",", skiprows=1)
+    assert times[:, 2].sum() == found.visits.transitions.sum() == 60 * 4 - 2
     rows = (tmp_path / "found" / "rows.csv").read_text().splitlines()
     assert len(rows) == 301
     assert rows[8] == ","

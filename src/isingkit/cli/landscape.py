@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from isingkit.landscape import Landscape
 
 
+_MOST_IN_MATRIX = 1000  # minima; of more only the tree of passes is written
+
+
 @dataclass(frozen=True, slots=True)
 class LandscapeOptions:
     """What was typed after `isingkit landscape`."""
@@ -70,8 +73,8 @@ class LandscapeOptions:
     "-o",
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for minima.csv, barriers.csv, disconnectivity.svg and, with data, rows.csv and "
-    "transitions.csv.",
+    help="Folder for minima.csv, passes.csv, barriers.csv, disconnectivity.svg and, with data, "
+    "rows.csv and transitions.csv.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def command(**arguments: Any) -> None:
@@ -144,26 +147,31 @@ def _write(found: "Landscape", folder: Path) -> None:
         for place, (row, states) in enumerate(zip(found.table(), found.states, strict=True))
     ]
     _write_csv(folder / "minima.csv", ["minimum", *columns, *found.names], rows)
-    places = list(range(1, found.n_minima + 1))
-    _write_square(folder / "barriers.csv", "from", found.barriers().tolist(), places)
+    passes = zip((found.passes.minima + 1).tolist(), found.passes.energies.tolist(), strict=True)
+    rows = [[low, high, energy] for (low, high), energy in passes]
+    _write_csv(folder / "passes.csv", ["lower", "higher", "energy"], rows)
+    if found.n_minima <= _MOST_IN_MATRIX:
+        _write_square(folder / "barriers.csv", found.barriers().tolist())
     visits = found.visits
     if visits is not None:
         pairs = zip(visits.basins.tolist(), visits.energies.tolist(), strict=True)
         rows = [[basin + 1 if basin >= 0 else "", _cell(energy)] for basin, energy in pairs]
         _write_csv(folder / "rows.csv", ["minimum", "energy"], rows)
-        if visits.transitions is not None:
-            table = visits.transitions.tolist()
-            _write_square(folder / "transitions.csv", "from", table, places)
+        if visits.moves is not None:
+            rows = [
+                [before + 1, after + 1, times] for before, after, times in visits.moves.tolist()
+            ]
+            _write_csv(folder / "transitions.csv", ["from", "to", "times"], rows)
     figure = Figure(figsize=(6, 4.5), layout="constrained")
     plot_disconnectivity(found, figure.subplots())
     with replacing(folder / "disconnectivity.svg") as temporary:
         figure.savefig(temporary, format="svg")
 
 
-def _write_square(path: Path, corner: str, values: list[list[Any]], places: list[int]) -> None:
+def _write_square(path: Path, values: list[list[float]]) -> None:
     """A matrix with the places of minima in its first row and column."""
-    rows = [[place, *row] for place, row in zip(places, values, strict=True)]
-    _write_csv(path, [corner, *places], rows)
+    rows = [[place + 1, *row] for place, row in enumerate(values)]
+    _write_csv(path, ["from", *range(1, len(values) + 1)], rows)
 
 
 def _write_csv(path: Path, head: list[Any], rows: list[list[Any]]) -> None:
@@ -201,6 +209,6 @@ def _facts(found: "Landscape", options: LandscapeOptions) -> dict[str, Any]:
         "pass_energies": found.passes.energies.tolist(),
         "notes": list(found.notes),
     }
-    if found.visits is not None and found.visits.transitions is not None:
-        facts["transitions"] = found.visits.transitions.tolist()
+    if found.visits is not None and found.visits.moves is not None:
+        facts["transitions"] = found.visits.moves.tolist()
     return facts

@@ -102,7 +102,8 @@ class Landscape:
 
     def __str__(self) -> str:
         what = "all states looked at" if self.is_exact else "found by descents"
-        head = f"{self.n_minima} minima of {len(self.names)} spins, {what}"
+        minima = "1 minimum" if self.n_minima == 1 else f"{self.n_minima} minima"
+        head = f"{minima} of {len(self.names)} spins, {what}"
         if self.visits is not None and np.isfinite(self.accuracy):
             head += f"; accuracy {self.accuracy:.4f}"
         lines = [head, *self.notes, "", _HEAD]
@@ -373,10 +374,10 @@ def _depth_errors(minima: Minima, uncertainty: Uncertainty | None) -> FloatArray
     errors = np.full(len(minima.energies), np.nan)
     if uncertainty is None:
         return errors
-    for number in range(len(minima.passes.energies) - 1, -1, -1):  # the lowest comes last
-        parts = minima.passes.minima[number]
-        saddle = np.repeat(minima.passes.states[[number]], 2, axis=0)
-        errors[parts] = uncertainty.of_differences(saddle, minima.states[parts])
+    lowest = minima.passes.lowest_of_each()
+    left = np.flatnonzero(lowest >= 0)
+    saddles = minima.passes.states[lowest[left]]
+    errors[left] = uncertainty.of_differences(saddles, minima.states[left])
     return errors
 
 

@@ -32,8 +32,9 @@ class Minima:
 
     @property
     def depths(self) -> FloatArray:
-        """(n_minima,): from each up to the lowest way out."""
-        return self.passes.lowest_ways_out() - self.energies
+        """(n_minima,): from each up to the lowest way out; infinite where there is none."""
+        energies = np.append(self.passes.energies, np.inf)
+        return np.asarray(energies[self.passes.lowest_of_each()] - self.energies)
 
     def without(self, is_merged: BoolArray) -> tuple["Minima", IntArray]:
         """The minima that are left where those above some passes join those below, and the place

@@ -32,14 +32,14 @@ class Passes:
             members[low] += members[high]
         return found
 
-    def lowest_ways_out(self) -> FloatArray:
-        """(n_minima,): energy of the lowest pass from each minimum to any other; infinite where
-        there is but one.
+    def lowest_of_each(self) -> IntArray:
+        """(n_minima,): the lowest pass from each minimum to any other; -1 where there is but one
+        minimum.
         """
-        found = np.full(len(self.energies) + 1, np.inf)
-        for parts, energy in zip(self.minima, self.energies, strict=True):
-            found[parts] = np.minimum(found[parts], energy)
-        return found
+        n_passes = len(self.energies)
+        found = np.full(n_passes + 1, n_passes)
+        np.minimum.at(found, self.minima.ravel(), np.repeat(np.arange(n_passes), 2))
+        return np.where(found < n_passes, found, -1)
 
     def without(self, is_merged: BoolArray) -> tuple["Passes", IntArray]:
         """Passes that are left where the higher part's minimum joins the lower part's, and the

@@ -85,7 +85,7 @@ class Uncertainty:
     def of_differences(self, one: NDArray[np.int8], other: NDArray[np.int8]) -> FloatArray:
         """(n,): standard errors of E(one) - E(other), (n, n_spins) each."""
         apart = self.statistics.of(one) - self.statistics.of(other)
-        variances = np.einsum("kp,pq,kq->k", apart, self.covariance, apart)
+        variances = (apart @ self.covariance * apart).sum(axis=1)
         return np.sqrt(np.maximum(variances, 0.0))
 
 

@@ -14,10 +14,20 @@ class Visits:
     energies: FloatArray  # (n_rows,): NaN where values are missing
     basins: IntArray  # (n_rows,): the place of the minimum; -1 where values are missing
     shares: FloatArray  # (n_minima,): of the weight of complete rows
-    # (n_minima, n_minima): how often the next row lies in the basin of the column; None where rows
-    # are counts of patterns and have no order
-    transitions: IntArray | None
+    # (n, 3): a basin, that of the next row, and how often; None where rows are counts of patterns
+    # and have no order
+    moves: IntArray | None
     stays: FloatArray | None  # (n_minima,): mean number of rows until a basin is left
+
+    @property
+    def transitions(self) -> IntArray | None:
+        """(n_minima, n_minima): how often the next row lies in the basin of the column."""
+        if self.moves is None:
+            return None
+        found = np.zeros((len(self.shares), len(self.shares)), dtype=np.int64)
+        before, after, times = self.moves.T
+        found[before, after] = times
+        return found
 
 
 def visits_of(
@@ -38,10 +48,13 @@ def visits_of(
     if is_next is None:
         return Visits(energies, basins, shares, None, None)
     follows = is_next & inside[:-1] & inside[1:]
-    transitions = np.zeros((n_minima, n_minima), dtype=np.int64)
-    np.add.at(transitions, (basins[:-1][follows], basins[1:][follows]), 1)
+    pairs = np.stack([basins[:-1][follows], basins[1:][follows]], axis=1)
+    found, times = np.unique(pairs, axis=0, return_counts=True)
+    moves = np.column_stack([found, times]).astype(np.int64)
     n_rows = np.bincount(basins[inside], minlength=n_minima)
-    n_stays = n_rows - np.diagonal(transitions)
+    stayed = moves[:, 0] == moves[:, 1]
+    n_visits = n_rows.copy()
+    n_visits[moves[stayed, 0]] -= moves[stayed, 2]
     with np.errstate(invalid="ignore"):
-        stays = n_rows / n_stays  # NaN where no row is
-    return Visits(energies, basins, shares, transitions, stays)
+        stays = n_rows / n_visits  # NaN where no row is
+    return Visits(energies, basins, shares, moves, stays)
