@@ -55,6 +55,7 @@ def flood(order, energies, flips, basins, bottoms, leads_to, sizes, masses, pass
     lowest = energies[order[0]]
     n_bottoms = 0
     n_passes = 0
+    n_apart = len(bottoms)  # parts, those to come included; few of the states join any
     for state in order:
         energy = energies[state]
         if flips[state] == NOWHERE:
@@ -69,7 +70,7 @@ def flood(order, energies, flips, basins, bottoms, leads_to, sizes, masses, pass
         sizes[own] += 1
         masses[own] += np.exp(lowest - energy)
         bit = 1
-        while bit < len(basins):
+        while bit < len(basins) and n_apart > 1:
             other = np.int64(basins[state ^ bit])
             bit *= 2
             if other < 0 or other == own:
@@ -81,6 +82,7 @@ def flood(order, energies, flips, basins, bottoms, leads_to, sizes, masses, pass
             low = min(here, there)
             high = max(here, there)
             parents[high] = low
+            n_apart -= 1
             if energies[bottoms[high]] == energy:  # a plateau, and here is its way out
                 leads_to[high] = other if here == high else own
             else:
