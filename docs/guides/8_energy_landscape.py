@@ -159,11 +159,11 @@ by_person.describe().loc[["mean", "std", "min", "max"]].round(2)
 # fluctuates; a peak near 1 is what people call critical. Beware: small and finite models have a
 # broad peak somewhere near 1 for dull reasons, and a peak alone says little.
 
-temperatures = np.geomspace(0.3, 5, 60)
+temperatures = np.linspace(0.3, 4, 60)
 heat = ik.heat_capacity(fit.model_, temperatures)
 fig, ax = plt.subplots(figsize=(5, 3), layout="constrained")
-ax.semilogx(temperatures, heat.heat_capacity, label="heat capacity")
-ax.semilogx(temperatures, heat.multi_information, ls="--", label="multi-information")
+ax.plot(temperatures, heat.heat_capacity, label="heat capacity")
+ax.plot(temperatures, heat.multi_information, ls="--", label="multi-information")
 ax.axvline(1, color="0.7", lw=1)
 ax.set(xlabel="temperature", ylabel="nats")
 ax.legend(frameon=False)

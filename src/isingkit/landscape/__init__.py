@@ -1,4 +1,4 @@
-"""Landscape: the states a network rests in, and what lies between them."""
+"""Landscapes: the states a network rests in, and what lies between them."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -6,17 +6,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isingkit.arrays import FloatArray, IntArray
+from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.exceptions import NotEquilibratedError, require_instance, require_number
-from isingkit.fit_check import matched
 from isingkit.landscape.descents import minima_below
 from isingkit.landscape.energies import energies_of
 from isingkit.landscape.entropies import share_explained
 from isingkit.landscape.minima import Minima, all_minima, numbers_of
-from isingkit.landscape.passes import Passes
+from isingkit.landscape.result import Landscape as Landscape
+from isingkit.landscape.rows import DataTable, read_table
 from isingkit.landscape.uncertainty import (
     MOST_PARAMETERS,
-    DataRows,
     Uncertainty,
     share_stable,
     statistics_of_model,
@@ -24,119 +23,12 @@ from isingkit.landscape.uncertainty import (
 )
 from isingkit.landscape.visits import Visits, visits_of
 from isingkit.model import IsingModel
-from isingkit.packing import PackedSpins, pack
-from isingkit.spins import RowWeights, Spins, as_spins, row_weights
 from isingkit.worlds.exact import MOST_SPINS
 from isingkit.worlds.graphs import Seed, generator
 from isingkit.worlds.sampling import default_warm_up, sample
 
 _N_SAMPLES = 4096  # of the model, where it has many spins
 _MOST_UPDATES = 5 * 10**8  # of spins in all chains: seconds
-_MOST_SHOWN = 12  # minima in a printed table
-_WIDTH = 60  # of the names in it
-_MIN_COLUMNS = [
-    ("energy", np.float64),
-    ("depth", np.float64),
-    ("depth_error", np.float64),
-    ("basin_states", np.int64),
-    ("probability", np.float64),
-    ("share", np.float64),
-    ("stability", np.float64),
-]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Landscape:
-    """Local minima of the energy, lowest first, their basins, and the passes between them.
-
-    The energy of a state is -sum_{i<j} J_ij s_i s_j - sum_i H_i s_i: states are as likely as
-    exp(-energy). A minimum is a state that no flip of one spin leads down from; a state lies in
-    the basin that steepest descent takes it to. Prints as a table; `plot_disconnectivity` draws it.
-    """
-
-    names: tuple[str, ...]
-    states: NDArray[np.int8]  # (n_minima, n_spins): -1/+1
-    energies: FloatArray  # (n_minima,)
-    # (n_minima,): from each up to the lowest pass to another; infinite where there is none
-    depths: FloatArray
-    depth_errors: FloatArray  # (n_minima,): standard errors of depths; NaN without data
-    basin_states: IntArray | None  # (n_minima,): how many; None beyond 24 spins
-    probabilities: FloatArray  # (n_minima,): of the basins, in the model
-    stability: FloatArray  # (n_minima,): share of resamples; NaN without data
-    passes: Passes  # the disconnectivity graph
-    # (2**n_spins,) int32: the basin of the state whose bit i is 1 where spin i is +1
-    basins: NDArray[np.int32] | None
-    visits: Visits | None  # of the data
-    # of what makes the data differ from independent columns, the share that the model has; NaN
-    # without data and beyond 24 spins
-    accuracy: float
-    n_merged: int  # minima that joined another because the data cannot tell them apart
-    is_exact: bool  # all states were looked at; else minima are those found, passes upper bounds
-    notes: tuple[str, ...]
-
-    @property
-    def n_minima(self) -> int:
-        return len(self.energies)
-
-    def barriers(self) -> FloatArray:
-        """(n_minima, n_minima): how far one must climb from the minimum of the row to that of the
-        column, on the lowest path; 0 on the diagonal.
-        """
-        climbs = self.passes.saddles() - self.energies[:, None]
-        np.fill_diagonal(climbs, 0.0)
-        return climbs
-
-    def table(self) -> NDArray[Any]:
-        """A structured array, one row a minimum: energy, depth, depth_error, basin_states (-1
-        beyond 24 spins), probability, share of the rows, stability.
-        """
-        found = np.zeros(self.n_minima, dtype=_MIN_COLUMNS)
-        found["energy"] = self.energies
-        found["depth"] = self.depths
-        found["depth_error"] = self.depth_errors
-        found["basin_states"] = -1 if self.basin_states is None else self.basin_states
-        found["probability"] = self.probabilities
-        found["share"] = np.nan if self.visits is None else self.visits.shares
-        found["stability"] = self.stability
-        return found
-
-    def __str__(self) -> str:
-        what = "all states looked at" if self.is_exact else "found by descents"
-        minima = "1 minimum" if self.n_minima == 1 else f"{self.n_minima} minima"
-        head = f"{minima} of {len(self.names)} spins, {what}"
-        if self.visits is not None and np.isfinite(self.accuracy):
-            head += f"; accuracy {self.accuracy:.4f}"
-        lines = [head, *self.notes, "", _HEAD]
-        lines += [self._line(place) for place in range(min(self.n_minima, _MOST_SHOWN))]
-        if self.n_minima > _MOST_SHOWN:
-            lines.append(f"and {self.n_minima - _MOST_SHOWN} more")
-        return "\n".join(line.rstrip() for line in lines)
-
-    def _line(self, place: int) -> str:
-        """A minimum, with the names of the spins that are +1 in it."""
-        row = self.table()[place]
-        up = [name for name, spin in zip(self.names, self.states[place], strict=True) if spin > 0]
-        text = ", ".join(up) or "none"
-        if len(text) > _WIDTH:
-            text = f"{text[: _WIDTH - 3]}..."
-        size = "-" if row["basin_states"] < 0 else str(row["basin_states"])
-        shown = [_shown(row["depth"], ".3f"), _shown(row["depth_error"], ".3f"), size]
-        shown += [_shown(row[name], ".3f") for name in ("probability", "share", "stability")]
-        cells = "".join(f"{cell:>12}" for cell in shown)
-        return f"{place + 1:>3}{row['energy']:>10.3f}{cells}  {text}"
-
-
-_HEAD = (
-    f"{'':>3}{'energy':>10}"
-    + "".join(
-        f"{name:>12}" for name in ("depth", "error", "states", "probability", "rows", "stability")
-    )
-    + "  +1"
-)
-
-
-def _shown(value: float, how: str) -> str:
-    return format(value, how) if np.isfinite(value) else "-"
 
 
 def landscape(
@@ -204,7 +96,7 @@ def landscape(
     require_number("resolution", resolution, at_least=0)
     require_number("n_resamples", n_resamples, at_least=0, whole=True)
     model = IsingModel(model.couplings, model.fields, model.names)
-    table = None if data is None else _read(model, data, sample_weight, counts, groups)
+    table = None if data is None else read_table(model, data, sample_weight, counts, groups)
     rng = generator(random_state)
     if model.n_spins <= MOST_SPINS:
         found = _Found(all_minima(model), None, None, ())
@@ -213,46 +105,6 @@ def landscape(
     if table is None:
         return _landscape(model, found)
     return _with_data(model, found, table, resolution, n_resamples, rng)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Table:
-    """Rows of data, in the model's order of spins."""
-
-    states: NDArray[np.int8]  # (n_rows, n_spins): 0 where missing
-    weights: RowWeights
-    has_order: bool
-
-    @property
-    def is_complete(self) -> NDArray[np.bool_]:
-        return np.asarray(self.states.all(axis=1) & (self.weights.totals > 0))
-
-    def complete(self) -> DataRows:
-        """The rows that say something, and nothing else."""
-        kept = np.flatnonzero(self.is_complete)
-        weights = self.weights[kept]
-        if weights.groups is not None:
-            weights = replace(weights, groups=np.unique(weights.groups, return_inverse=True)[1])
-        return DataRows(self.states[kept], weights)
-
-    def is_next(self) -> NDArray[np.bool_] | None:
-        """(n_rows - 1,): whether a row and the one after it belong together."""
-        if not self.has_order:
-            return None
-        codes = self.weights.groups
-        if codes is None:
-            return np.ones(max(0, len(self.states) - 1), dtype=bool)
-        return np.asarray(codes[1:] == codes[:-1])
-
-
-def _read(model: IsingModel, data: Any, sample_weight: Any, counts: Any, groups: Any) -> _Table:
-    is_read = isinstance(data, PackedSpins | Spins)
-    packed = matched(pack(data if is_read else as_spins(data, missing="pairwise")), model)
-    states = np.asarray(packed)
-    weights = row_weights(sample_weight, counts, len(states), groups=groups)
-    if weights is None:
-        weights = RowWeights(np.ones(len(states)), np.ones(len(states)))
-    return _Table(states, weights, counts is None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -265,7 +117,7 @@ class _Found:
     notes: tuple[str, ...]
 
 
-def _descended(model: IsingModel, table: _Table | None, rng: np.random.Generator) -> _Found:
+def _descended(model: IsingModel, table: DataTable | None, rng: np.random.Generator) -> _Found:
     """Minima below rows and samples of the model."""
     longest = max(1, _MOST_UPDATES // (_N_SAMPLES * model.n_spins))
     warm_up = min(default_warm_up(model), longest)
@@ -294,7 +146,7 @@ def _descended(model: IsingModel, table: _Table | None, rng: np.random.Generator
 def _with_data(
     model: IsingModel,
     found: _Found,
-    table: _Table,
+    table: DataTable,
     resolution: float,
     n_resamples: int,
     rng: np.random.Generator,
@@ -324,7 +176,7 @@ def _with_data(
 
 def _not_told_apart(
     minima: Minima, uncertainty: Uncertainty | None, resolution: float
-) -> NDArray[np.bool_]:
+) -> BoolArray:
     """(n_passes,): whether the higher minimum lies below the pass by less than its error allows."""
     passes = minima.passes
     if uncertainty is None:
@@ -334,9 +186,7 @@ def _not_told_apart(
     return np.asarray(passes.energies - minima.energies[high] < resolution * errors)
 
 
-def _notes(
-    model: IsingModel, found: _Found, table: _Table, is_merged: NDArray[np.bool_]
-) -> list[str]:
+def _notes(model: IsingModel, found: _Found, table: DataTable, is_merged: BoolArray) -> list[str]:
     """What should be known of rows and minima."""
     notes = []
     n_left_out = int((~table.is_complete).sum())
@@ -351,7 +201,7 @@ def _notes(
     return notes
 
 
-def _visits(model: IsingModel, table: _Table, of_complete: IntArray, n_minima: int) -> Visits:
+def _visits(model: IsingModel, table: DataTable, of_complete: IntArray, n_minima: int) -> Visits:
     """What rows do, those that lack values included."""
     n_rows = len(table.states)
     basins = np.full(n_rows, -1)

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from isingkit._kernels import landscape as kernels
 from isingkit._kernels.threads import parallel_map
-from isingkit.arrays import FloatArray, IntArray
+from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.landscape.energies import energies_of, rounded
 from isingkit.landscape.minima import Minima
 from isingkit.landscape.passes import Passes, places_after
@@ -17,7 +17,7 @@ _MOST_DISTANCES = 1 << 24  # at a time
 
 
 def minima_below(
-    model: IsingModel, starts: NDArray[np.int8], is_sample: NDArray[np.bool_]
+    model: IsingModel, starts: NDArray[np.int8], is_sample: BoolArray
 ) -> tuple[Minima, IntArray]:
     """Minima that steepest descents from some states end in, and (n_starts,) which one each does.
 

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import logsumexp, xlogy
 
 from isingkit.landscape.minima import numbers_of
-from isingkit.landscape.uncertainty import DataRows
+from isingkit.landscape.rows import DataRows
 from isingkit.model import IsingModel
 from isingkit.worlds.exact import MOST_SPINS, log_weights
 from isingkit.worlds.heat_capacity import spin_entropies

@@ -8,22 +8,14 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from isingkit.arrays import FloatArray, IntArray
+from isingkit.landscape.rows import DataRows
 from isingkit.model import IsingModel
-from isingkit.spins import RowWeights
 from isingkit.worlds.exact import MOST_SPINS, log_weights, walsh_hadamard
 
 MOST_PARAMETERS = 1000  # of models whose second moments come from samples
 _SMALLEST = 1e-10  # of the largest eigenvalue: what is less is rounding
 _TIE = 1e-12  # of a local field: what is less is rounding
 _CHUNK = 1 << 22  # numbers at a time
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DataRows:
-    """Complete rows, and what each counts for."""
-
-    states: NDArray[np.int8]  # (n_rows, n_spins)
-    weights: RowWeights
 
 
 @dataclass(frozen=True, slots=True, eq=False)

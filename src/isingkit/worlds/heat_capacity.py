@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, xlogy
 
-from isingkit.arrays import FloatArray
+from isingkit.arrays import BoolArray, FloatArray
 from isingkit.exceptions import (
     NotEquilibratedError,
     SettingError,
@@ -232,7 +232,7 @@ def _reweighted(cooled: _Cooled, temperatures: FloatArray) -> tuple[FloatArray, 
 
 
 def _quantities(
-    cooled: _Cooled, kept: NDArray[np.bool_], temperatures: FloatArray, start: Histograms | None
+    cooled: _Cooled, kept: BoolArray, temperatures: FloatArray, start: Histograms | None
 ) -> tuple[FloatArray, Histograms]:
     """(4, n_temperatures), of some samples, and the histograms they are reweighted by."""
     some = cooled.energies[:, kept]
