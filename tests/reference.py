@@ -4,6 +4,8 @@ import itertools
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from sklearn.linear_model import LinearRegression, Ridge
 
 
@@ -324,3 +326,97 @@ def grouped_variance(values, weights, groups):
         own = groups == label
         total += float(values[own].sum() - mean * weights[own].sum()) ** 2
     return total * len(labels) / (len(labels) - 1), len(labels) - 1
+
+
+def energies_of_states(couplings, fields):
+    """(2^n,): -sum_{i<j} J_ij s_i s_j - sum_i H_i s_i; spin i of a state is +1 where bit i is 1."""
+    n_spins = len(fields)
+    states = [[1 if k >> i & 1 else -1 for i in range(n_spins)] for k in range(2**n_spins)]
+    spins = np.array(states, dtype=float)
+    return -np.einsum("ki,ij,kj->k", spins, np.triu(couplings, 1), spins) - spins @ fields
+
+
+def lowest_neighbour(energies, state):
+    """The lowest of a state and its neighbours, of equal ones that of the lowest number."""
+    n_spins = len(energies).bit_length() - 1
+    near = [state, *(state ^ (1 << i) for i in range(n_spins))]
+    return min(near, key=lambda one: (energies[one], one))
+
+
+def descents(energies):
+    """(2^n,): where steepest descent from each state ends."""
+    steps = [lowest_neighbour(energies, state) for state in range(len(energies))]
+    ends = list(range(len(energies)))
+    for state in ends:
+        while steps[ends[state]] != ends[state]:
+            ends[state] = steps[ends[state]]
+    return ends
+
+
+def plateau(energies, state):
+    """States of the same energy that flips lead to through states of that energy."""
+    n_spins = len(energies).bit_length() - 1
+    found = {state}
+    todo = [state]
+    while todo:
+        here = todo.pop()
+        for i in range(n_spins):
+            other = here ^ (1 << i)
+            if energies[other] == energies[here] and other not in found:
+                found.add(other)
+                todo.append(other)
+    return found
+
+
+def local_minima(energies):
+    """States, lowest first, of plateaus without a lower neighbour: of each its lowest number."""
+    n_spins = len(energies).bit_length() - 1
+    found = set()
+    for state in set(descents(energies)):
+        flat = plateau(energies, state)
+        near = [one ^ (1 << i) for one in flat for i in range(n_spins)]
+        if min(energies[one] for one in near) >= energies[state]:
+            found.add(min(flat))
+    return sorted(found, key=lambda one: (energies[one], one))
+
+
+def saddle_energies(energies, minima):
+    """The highest energy on the lowest path between two minima: paths in a minimum spanning tree of
+    the hypercube, whose edges weigh the higher of their ends.
+    """
+    n_states = len(energies)
+    ends = np.array(
+        [(k, k ^ (1 << i)) for i in range(n_states.bit_length() - 1) for k in range(n_states)]
+    )
+    weights = energies[ends].max(axis=1) - energies.min() + 1  # zeros would be no edges
+    graph = csr_array((weights, ends.T), shape=(n_states, n_states))
+    tree = minimum_spanning_tree(graph)
+    found = np.full((len(minima), len(minima)), np.nan)
+    for a, start in enumerate(minima):
+        _, before = breadth_first_order(tree, start, directed=False)
+        for b, state in enumerate(minima):
+            way = [state]
+            while way[-1] != start:
+                way.append(before[way[-1]])
+            if a != b:
+                found[a, b] = energies[way].max()
+    return found
+
+
+def greedy_climb(couplings, fields, start, goal):
+    """The highest energy, above the start's, of a path that flips what costs least next."""
+
+    def energy(state):
+        return -state @ np.triu(couplings, 1) @ state - fields @ state
+
+    state = start.astype(float)
+    highest = energy(state)
+    while (state != goal).any():
+        ways = []
+        for i in np.flatnonzero(state != goal):
+            flipped = state.copy()
+            flipped[i] = goal[i]
+            ways.append((round(energy(flipped), 9), i))
+        state[min(ways)[1]] *= -1
+        highest = max(highest, energy(state))
+    return highest - energy(start.astype(float))

@@ -200,3 +200,27 @@ def test_constant_data_are_compared_in_the_means_only():
         constant = ik.pack(np.ones((5, 2)))
     check = ik.fit_check(ik.IsingModel(np.zeros((2, 2))), constant)
     assert "no pair of spins changes" in check.words()
+
+
+def test_branches_join_minima_at_their_passes():
+    """Every minimum a dot at its energy, every pass two branches and a bar, the bar at its energy;
+    bars reach over the parts that they join.
+    """
+    rng = np.random.default_rng(0)
+    upper = np.triu(rng.normal(0, 0.8, (8, 8)), 1)
+    found = ik.landscape(ik.IsingModel(upper + upper.T, fields=rng.normal(0, 0.1, 8)))
+    axes = ik.plot_disconnectivity(found)
+    lines, dots = axes.collections
+    np.testing.assert_allclose(dots.get_offsets()[:, 1], found.energies)
+    segments = np.array(lines.get_segments())
+    assert len(segments) == 3 * (found.n_minima - 1) > 3
+    np.testing.assert_allclose(segments[2::3, :, 1].T, [found.passes.energies] * 2)
+    np.testing.assert_allclose(segments[0::3, 1], segments[2::3, 0])
+    np.testing.assert_allclose(segments[1::3, 1], segments[2::3, 1])
+    assert {text.get_text() for text in axes.texts} == {str(k + 1) for k in range(found.n_minima)}
+    _, given = pyplot.subplots()
+    assert ik.plot_disconnectivity(found, given) is given
+    with pytest.raises(ex.SettingError, match=r"isingkit\.landscape returns"):
+        ik.plot_disconnectivity("landscape")
+    one = ik.plot_disconnectivity(ik.landscape(ik.IsingModel([[0]], fields=[0.5])))
+    assert len(one.collections[1].get_offsets()) == 1

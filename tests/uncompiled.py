@@ -17,6 +17,7 @@ import isingkit as ik
 from isingkit import packing
 from isingkit._kernels import lookup_popcount, sources
 from isingkit.estimators import sizes
+from isingkit.landscape.descents import minima_below
 from isingkit.tables import read_spins
 
 N_SPINS, N_SAMPLES = 7, 90
@@ -138,6 +139,15 @@ def read_back():
     return np.asarray(read.packed), read.weights
 
 
+def landscapes():
+    """Minima of all states, and of descents from some, with the passes between them."""
+    model = ik.square_lattice(side=3, coupling=0.3, fields=0.05, random_state=1)
+    found = ik.landscape(model)
+    starts = np.array([found.states[0], *np.eye(9, dtype=np.int8) * 2 - 1], dtype=np.int8)
+    below, ends = minima_below(model, starts, np.ones(len(starts), dtype=bool))
+    return found.barriers(), found.basins, below.energies, below.passes.energies, ends
+
+
 def results():
     """What was found: couplings and fields of every fit, bits, pair sums, tables, exact worlds."""
     values = table()
@@ -156,6 +166,7 @@ def results():
     ):
         world = ik.exact(model)
         found[name] = (np.array(world.log_z), world.means)
+    found["landscape"] = landscapes()
     return found
 
 

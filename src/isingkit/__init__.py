@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from isingkit.fit_check import fit_check as fit_check
     from isingkit.gram import Gram as Gram
     from isingkit.gram import gram as gram
+    from isingkit.landscape import Landscape as Landscape
+    from isingkit.landscape import landscape as landscape
     from isingkit.metrics import PrecisionRecall as PrecisionRecall
     from isingkit.metrics import Scores as Scores
     from isingkit.metrics import precision_recall as precision_recall
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from isingkit.packing import PackedSpins as PackedSpins
     from isingkit.packing import pack as pack
     from isingkit.plots import plot_couplings as plot_couplings
+    from isingkit.plots import plot_disconnectivity as plot_disconnectivity
     from isingkit.plots import plot_fit_check as plot_fit_check
     from isingkit.plots import plot_precision_recall as plot_precision_recall
     from isingkit.spins import Spins as Spins
@@ -47,6 +50,8 @@ if TYPE_CHECKING:
     from isingkit.worlds.graphs import random_regular as random_regular
     from isingkit.worlds.graphs import random_tree as random_tree
     from isingkit.worlds.graphs import square_lattice as square_lattice
+    from isingkit.worlds.heat_capacity import HeatCapacity as HeatCapacity
+    from isingkit.worlds.heat_capacity import heat_capacity as heat_capacity
     from isingkit.worlds.sampling import sample as sample
 
 _HOMES = {
@@ -65,6 +70,8 @@ _HOMES = {
     "fit_check": "fit_check",
     "Gram": "gram",
     "gram": "gram",
+    "Landscape": "landscape",
+    "landscape": "landscape",
     "PrecisionRecall": "metrics",
     "Scores": "metrics",
     "precision_recall": "metrics",
@@ -73,6 +80,7 @@ _HOMES = {
     "PackedSpins": "packing",
     "pack": "packing",
     "plot_couplings": "plots",
+    "plot_disconnectivity": "plots",
     "plot_fit_check": "plots",
     "plot_precision_recall": "plots",
     "Spins": "spins",
@@ -83,6 +91,8 @@ _HOMES = {
     "random_regular": "worlds.graphs",
     "random_tree": "worlds.graphs",
     "square_lattice": "worlds.graphs",
+    "HeatCapacity": "worlds.heat_capacity",
+    "heat_capacity": "worlds.heat_capacity",
     "paramagnetic": "theory.phase",
     "sample": "worlds.sampling",
 }

@@ -121,7 +121,7 @@ def fit_check(
         "model", model, IsingModel, "an IsingModel, such as model_ of a fitted estimator"
     )
     packed = pack(X if isinstance(X, PackedSpins | Spins) else as_spins(X, missing="pairwise"))
-    packed = _matched(packed, model)
+    packed = matched(packed, model)
     weights = row_weights(sample_weight, counts, packed.n_samples)
     values = covariates_for(model.effects, covariates, packed.n_samples)
     if model.n_spins > _MOST_SPINS:
@@ -157,7 +157,7 @@ def fit_check(
     )
 
 
-def _matched(packed: PackedSpins, model: IsingModel) -> PackedSpins:
+def matched(packed: PackedSpins, model: IsingModel) -> PackedSpins:
     """The samples with spins in the model's order, by name; by position where one of the two has
     none but x0, x1, ...
     """

@@ -13,6 +13,7 @@ from isingkit.drawing import NEGATIVE, POSITIVE, new_axes, signed_colours
 from isingkit.estimators.hidden_causes import HiddenReport
 from isingkit.exceptions import require_choice, require_instance
 from isingkit.fit_check import FitCheck, fit_check
+from isingkit.landscape import Landscape
 from isingkit.metrics import precision_recall
 from isingkit.model import IsingModel
 
@@ -117,6 +118,61 @@ def plot_fit_check(
     axes = new_axes((5, 4.5)) if ax is None else ax
     FIT_CHARTS[show].draw(axes, check)
     return axes
+
+
+def plot_disconnectivity(landscape: Landscape, ax: "Axes | None" = None) -> "Axes":
+    """The disconnectivity graph: minima hang at their energies, and branches join at the lowest
+    pass between them. Dots are as large as basins are probable.
+
+    Parameters
+    ----------
+    landscape
+        What `isingkit.landscape` returns.
+    ax
+        Axes to draw into; by default new ones.
+    """
+    require_instance("landscape", landscape, Landscape, "what isingkit.landscape returns")
+    axes = new_axes((6, 4.5)) if ax is None else ax
+    order = _leaves(landscape)
+    x = np.empty(landscape.n_minima)
+    x[order] = np.arange(landscape.n_minima)
+    _draw_branches(axes, landscape, x)
+    sizes = 12 + 200 * landscape.probabilities
+    axes.scatter(x, landscape.energies, s=sizes, color=POSITIVE, zorder=2)
+    if landscape.n_minima <= _MOST_NAMES:
+        for place, at in enumerate(zip(x, landscape.energies, strict=True)):
+            below: dict[str, Any] = {"xytext": (0, -9), "textcoords": "offset points", "va": "top"}
+            axes.annotate(str(place + 1), at, ha="center", fontsize=8, **below)
+    axes.set(xticks=[], ylabel="energy")
+    if not landscape.is_exact:
+        axes.set_title("passes are upper bounds", fontsize=9)
+    axes.margins(0.1, 0.12)
+    return axes
+
+
+def _leaves(landscape: Landscape) -> list[int]:
+    """Minima from left to right, so that no branches cross."""
+    members = [[place] for place in range(landscape.n_minima)]
+    for low, high in landscape.passes.minima.tolist():
+        members[low] = members[low] + members[high]
+    return members[0]
+
+
+def _draw_branches(axes: "Axes", landscape: Landscape, x: FloatArray) -> None:
+    """From each minimum up to the pass where its part joins another, and so on."""
+    from matplotlib.collections import LineCollection
+
+    across = x.copy()  # of each part, by its lowest minimum
+    bottom = landscape.energies.copy()
+    lines = []
+    passes = landscape.passes
+    for (low, high), energy in zip(passes.minima.tolist(), passes.energies.tolist(), strict=True):
+        for part in (low, high):
+            lines.append([(across[part], bottom[part]), (across[part], energy)])
+        lines.append([(across[low], energy), (across[high], energy)])
+        across[low] = (across[low] + across[high]) / 2
+        bottom[low] = energy
+    axes.add_collection(LineCollection(lines, colors="0.35", linewidths=1.2))
 
 
 def draw_couplings(

@@ -68,6 +68,7 @@ def _roads() -> dict[str, Callable[[Path], None]]:
         "sampling": _sample,
         "covariates": _fit_covariates,
         "report": _report,
+        "landscapes": _landscapes,
         **{f"method {method.name}": _fit_by(method) for method in FIT_METHODS},
         "missing values": _fit_missing,
         "many columns": _fit_many,
@@ -134,6 +135,15 @@ def _report(folder: Path) -> None:
     estimator = ik.AutoIsing().fit(packed)
     fit = fit_of(estimator, packed, "auto", None, ())
     html_page(contents_of(fit, fit_check(fit.model, packed), "warm-up"))
+
+
+def _landscapes(folder: Path) -> None:
+    """Of few spins and of many."""
+    import isingkit as ik
+
+    for n_spins in (10, 26):
+        model = ik.random_regular(n_spins=n_spins, degree=3, coupling=0.3, random_state=0)
+        ik.landscape(model)
 
 
 def _fit_by(method: "Method") -> Callable[[Path], None]:

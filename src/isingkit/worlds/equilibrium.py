@@ -69,11 +69,13 @@ class EquilibrationMonitor:
     def check(self, warm_up: int) -> None:
         """Raise NotEquilibratedError where chains disagree."""
         found = self.diagnostics()
-        if any(
-            one["r_hat"] > LARGEST_R_HAT or one["starts_apart"] > STANDARD_ERRORS
-            for one in found.values()
-        ):
+        if any(disagrees(one) for one in found.values()):
             raise NotEquilibratedError(diagnostics=found, warm_up=warm_up)
+
+
+def disagrees(diagnosis: dict[str, float]) -> bool:
+    """Whether chains disagree in one quantity."""
+    return diagnosis["r_hat"] > LARGEST_R_HAT or diagnosis["starts_apart"] > STANDARD_ERRORS
 
 
 def _diagnosed(draws: FloatArray) -> dict[str, float]:

@@ -191,9 +191,7 @@ def enumeration(model: IsingModel) -> Enumeration:
     if model.n_spins > MOST_SPINS:
         raise SettingError(setting="model", value=model, expected=f"of at most {MOST_SPINS} spins")
     masks, i, j = statistics_of(model.n_spins)
-    energy: FloatArray = np.zeros(2**model.n_spins)
-    energy[masks] = np.concatenate([model.fields, model.couplings.toarray()[i, j]])
-    walsh_hadamard(energy)
+    energy = log_weights(model)
     largest = energy.max()
     weights = np.exp(energy - largest)
     total = weights.sum()
@@ -209,6 +207,17 @@ def enumeration(model: IsingModel) -> Enumeration:
         moments[masks[: model.n_spins]],
         pair_means,
     )
+
+
+def log_weights(model: IsingModel) -> FloatArray:
+    """(2**n_spins,): sum_{i<j} J_ij s_i s_j + sum_i H_i s_i of all states; bit i is set where spin
+    i is -1.
+    """
+    masks, i, j = statistics_of(model.n_spins)
+    energy: FloatArray = np.zeros(2**model.n_spins)
+    energy[masks] = np.concatenate([model.fields, model.couplings.toarray()[i, j]])
+    walsh_hadamard(energy)
+    return energy
 
 
 def statistics_of(n_spins: int) -> tuple[IntArray, NDArray[np.intp], NDArray[np.intp]]:
