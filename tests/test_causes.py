@@ -10,7 +10,7 @@ import scipy.optimize
 import isingkit as ik
 from isingkit._kernels.cells import into_cells
 from isingkit.covariates import CovariateCoding, CovariateColumn, CovariateEffects
-from isingkit.estimators import network_search, sizes
+from isingkit.estimators import cause_search, network_search, sizes
 from isingkit.estimators.cause_look import gain_over
 from isingkit.estimators.causes import known_causes, with_hidden
 from isingkit.estimators.fitted_graph import Samples, fit_graph
@@ -291,6 +291,24 @@ def test_looking_where_rows_are_few_searches_for_no_other_network(monkeypatch):
     assert n_searches == 1
     ik.AutoIsing().fit(two_groups(300)[1])
     assert n_searches > 2
+
+
+def test_a_second_cause_is_looked_at_only_where_something_is_left_for_it(monkeypatch, rng):
+    """A look costs several regressions of each spin, and what is left of one cause is noise."""
+    looks = []
+    look = cause_search.look
+
+    def noted(fitted, strict, loadings, rule):
+        looks.append(len(loadings))
+        return look(fitted, strict, loadings, rule)
+
+    monkeypatch.setattr(cause_search, "look", noted)
+    assert ik.AutoIsing().fit(two_groups(300)[1]).hidden_.n_hidden == 1
+    assert looks == [1]
+    truth = ik.random_regular(n_spins=50, degree=3, coupling=0.35, random_state=5)
+    shifts = rng.normal(size=(500, 2)) @ rng.normal(0, 0.5, (2, 50))
+    assert ik.AutoIsing().fit(rows_given(truth, shifts, 1)).hidden_.n_hidden == 2
+    assert looks == [1, 1, 2]
 
 
 def test_a_cause_is_seen_that_edges_beyond_doubt_have_taken_up():

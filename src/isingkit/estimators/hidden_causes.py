@@ -16,7 +16,8 @@ from isingkit.estimators.graph import keys_of, pairs_of
 from isingkit.packing import PackedSpins
 
 _ITERATIONS = 2  # of loadings
-_MOST_PAIRS = 400  # at random, that tell what scores leave open of causes; as many strong ones
+# pairs that tell what scores leave open of causes: some at random, and all of a few spins
+_AT_RANDOM, _STRONGEST = 200, 21
 _ROBUST_Z = 2.5  # z-scores beyond it count as that: they may be those of edges
 _ROBUST_STEPS = 5
 _SMALL_MATRIX = 200  # rows, below which all eigenvectors are quicker than some
@@ -164,14 +165,13 @@ def shared_causes(fitted: FittedGraph, hidden: HiddenCauses) -> SharedCauses:
 
 
 def _telling_pairs(fitted: FittedGraph, loadings: FloatArray) -> Pairs:
-    """Pairs outside a graph: half of them with the largest loadings, half at random."""
+    """Pairs outside a graph: those of the spins with the largest loadings, and some at random."""
     n_spins = fitted.n_spins
     changing = np.flatnonzero(fitted.information > 1e-6)
     size = np.sqrt((loadings**2).sum(axis=0))[changing]
-    n_strongest = min(len(changing), int(np.sqrt(_MOST_PAIRS)) + 1)
-    strongest = changing[np.argsort(-size, kind="stable")[:n_strongest]]
+    strongest = changing[np.argsort(-size, kind="stable")[:_STRONGEST]]
     rng = np.random.default_rng(0)
-    anywhere = rng.choice(changing, size=(_MOST_PAIRS, 2))
+    anywhere = rng.choice(changing, size=(_AT_RANDOM, 2))
     among = np.stack(np.meshgrid(strongest, strongest), axis=-1).reshape(-1, 2)
     pairs = np.sort(np.concatenate([among, anywhere]), axis=1)
     keys = np.unique(keys_of(pairs[pairs[:, 0] < pairs[:, 1]], n_spins))
