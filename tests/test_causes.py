@@ -514,6 +514,20 @@ def test_a_world_where_every_pair_is_coupled_is_called_by_name():
     assert not check.levels_hold
 
 
+def test_two_strong_causes_of_few_spins_are_causes_and_not_couplings_of_every_pair():
+    """By couplings of all pairs alone, each of these tables looks as if every pair were coupled:
+    more than half of 64 and 70 edges are then false.
+    """
+    for seed in (0, 1):
+        rng = np.random.default_rng(seed)
+        truth = ik.random_regular(n_spins=20, degree=3, coupling=0.35, random_state=seed)
+        shifts = rng.normal(size=(1200, 2)) @ rng.normal(0, 0.7, (2, 20))
+        fit = ik.AutoIsing().fit(rows_given(truth, shifts, seed))
+        assert not check_of(fit, "not sparse").serious
+        assert fit.hidden_.n_hidden == 2
+        assert false_share(fit, truth) <= 0.07
+
+
 def test_couplings_of_one_strength_between_all_are_a_cause():
     truth = ik.IsingModel(0.7 / 30 * (1 - np.eye(30)))
     fit = ik.AutoIsing().fit(ik.sample(truth, 3000, random_state=1))

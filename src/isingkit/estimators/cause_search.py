@@ -45,6 +45,8 @@ class CauseSettings:
     some_calm: float = 0.015  # ... but not nothing: fewer edges alone are no cause
     plain_gain: float = 10.0  # that needs no network without it for comparison
     least_spins: float = 2.0  # that a cause acts on: fewer are a hub, or a pair
+    dense_gain: float = 35.0  # of causes that explain why every pair seemed coupled, ...
+    dense_leftover: float = 0.8  # ... and what they leave at most, in units of noise
 
 
 SETTINGS = CauseSettings()
@@ -149,6 +151,17 @@ def search_given(
     return network, CauseEvidence(left, gain=gain, n_found=len(loadings))
 
 
+def explain_all(network: Network, evidence: CauseEvidence) -> bool:
+    """Whether it is causes that seemed to couple nearly every pair.
+
+    Where every pair is coupled, a search finds causes at times, too, but these gain less or leave
+    something.
+    """
+    if network.hidden is None or evidence.gain < SETTINGS.dense_gain:
+        return False
+    return leftover(network.fitted, network.tester.scores) < SETTINGS.dense_leftover
+
+
 def _left_by_network(network: Network, rule: EdgeRule) -> Leftover:
     """What those edges leave that are beyond doubt: what a strict search would keep, but for edges
     that come back.
@@ -242,11 +255,11 @@ def _is_believed(gain: float, before: Network | None, after: Network) -> bool:
     if before is None:
         return gain > SETTINGS.plain_gain
     is_clear = gain > least_gain(after.fitted.n_spins) + SETTINGS.clear
-    calm = float(np.log(_spread(before) / _spread(after)))
+    calm = float(np.log(spread_outside(before) / spread_outside(after)))
     return calm > (SETTINGS.some_calm if is_clear else SETTINGS.least_calm)
 
 
-def _spread(network: Network) -> float:
+def spread_outside(network: Network) -> float:
     """Root mean square of z-scores outside a network."""
     left = outside(network.fitted, network.tester.scores)
     return float(np.sqrt(np.mean(left[left != 0] ** 2))) if left.any() else 1.0
