@@ -13,8 +13,15 @@ from isingkit.covariates import CovariateCoding, CovariateColumn, CovariateEffec
 from isingkit.estimators import cause_search, network_search, sizes
 from isingkit.estimators.cause_look import gain_over
 from isingkit.estimators.causes import known_causes, with_hidden
+from isingkit.estimators.edge_tests import SharedCauses
 from isingkit.estimators.fitted_graph import Samples, fit_graph
-from isingkit.estimators.hidden_causes import hidden_of, iterated, shared_causes
+from isingkit.estimators.hidden_causes import (
+    HiddenReport,
+    errors_beside_scores,
+    hidden_of,
+    iterated,
+    shared_causes,
+)
 from isingkit.exceptions import CovariatesError, ReliabilityWarning, SettingError
 from isingkit.model import log_pseudolikelihood
 from parts import kernel_of
@@ -343,7 +350,29 @@ def test_scores_leave_what_covariates_do_to_these():
         spin = np.array([int(name[1:]) for name in table["spin"]])
         true = planted[column, spin] * causes.std(axis=0)[column]
         held.append(np.abs(table["effect"] - true) <= 1.96 * table["std_error"])
+        assert "intervals hold 92 to 93 percent" in check_of(fit, "hidden cause").words
     assert np.mean(held) > 0.9
+
+
+def test_errors_of_effects_count_what_scores_leave_open(rng):
+    """Spins whose loadings are large, of few columns, have errors that allow for a shrunken effect:
+    sqrt(error^2 + (loading^2 + v) / M + (effect v)^2), by hand.
+    """
+    n_rows = 50
+    covariates = rng.normal(size=(1, n_rows))
+    covariates *= np.sqrt(n_rows / (covariates**2).sum())
+    spins = rng.choice([-1.0, 1.0], (3, n_rows))
+    samples = Samples(spins, np.ones(n_rows), spins, known_causes(covariates))
+    loadings = np.array([[0.5], [0.2], [0.0]])
+    nothing = np.empty(0)
+    rest = (nothing, nothing, loadings.T, np.zeros(3), nothing, nothing, nothing)
+    report = HiddenReport(nothing, loadings, *rest)
+    shared = SharedCauses(loadings.T, np.array([[0.8]]))
+    effects = np.array([[1.0], [-2.0], [0.5]])
+    found = errors_beside_scores(np.full((3, 1), 0.1), effects, report, samples, shared)
+    left_open = 0.8 * loadings**2
+    by_hand = 0.1**2 + (loadings**2 + left_open) / n_rows + (effects * left_open) ** 2
+    np.testing.assert_allclose(found, np.sqrt(by_hand), rtol=1e-12)
 
 
 def test_scores_of_new_rows_know_of_hidden_causes(groups):

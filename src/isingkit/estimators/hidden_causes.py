@@ -215,16 +215,29 @@ def hidden_report(
     )
 
 
-def with_chance_of_scores(errors: FloatArray, report: HiddenReport, samples: Samples) -> FloatArray:
+def errors_beside_scores(
+    errors: FloatArray,
+    effects: FloatArray,
+    report: HiddenReport,
+    samples: Samples,
+    shared: SharedCauses,
+) -> FloatArray:
     """(n_spins, n_covariates): errors of covariates' effects where there are hidden causes, too.
 
     Scores are cleared of covariates, and with that of how these go with the causes by chance: a
-    slope of variance (Z'WZ)^-1, which times the loading is part of the effect.
+    slope of variance (Z'WZ)^-1, which times the loading is part of the effect. What scores leave
+    open of the causes, of variance v in the field of a spin, belongs to the square of its loading,
+    and makes its effects smaller by a factor of 1 - v, to first order: so much counts as an error.
+    effects: (n_spins, n_covariates)
     """
     covariates = samples.causes.covariates
     inverse = np.linalg.pinv((covariates * samples.sample_weights) @ covariates.T, hermitian=True)
-    squares = (report.loadings**2).sum(axis=1)
-    return np.asarray(np.sqrt(errors**2 + np.outer(squares, np.diagonal(inverse))))
+    everyone = np.arange(len(errors))
+    left_open = np.maximum(shared.couplings(np.column_stack([everyone, everyone])), 0.0)
+    squares = (report.loadings**2).sum(axis=1) + left_open
+    by_chance = np.outer(squares, np.diagonal(inverse))
+    shrunk = effects * left_open[:, None]
+    return np.asarray(np.sqrt(errors**2 + by_chance + shrunk**2))
 
 
 def _variance_shares(spins: FloatArray, scores: FloatArray, loadings: FloatArray) -> FloatArray:
