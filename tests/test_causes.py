@@ -10,11 +10,18 @@ import scipy.optimize
 import isingkit as ik
 from isingkit._kernels.cells import into_cells
 from isingkit.covariates import CovariateCoding, CovariateColumn, CovariateEffects
-from isingkit.estimators import network_search, sizes
+from isingkit.estimators import cause_search, network_search, sizes
 from isingkit.estimators.cause_look import gain_over
 from isingkit.estimators.causes import known_causes, with_hidden
+from isingkit.estimators.edge_tests import SharedCauses
 from isingkit.estimators.fitted_graph import Samples, fit_graph
-from isingkit.estimators.hidden_causes import hidden_of, iterated, shared_causes
+from isingkit.estimators.hidden_causes import (
+    HiddenReport,
+    errors_beside_scores,
+    hidden_of,
+    iterated,
+    shared_causes,
+)
 from isingkit.exceptions import CovariatesError, ReliabilityWarning, SettingError
 from isingkit.model import log_pseudolikelihood
 from parts import kernel_of
@@ -293,6 +300,24 @@ def test_looking_where_rows_are_few_searches_for_no_other_network(monkeypatch):
     assert n_searches > 2
 
 
+def test_a_second_cause_is_looked_at_only_where_something_is_left_for_it(monkeypatch, rng):
+    """A look costs several regressions of each spin, and what is left of one cause is noise."""
+    looks = []
+    look = cause_search.look
+
+    def noted(fitted, strict, loadings, rule):
+        looks.append(len(loadings))
+        return look(fitted, strict, loadings, rule)
+
+    monkeypatch.setattr(cause_search, "look", noted)
+    assert ik.AutoIsing().fit(two_groups(300)[1]).hidden_.n_hidden == 1
+    assert looks == [1]
+    truth = ik.random_regular(n_spins=50, degree=3, coupling=0.35, random_state=5)
+    shifts = rng.normal(size=(500, 2)) @ rng.normal(0, 0.5, (2, 50))
+    assert ik.AutoIsing().fit(rows_given(truth, shifts, 1)).hidden_.n_hidden == 2
+    assert looks == [1, 1, 2]
+
+
 def test_a_cause_is_seen_that_edges_beyond_doubt_have_taken_up():
     """Of 5000 rows, on 30 percent of the spins: edges for it are as clear as others. Where these
     are left out of what tells of a cause, none is seen, and 26 percent of edges are false.
@@ -325,7 +350,29 @@ def test_scores_leave_what_covariates_do_to_these():
         spin = np.array([int(name[1:]) for name in table["spin"]])
         true = planted[column, spin] * causes.std(axis=0)[column]
         held.append(np.abs(table["effect"] - true) <= 1.96 * table["std_error"])
+        assert "intervals hold 92 to 93 percent" in check_of(fit, "hidden cause").words
     assert np.mean(held) > 0.9
+
+
+def test_errors_of_effects_count_what_scores_leave_open(rng):
+    """Spins whose loadings are large, of few columns, have errors that allow for a shrunken effect:
+    sqrt(error^2 + (loading^2 + v) / M + (effect v)^2), by hand.
+    """
+    n_rows = 50
+    covariates = rng.normal(size=(1, n_rows))
+    covariates *= np.sqrt(n_rows / (covariates**2).sum())
+    spins = rng.choice([-1.0, 1.0], (3, n_rows))
+    samples = Samples(spins, np.ones(n_rows), spins, known_causes(covariates))
+    loadings = np.array([[0.5], [0.2], [0.0]])
+    nothing = np.empty(0)
+    rest = (nothing, nothing, loadings.T, np.zeros(3), nothing, nothing, nothing)
+    report = HiddenReport(nothing, loadings, *rest)
+    shared = SharedCauses(loadings.T, np.array([[0.8]]))
+    effects = np.array([[1.0], [-2.0], [0.5]])
+    found = errors_beside_scores(np.full((3, 1), 0.1), effects, report, samples, shared)
+    left_open = 0.8 * loadings**2
+    by_hand = 0.1**2 + (loadings**2 + left_open) / n_rows + (effects * left_open) ** 2
+    np.testing.assert_allclose(found, np.sqrt(by_hand), rtol=1e-12)
 
 
 def test_scores_of_new_rows_know_of_hidden_causes(groups):
@@ -494,6 +541,20 @@ def test_a_world_where_every_pair_is_coupled_is_called_by_name():
     check = check_of(fit, "not sparse")
     assert check.serious
     assert not check.levels_hold
+
+
+def test_two_strong_causes_of_few_spins_are_causes_and_not_couplings_of_every_pair():
+    """By couplings of all pairs alone, each of these tables looks as if every pair were coupled:
+    more than half of 64 and 70 edges are then false.
+    """
+    for seed in (0, 1):
+        rng = np.random.default_rng(seed)
+        truth = ik.random_regular(n_spins=20, degree=3, coupling=0.35, random_state=seed)
+        shifts = rng.normal(size=(1200, 2)) @ rng.normal(0, 0.7, (2, 20))
+        fit = ik.AutoIsing().fit(rows_given(truth, shifts, seed))
+        assert not check_of(fit, "not sparse").serious
+        assert fit.hidden_.n_hidden == 2
+        assert false_share(fit, truth) <= 0.07
 
 
 def test_couplings_of_one_strength_between_all_are_a_cause():

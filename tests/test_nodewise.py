@@ -485,6 +485,13 @@ def test_vectors_of_exponentials_are_numpys(ours, numpys, largest):
     np.testing.assert_allclose([ours(x) for x in numbers], numpys(numbers), rtol=7e-16, atol=3e-16)
 
 
+def test_take_tanh_overwrites_numbers_with_tanh_of_a_multiple():
+    numbers = np.linspace(-9, 9, 1001)
+    expected = np.tanh(4 * numbers)
+    kernel_of(elementary.take_tanh)(numbers, 4.0)
+    np.testing.assert_allclose(numbers, expected, rtol=7e-16, atol=3e-16)
+
+
 def test_vectors_of_logarithms_are_numpys():
     shares = np.concatenate([[0.0, 1.0], np.geomspace(1e-18, 1, 20_000)])
     np.testing.assert_allclose(

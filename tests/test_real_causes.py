@@ -214,22 +214,49 @@ def test_symptoms_have_a_cause_whose_score_is_the_group_that_nobody_told(shared_
     assert len(network(fit).keys() & network(told).keys()) > 0.7 * len(fit.edges_)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="since a look starts the search, another cause of the same gain is found: all of CA1",
-)
-def test_neurons_of_head_direction_have_a_cause_that_hardly_reaches_the_others(shared_data):
-    """Loadings are 0.34 to 0.98 in ADN, and 0.27 at most in CA1, of which four of eight are small
-    but sure. The score remembers for seconds: it is a state. Edges go from 30 to 18.
-    """
+def spikes(shared_data):
+    """Fifteen neurons, and their regions."""
     units = pd.read_csv(shared_data / "hd_spikes_units.csv").set_index("unit")
-    table = pd.read_csv(shared_data / "hd_spikes_25ms_21174x15.csv.gz")[list(units.index)]
+    return pd.read_csv(shared_data / "hd_spikes_25ms_21174x15.csv.gz")[list(units.index)], units
+
+
+def remembers(score):
+    """Correlation of a score with itself a second later."""
+    return pd.Series(score).autocorr(40)
+
+
+def test_neurons_have_a_cause_that_all_of_ca1_follow(shared_data):
+    """By itself one cause is found: a common state of CA1, which lasts, and which neurons of head
+    direction follow in part, some up and some down. Edges go from 32 to 20.
+
+    It was claimed that it is head direction, which was what a search used to come upon first, with
+    the same gain. With the weights of edges as they are now, a search that starts at head direction
+    gains 12 for each spin, and this one 23.
+    """
+    table, units = spikes(shared_data)
     fit = fitted(table)
     assert fit.hidden_.n_hidden == 1
-    size = np.abs(fit.hidden_.loadings[:, 0])
+    loadings = fit.hidden_.loadings[:, 0]
     is_head = (units["region"] == "adn").to_numpy()
-    assert size[is_head].mean() > 3 * size[~is_head].mean()
-    assert np.median(size[is_head]) > size[~is_head].max()
-    score = pd.Series(fit.hidden_.scores[:, 0])
-    assert score.autocorr(40) > 0.3  # a second later
+    assert (loadings[~is_head] > 0.05).all()
+    assert abs(loadings[is_head].mean()) < 0.3 * loadings[~is_head].mean()
+    assert remembers(fit.hidden_.scores[:, 0]) > 0.3
     assert len(fit.edges_) < 0.8 * len(fitted(table, hidden=0).edges_)
+
+
+def test_neurons_of_head_direction_have_a_cause_of_their_own_if_two_are_asked_for(shared_data):
+    """Loadings are 0.67 to 0.99 in ADN, some up and some down, and 0.30 at most in CA1. The other
+    cause is that of CA1. Both last for seconds, and 6 edges are left.
+
+    By itself the second is not believed: it gains 10 for each spin, and of 15 columns 13 is asked.
+    """
+    table, units = spikes(shared_data)
+    fit = fitted(table, hidden=2)
+    is_head = (units["region"] == "adn").to_numpy()
+    size = np.abs(fit.hidden_.loadings)
+    of_head = int(np.argmax(size[is_head].mean(axis=0)))
+    assert size[is_head, of_head].min() > 2 * size[~is_head, of_head].max()
+    assert size[~is_head, 1 - of_head].min() > 0.05
+    assert size[~is_head, 1 - of_head].mean() > 2 * size[is_head, 1 - of_head].mean()
+    assert all(remembers(score) > 0.3 for score in fit.hidden_.scores.T)
+    assert len(fit.edges_) < 15

@@ -13,12 +13,11 @@ makes tanh(bend x value) of it. Codes number the different rows of values, first
 each; both are empty where hardly any two are the same.
 """
 
-from math import tanh
-
 import numpy as np
 from numba import njit
 
-from isingkit._kernels.flags import PART
+from isingkit._kernels.elementary import take_tanh
+from isingkit._kernels.flags import PART, VECTOR_PART
 from isingkit._kernels.sources import spin_row
 from isingkit._kernels.workspace import fill, matrix, numbers, whole_numbers
 
@@ -107,20 +106,25 @@ def add_causes(i, other, samples, own, design):
     values, loadings, bends, means = samples[6][0], samples[6][1], samples[6][2], samples[6][3]
     first = len(design) - len(values)
     value = numbers(len(own))
+    if other >= 0:
+        spin_row(spins, other, value)
     for a in range(len(values)):
         out = design[first + a]
         for k in range(len(own)):
             out[k] = values[a, k]
         if loadings.shape[1] > 0:
-            for k in range(len(own)):
-                out[k] -= loadings[a, i] * (own[k] - means[i]) * own[k] * own[k]
+            _take_out(own, loadings[a, i], means[i], out)
             if other >= 0:
-                spin_row(spins, other, value)
-                for k in range(len(own)):
-                    out[k] -= loadings[a, other] * (value[k] - means[other]) * value[k] * value[k]
+                _take_out(value, loadings[a, other], means[other], out)
         if bends[a] > 0:
-            for k in range(len(own)):
-                out[k] = tanh(bends[a] * out[k])
+            take_tanh(out, bends[a])
+
+
+@njit(**VECTOR_PART)
+def _take_out(spin, loading, mean, score):
+    """score: (n_samples,), overwritten with itself less what a spin has put into it."""
+    for k in range(len(score)):
+        score[k] -= loading * (spin[k] - mean) * spin[k] * spin[k]  # nothing where it is missing
 
 
 @njit(**PART)

@@ -7,12 +7,12 @@ is the score. The tuple `terms` is (m, n, u, v), each (n_samples,).
 
 from math import exp as exp_of
 from math import log as log_of
-from math import sqrt, tanh
+from math import sqrt
 
 from numba import njit
 
 from isingkit._kernels.cells import into_cells, number_patterns, regressors_of
-from isingkit._kernels.elementary import exp, log
+from isingkit._kernels.elementary import exp, log, take_tanh
 from isingkit._kernels.estimators import substitute
 from isingkit._kernels.fitted_graph import coefficients_of
 from isingkit._kernels.flags import KERNEL, PART, VECTOR_PART
@@ -174,9 +174,9 @@ def _regression(i, without, rival, problem, means, residual, seen, cell):
     factor, _ = logistic(regression, ridges, 0.0, x, state)
     mean, _, variance = state
     information = 0.0
+    take_tanh(mean, 1.0)
     for c in range(n_cells):
         information += variance[c]
-        mean[c] = tanh(mean[c])
         variance[c] = 1 - mean[c] * mean[c]
     for k in range(len(cell)):
         means[k] = mean[cell[k]] if seen[k] > 0 else 1.0

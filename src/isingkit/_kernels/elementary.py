@@ -8,6 +8,8 @@ with "reassoc" where they sum.
 import numpy as np
 from numba import njit
 
+from isingkit._kernels.flags import VECTOR_PART
+
 # added to a number and taken off again, it rounds; in between, the last bits hold the whole number
 _ROUND = 1.5 * 2.0**52
 _LOG2_HIGH = 0.693147180369123816490  # has zeros at its end
@@ -86,3 +88,10 @@ def tanh(x):
     small = exp(-2 * abs(x))
     size = (1 - small) / (1 + small)
     return size if x > 0 else -size
+
+
+@njit(**VECTOR_PART)
+def take_tanh(values, factor):
+    """values: (n,), overwritten with tanh(factor x values)."""
+    for k in range(len(values)):
+        values[k] = tanh(factor * values[k])

@@ -5,11 +5,10 @@ causes, (n_spins, n_causes)) and inverses (values, places): inverse Hessians spi
 of spin i from places[i] on. Penalties are on squares of a field, of a coupling and of each effect.
 """
 
-from math import tanh
-
 from numba import njit
 
 from isingkit._kernels.cells import NONE, add_causes, into_cells, regressors_of
+from isingkit._kernels.elementary import take_tanh
 from isingkit._kernels.flags import KERNEL, PART
 from isingkit._kernels.logistic import (
     SHORT,
@@ -159,8 +158,7 @@ def regress(
         if which[number] >= 0:
             first = inverses[1][i] + which[number] * size
             predict(inverses[0][first : first + size], design, factor)
-        for c in range(n_cells):
-            local[c] = tanh(local[c])
+        take_tanh(local, 1.0)
         for k in range(n_samples):
             residual = own[k] - local[cell[k]] if seen[k] > 0 else 0.0
             rows[number, k] = factor[cell[k]] * residual
@@ -208,9 +206,10 @@ def _observed_pair(i, j, samples, graph, penalties, work, influence):
         which += 1
     predict(x, design, state[0])
     predict(inverse[which], design, state[1])
+    take_tanh(state[0], 1.0)
     for k in range(len(own)):
         if seen[k] > 0:
-            residual = own[k] - tanh(state[0][cell[k]])
+            residual = own[k] - state[0][cell[k]]
             influence[k] += 0.5 * state[1][cell[k]] * residual
     return x[which], inverse[which, which]
 

@@ -19,11 +19,12 @@ from isingkit.estimators.bits import repeated_if_large
 from isingkit.estimators.closed_forms import bethe_form, linear_form, tree_couplings
 from isingkit.estimators.covariate_table import covariate_table
 from isingkit.estimators.diagnostics import LIMITS, Evidence, diagnose
+from isingkit.estimators.edge_tests import SharedCauses
 from isingkit.estimators.explanation import way_of_pair
 from isingkit.estimators.fitted_graph import FittedGraph, Samples
 from isingkit.estimators.graph import keys_of
 from isingkit.estimators.grouped_rows import dependent, grouped, require_groups
-from isingkit.estimators.hidden_causes import hidden_report, with_chance_of_scores
+from isingkit.estimators.hidden_causes import errors_beside_scores, hidden_report
 from isingkit.estimators.imputed_search import find_imputed
 from isingkit.estimators.incomplete_rows import incomplete_rows
 from isingkit.estimators.intervals import intervals_of_found
@@ -363,7 +364,7 @@ class AutoIsing(IsingEstimator):
         if found.network.hidden is not None:
             learnt = (found.network.hidden, estimates.fitted, self._effect_values)
             self.hidden_ = hidden_report(*learnt, as_read, covariates)
-        self._tabulate_effects(estimates.fitted.samples, errors, moments.names)
+        self._tabulate_effects(found.tester.shared, estimates.fitted.samples, errors, moments.names)
         sized = sized_edges(found, estimates, self.at_least, self.control)
         directed, intercepts = self._directed(moments, estimates.fitted, sized)
         self._tabulate(sized, estimates, directed)
@@ -558,18 +559,22 @@ class AutoIsing(IsingEstimator):
             return super()._fields(couplings, means)
         return np.asarray(self.intercepts_)
 
-    def _tabulate_effects(self, samples: Samples, errors: FloatArray, names: Sequence[str]) -> None:
+    def _tabulate_effects(
+        self,
+        shared: SharedCauses | None,
+        samples: Samples,
+        errors: FloatArray,
+        names: Sequence[str],
+    ) -> None:
         """The table of what covariates do."""
         if self._coding is None:
             self.__dict__.pop("covariate_effects_", None)
             return
         known = slice(len(self._coding.names))  # hidden causes come after covariates
-        errors = errors[:, known]
-        if self.hidden_ is not None:
-            errors = with_chance_of_scores(errors, self.hidden_, samples)
-        self.covariate_effects_ = covariate_table(
-            names, self._coding.names, self._effect_values[:, known], errors
-        )
+        effects, errors = self._effect_values[:, known], errors[:, known]
+        if self.hidden_ is not None and shared is not None:
+            errors = errors_beside_scores(errors, effects, self.hidden_, samples, shared)
+        self.covariate_effects_ = covariate_table(names, self._coding.names, effects, errors)
 
     def mean_log_pseudolikelihood(self, packed: PackedSpins, weights: RowWeights | None) -> float:
         model = getattr(self, "predictive_model_", self.model_)

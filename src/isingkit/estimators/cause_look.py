@@ -59,10 +59,9 @@ class Leftover:
         left[first, second] = left[second, first] = weaker_direction(self.strict, pairs)
         return np.clip(left, -_CLIPPED, _CLIPPED)
 
-    @property
-    def eigenvalue(self) -> float:
-        """The largest of z-scores, in units of noise's."""
-        return _in_units_of_noise(self.z_scores, self.strict)
+    def eigenvalues(self, n: int) -> FloatArray:
+        """(n,): the largest of z-scores, falling, in units of noise's."""
+        return _in_units_of_noise(self.z_scores, self.strict, n)
 
     def loadings(self, n_hidden: int) -> FloatArray:
         """(n_hidden, n_spins): the foremost eigenvectors of z-scores."""
@@ -144,7 +143,7 @@ def leftover(fitted: FittedGraph, scores: ScoreCache) -> float:
     """Largest eigenvalue of z-scores outside a network, in units of noise's."""
     left = outside(fitted, scores)
     np.clip(left, -_MISSED_EDGE, _MISSED_EDGE, out=left)
-    return _in_units_of_noise(left, fitted)
+    return float(_in_units_of_noise(left, fitted, 1)[0])
 
 
 def outside(fitted: FittedGraph, scores: ScoreCache) -> FloatArray:
@@ -156,9 +155,9 @@ def outside(fitted: FittedGraph, scores: ScoreCache) -> FloatArray:
     return left
 
 
-def _in_units_of_noise(z_scores: FloatArray, fitted: FittedGraph) -> float:
-    """The largest eigenvalue over that of noise, 2 sqrt(N) (1 + sqrt(N / M) / 2)."""
+def _in_units_of_noise(z_scores: FloatArray, fitted: FittedGraph, n: int) -> FloatArray:
+    """(n,): the largest eigenvalues over that of noise, 2 sqrt(N) (1 + sqrt(N / M) / 2)."""
     n_spins = len(z_scores)
     n_samples = float(fitted.samples.sample_weights.sum())
     of_noise = 2 * np.sqrt(n_spins) * (1 + np.sqrt(n_spins / n_samples) / 2)
-    return float(eigenvectors(z_scores, 1)[0][0] / of_noise)
+    return np.asarray(eigenvectors(z_scores, n)[0] / of_noise)

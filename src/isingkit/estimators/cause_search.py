@@ -6,6 +6,7 @@ loadings counted. Why so, and how well: docs/design/causes.md.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -44,6 +45,8 @@ class CauseSettings:
     some_calm: float = 0.015  # ... but not nothing: fewer edges alone are no cause
     plain_gain: float = 10.0  # that needs no network without it for comparison
     least_spins: float = 2.0  # that a cause acts on: fewer are a hub, or a pair
+    dense_gain: float = 35.0  # of causes that explain why every pair seemed coupled, ...
+    dense_leftover: float = 0.8  # ... and what they leave at most, in units of noise
 
 
 SETTINGS = CauseSettings()
@@ -115,8 +118,9 @@ def search(
     left = _left_by_network(plain, rule)
     if was_asked:
         return _with_causes_asked_for(select, left, int(hidden), rule)
-    if rule.n_changing < SETTINGS.few_spins or left.eigenvalue < SETTINGS.leftover:
-        return plain, CauseEvidence(left.eigenvalue)
+    largest = float(left.eigenvalues(1)[0])
+    if rule.n_changing < SETTINGS.few_spins or largest < SETTINGS.leftover:
+        return plain, CauseEvidence(largest)
     if in_some is not None:
         return _as_in_some(select, plain, *search(in_some(), start, hidden, rule))
     best, evidence = _with_causes(select, left, plain, rule)
@@ -145,6 +149,17 @@ def search_given(
     gain = gain_over(fitted, network.fitted, len(loadings))
     left = leftover(network.fitted, network.tester.scores)
     return network, CauseEvidence(left, gain=gain, n_found=len(loadings))
+
+
+def explain_all(network: Network, evidence: CauseEvidence) -> bool:
+    """Whether it is causes that seemed to couple nearly every pair.
+
+    Where every pair is coupled, a search finds causes at times, too, but these gain less or leave
+    something.
+    """
+    if network.hidden is None or evidence.gain < SETTINGS.dense_gain:
+        return False
+    return leftover(network.fitted, network.tester.scores) < SETTINGS.dense_leftover
 
 
 def _left_by_network(network: Network, rule: EdgeRule) -> Leftover:
@@ -182,41 +197,46 @@ def _with_causes(
 
     plain: the network without any; None where edges alone would have to be very many
     """
-    best = plain
-    looked = _look(left, 1, rule)
-    first_gain = gain_over(left.fitted, looked.fitted, 1)
-    for n_hidden in range(1, SETTINGS.most + 1):
-        before = left.fitted if best is None else best.fitted
-        n_more = n_hidden - (0 if best is None else best.n_hidden)
-        if not _is_worth_a_search(looked, before, n_more):
-            break
-        following = _look(left, n_hidden + 1, rule) if n_hidden < SETTINGS.most else looked
-        if gain_over(looked.fitted, following.fitted, 1) > SETTINGS.plain_gain:
-            looked = following
+    look_at = cache(lambda n_hidden: _look(left, n_hidden, rule))
+    n_plain = int((left.eigenvalues(SETTINGS.most) > SETTINGS.leftover).sum())
+    best, before = plain, left.fitted
+    n_hidden, n_before = 1, 0
+    gain = first_gain = gain_over(before, look_at(1).fitted, 1)
+    while _is_worth_a_search(look_at(n_hidden), gain):
+        looked = look_at(n_hidden)
+        n_more = n_hidden - n_before
+        if n_hidden < n_plain and _is_plain(look_at(n_hidden + 1), looked):
+            n_hidden += 1
+            gain = gain_over(before, look_at(n_hidden).fitted, n_more + 1)
             continue
         found = select(looked.causes, looked.pairs)
         gain = gain_over(before, found.fitted, n_more)
         first_gain = gain if best is plain else first_gain
         if not _is_believed(gain, best, found):
             break
-        best = found
-        if leftover(found.fitted, found.tester.scores) < SETTINGS.leftover:
+        best, before, n_before = found, found.fitted, n_hidden
+        is_last = n_hidden == SETTINGS.most
+        if is_last or leftover(found.fitted, found.tester.scores) < SETTINGS.leftover:
             break
-        looked = following
-    n_found = 0 if best is None else best.n_hidden
-    return best, CauseEvidence(left.eigenvalue, gain=first_gain, n_found=n_found)
+        n_hidden += 1
+        gain = gain_over(before, look_at(n_hidden).fitted, 1)
+    return best, CauseEvidence(float(left.eigenvalues(1)[0]), gain=first_gain, n_found=n_before)
 
 
 def _look(left: Leftover, n_hidden: int, rule: EdgeRule) -> Look:
     return look(left.fitted, left.strict, left.loadings(n_hidden), rule)
 
 
-def _is_worth_a_search(looked: Look, before: FittedGraph, n_more: int) -> bool:
-    """Whether a network with causes may turn out to be better than one before."""
+def _is_plain(following: Look, looked: Look) -> bool:
+    """Whether a look with one cause more gains so much that none with fewer need be searched."""
+    return gain_over(looked.fitted, following.fitted, 1) > SETTINGS.plain_gain
+
+
+def _is_worth_a_search(looked: Look, gain: float) -> bool:
+    """Whether a network with causes may turn out to be better, as a look at it gains."""
     if looked.causes.n_spins < SETTINGS.least_spins:
         return False
-    gain = gain_over(before, looked.fitted, n_more)
-    return gain > least_gain(before.n_spins) - SETTINGS.at_a_look
+    return gain > least_gain(looked.fitted.n_spins) - SETTINGS.at_a_look
 
 
 def least_gain(n_spins: int) -> float:
@@ -235,11 +255,11 @@ def _is_believed(gain: float, before: Network | None, after: Network) -> bool:
     if before is None:
         return gain > SETTINGS.plain_gain
     is_clear = gain > least_gain(after.fitted.n_spins) + SETTINGS.clear
-    calm = float(np.log(_spread(before) / _spread(after)))
+    calm = float(np.log(spread_outside(before) / spread_outside(after)))
     return calm > (SETTINGS.some_calm if is_clear else SETTINGS.least_calm)
 
 
-def _spread(network: Network) -> float:
+def spread_outside(network: Network) -> float:
     """Root mean square of z-scores outside a network."""
     left = outside(network.fitted, network.tester.scores)
     return float(np.sqrt(np.mean(left[left != 0] ** 2))) if left.any() else 1.0

@@ -303,6 +303,11 @@ def _hidden(e: Evidence) -> Diagnosis:
             f"{acts} on many spins; edges and errors allow for that, and hidden_ has who follows; "
             f"{remedy}"
         )
+        if e.fitted.samples.causes.n_covariates:
+            words += (
+                "; effects of covariates include what it shares with them, and their intervals "
+                "hold 92 to 93 percent instead of 95"
+            )
         return Diagnosis(name, found.gain, limit, True, words)
     words = (
         "many pairs are more alike than edges explain, as something that acts on many spins and "

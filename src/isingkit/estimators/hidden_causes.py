@@ -16,7 +16,8 @@ from isingkit.estimators.graph import keys_of, pairs_of
 from isingkit.packing import PackedSpins
 
 _ITERATIONS = 2  # of loadings
-_MOST_PAIRS = 400  # at random, that tell what scores leave open of causes; as many strong ones
+# pairs that tell what scores leave open of causes: some at random, and all of a few spins
+_AT_RANDOM, _STRONGEST = 200, 21
 _ROBUST_Z = 2.5  # z-scores beyond it count as that: they may be those of edges
 _ROBUST_STEPS = 5
 _SMALL_MATRIX = 200  # rows, below which all eigenvectors are quicker than some
@@ -164,14 +165,13 @@ def shared_causes(fitted: FittedGraph, hidden: HiddenCauses) -> SharedCauses:
 
 
 def _telling_pairs(fitted: FittedGraph, loadings: FloatArray) -> Pairs:
-    """Pairs outside a graph: half of them with the largest loadings, half at random."""
+    """Pairs outside a graph: those of the spins with the largest loadings, and some at random."""
     n_spins = fitted.n_spins
     changing = np.flatnonzero(fitted.information > 1e-6)
     size = np.sqrt((loadings**2).sum(axis=0))[changing]
-    n_strongest = min(len(changing), int(np.sqrt(_MOST_PAIRS)) + 1)
-    strongest = changing[np.argsort(-size, kind="stable")[:n_strongest]]
+    strongest = changing[np.argsort(-size, kind="stable")[:_STRONGEST]]
     rng = np.random.default_rng(0)
-    anywhere = rng.choice(changing, size=(_MOST_PAIRS, 2))
+    anywhere = rng.choice(changing, size=(_AT_RANDOM, 2))
     among = np.stack(np.meshgrid(strongest, strongest), axis=-1).reshape(-1, 2)
     pairs = np.sort(np.concatenate([among, anywhere]), axis=1)
     keys = np.unique(keys_of(pairs[pairs[:, 0] < pairs[:, 1]], n_spins))
@@ -215,16 +215,29 @@ def hidden_report(
     )
 
 
-def with_chance_of_scores(errors: FloatArray, report: HiddenReport, samples: Samples) -> FloatArray:
+def errors_beside_scores(
+    errors: FloatArray,
+    effects: FloatArray,
+    report: HiddenReport,
+    samples: Samples,
+    shared: SharedCauses,
+) -> FloatArray:
     """(n_spins, n_covariates): errors of covariates' effects where there are hidden causes, too.
 
     Scores are cleared of covariates, and with that of how these go with the causes by chance: a
-    slope of variance (Z'WZ)^-1, which times the loading is part of the effect.
+    slope of variance (Z'WZ)^-1, which times the loading is part of the effect. What scores leave
+    open of the causes, of variance v in the field of a spin, belongs to the square of its loading,
+    and makes its effects smaller by a factor of 1 - v, to first order: so much counts as an error.
+    effects: (n_spins, n_covariates)
     """
     covariates = samples.causes.covariates
     inverse = np.linalg.pinv((covariates * samples.sample_weights) @ covariates.T, hermitian=True)
-    squares = (report.loadings**2).sum(axis=1)
-    return np.asarray(np.sqrt(errors**2 + np.outer(squares, np.diagonal(inverse))))
+    everyone = np.arange(len(errors))
+    left_open = np.maximum(shared.couplings(np.column_stack([everyone, everyone])), 0.0)
+    squares = (report.loadings**2).sum(axis=1) + left_open
+    by_chance = np.outer(squares, np.diagonal(inverse))
+    shrunk = effects * left_open[:, None]
+    return np.asarray(np.sqrt(errors**2 + by_chance + shrunk**2))
 
 
 def _variance_shares(spins: FloatArray, scores: FloatArray, loadings: FloatArray) -> FloatArray:

@@ -16,8 +16,10 @@ from isingkit.estimators.cause_search import (
     CauseEvidence,
     Network,
     Select,
+    explain_all,
     search,
     search_given,
+    spread_outside,
 )
 from isingkit.estimators.edge_tests import EdgeTester, critical_z, screening_z
 from isingkit.estimators.elimination import Elimination, eliminate
@@ -128,12 +130,12 @@ def find_network(packed: PackedSpins, design: RowDesign, settings: SearchSetting
         pairs = elimination.survivors
         sparsity = sparsity_of(moments, way.samples, settings.n_jobs)
         if sparsity.is_dense:
-            network, evidence = _without_search(way, pairs, settings)
+            network, evidence, sparsity = _if_dense(way, pairs, sparsity, settings)
         else:
             network, evidence = _search(way, pairs, sparsity, settings)
-        # where a cause is seen and ignored, it is not edges that a network lacks
+        # where a cause is seen and ignored, or nothing is sparse, it is not edges that are missed
         lacks_causes = network.hidden is None and evidence.n_found > 0
-        if settings.control == "fwer" or not lacks_causes:
+        if settings.control == "fwer" or not (lacks_causes or sparsity.is_dense):
             network = _beyond_missed(network, settings)
     screened = (moments, way.screen, way.candidates, elimination)
     return Found(settings, *screened, network, evidence, sparsity)
@@ -144,6 +146,17 @@ def _beyond_missed(network: Network, settings: SearchSettings) -> Network:
     level, control = settings.level, settings.control
     tester, selection = beyond_missed(network.tester, network.selection, level, control)
     return replace(network, tester=tester, selection=selection)
+
+
+def _if_dense(
+    way: "_Screened", pairs: Pairs, sparsity: Sparsity, settings: SearchSettings
+) -> tuple[Network, CauseEvidence, Sparsity]:
+    """The network where nearly all pairs seem to be coupled, and whether they are."""
+    if way.looks_for_causes and settings.hidden == "auto" and sparsity.may_be_causes:
+        network, evidence = _search(way, pairs, sparsity, settings)
+        if explain_all(network, evidence):
+            return network, evidence, Sparsity(spread_outside(network))
+    return *_without_search(way, pairs, settings), sparsity
 
 
 def _without_search(

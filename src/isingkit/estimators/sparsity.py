@@ -24,6 +24,7 @@ _CLIPPED = 3.0  # spreads
 _NORMAL = 0.6745  # median of |z|
 _EDGE = 5.0  # spreads that an edge sticks out
 _PLAIN = 2.0  # spread, beyond which causes need no other proof
+_FEW_SPINS = 40  # fewer: a part of low rank is told poorly, and a search with causes is quick
 LIMIT = 1.5  # spread of z-scores of most pairs, beyond which they are coupled
 
 
@@ -33,6 +34,7 @@ class Sparsity:
 
     spread: float
     is_dense: bool = False
+    may_be_causes: bool = False  # though dense: only a search with causes can tell
     causes: "PlainCauses | None" = None  # where most pairs are coupled by these
 
 
@@ -74,9 +76,10 @@ def _decomposed(z_scores: FloatArray, changing: IntArray, moments: SecondMoments
         left = _without_directions(z_scores, n_causes)
         freedom = max(1 - 2 * n_causes / n_spins, 0.1)
         spread = min(spread, _spread(left) / np.sqrt(freedom))
+    are_few = n_spins < _FEW_SPINS
     if spread > LIMIT:
-        return Sparsity(spread, is_dense=True)
-    if n_causes == 0 or _spread(z_scores) < _PLAIN:
+        return Sparsity(spread, is_dense=True, may_be_causes=are_few and spread < _PLAIN)
+    if n_causes == 0 or are_few or _spread(z_scores) < _PLAIN:
         return Sparsity(spread)
     part = z_scores - left
     values, vectors = np.linalg.eigh(part)
