@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -557,27 +556,6 @@ def test_a_report_is_written_anew_with_groups(capsys, survey):
     assert "there is no column 'colour'; there are item, scale" in err
     assert "there are no --groups" in run(capsys, "report", str(folder), "--group-by", "scale")[2]
     assert "holds no fit" in run(capsys, "report", str(survey.parent))[2]
-
-
-def test_a_fit_that_is_replaced_is_never_lost(survey, monkeypatch, capsys):
-    """The old folder comes back where the new one cannot take its place."""
-    folder = survey.parent / "found"
-    arguments = ["fit", str(survey), "--drop", "person,seen", "-o", str(folder)]
-    assert run(capsys, *arguments)[0] == 0
-    before = (folder / "fit.json").read_bytes()
-    real = Path.replace
-
-    def failing(self, target):
-        if Path(target) == folder and ".old" not in self.name:
-            raise OSError(5, "Input/output error", str(folder))
-        return real(self, target)
-
-    monkeypatch.setattr(Path, "replace", failing)
-    code, _, err = run(capsys, *arguments, "--force")
-    assert code == 2
-    assert "Input/output error" in err
-    assert (folder / "fit.json").read_bytes() == before
-    assert not list(survey.parent.glob(".found*"))
 
 
 def test_a_full_disk_is_told_in_one_line_and_leaves_nothing(survey):

@@ -675,14 +675,17 @@ class FileFormatError(IsingkitError):
 class FolderExistsError(IsingkitError):
     """A folder to write into is there already."""
 
-    def __init__(self, *, folder: Any, is_fit: bool) -> None:
+    def __init__(self, *, folder: Any, is_fit: bool, others: Sequence[str] = ()) -> None:
         self.folder = folder
         self.is_fit = is_fit
-        what = "holds a fit already: name another with -o, or replace it with --force"
-        super().__init__(
-            f"'{folder}' "
-            f"{what if is_fit else 'is there already and is no fit: name another with -o'}."
-        )
+        self.others = tuple(others)
+        if not is_fit:
+            what = "is there already and is no fit: name another with -o"
+        elif others:
+            what = f"holds a fit and {_quoted(others)}, not of that fit: name another with -o"
+        else:
+            what = "holds a fit already: name another with -o, or replace it with --force"
+        super().__init__(f"'{folder}' {what}.")
 
 
 class TableFileError(IsingkitError):

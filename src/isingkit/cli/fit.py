@@ -190,6 +190,7 @@ def command(**arguments: Any) -> None:
     options = FitOptions(**arguments)
     require_table(options.groups, options.group_by)
     require_free(options.folder, options.force)
+    _require_inputs_kept(options)
     records = _records(options.folder, options.resume)
     chosen = options.chosen_method()
     if options.row_groups is not None:
@@ -247,6 +248,17 @@ def _fit_and_write(
         write_fit(fit, html_page(contents), options.folder, force=options.force)
         shutil.rmtree(records, ignore_errors=True)
     return fit
+
+
+def _require_inputs_kept(options: FitOptions) -> None:
+    """Refuse to learn from a file that the fit would replace."""
+    from isingkit.fit_folder import FILES
+
+    inputs = [path for path in (options.data, options.groups) if path is not None and path.exists()]
+    outputs = [options.folder / name for name in FILES]
+    for path in inputs:
+        if any(output.exists() and output.samefile(path) for output in outputs):
+            raise usage_error(f"the fit would replace '{path}': name another folder with -o")
 
 
 def _records(folder: Path, resume: bool) -> Path:
