@@ -19,7 +19,17 @@ import isingkit.dask
 SOURCE = Path(ik.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 RANKS = [
-    {"_kernels", "exceptions", "missing", "formats", "arrays", "atomic", "memory", "drawing"},
+    {
+        "_kernels",
+        "exceptions",
+        "missing",
+        "formats",
+        "arrays",
+        "atomic",
+        "checksums",
+        "memory",
+        "drawing",
+    },
     {"spins"},
     {"covariates", "packing"},
     {"gram", "tables"},

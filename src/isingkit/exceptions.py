@@ -579,6 +579,18 @@ class CheckpointError(IsingkitError):
         )
 
 
+class DamagedRecordsWarning(IsingkitWarning):
+    """Records of an earlier run that cannot be used: their part is computed again."""
+
+    def __init__(self, *, folder: Any, n_damaged: int) -> None:
+        self.folder = folder
+        self.n_damaged = n_damaged
+        super().__init__(
+            f"{n_damaged} record(s) in '{folder}' are damaged or of another run: what they held is "
+            "computed again."
+        )
+
+
 class NotEnoughMemoryError(IsingkitError):
     """A run would need more memory than there is."""
 

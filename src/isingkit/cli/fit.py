@@ -1,7 +1,6 @@
 """isingkit fit"""
 
 import json
-import shutil
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -221,6 +220,7 @@ def _fit_and_write(
     caught: list[warnings.WarningMessage],
 ) -> "Fit":
     """The fit, with the warnings caught on the way, once its folder is written."""
+    from isingkit.estimators.checkpoint import clear_checkpoint
     from isingkit.fit_check import fit_check
     from isingkit.fit_folder import fit_of, write_fit
     from isingkit.report.contents import contents_of, with_groups
@@ -246,7 +246,7 @@ def _fit_and_write(
         next_step("writing the report")
         contents = with_groups(contents_of(fit, check, options.title), labels)
         write_fit(fit, html_page(contents), options.folder, force=options.force)
-        shutil.rmtree(records, ignore_errors=True)
+        clear_checkpoint(records)
     return fit
 
 
