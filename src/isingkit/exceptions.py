@@ -735,6 +735,16 @@ class EmptyRowsWarning(IsingkitWarning):
         )
 
 
+class UncachedKernelsWarning(IsingkitWarning):
+    """Compiled kernels cannot be kept: every process compiles them anew."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "compiled code cannot be kept, for no folder for it can be written into: each start "
+            "takes some seconds more. Set NUMBA_CACHE_DIR to a folder of yours to avoid this."
+        )
+
+
 class OrderedTeacherWarning(IsingkitWarning):
     """A teacher outside its paramagnetic phase: sampling is slow and the theory does not hold."""
 
