@@ -24,6 +24,7 @@ RANKS = [
         "exceptions",
         "missing",
         "formats",
+        "archives",
         "arrays",
         "atomic",
         "checksums",

@@ -14,7 +14,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from isingkit.archives import arrays_in
 from isingkit.atomic import replacing
+from isingkit.checksums import checksum_of_arrays
 from isingkit.covariates import CovariateEffects, coding_from
 from isingkit.edge_table import CSV_COLUMNS, edge_array
 from isingkit.exceptions import (
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
     import networkx
     from matplotlib.axes import Axes
 
-FORMAT = "isingkit model 1"
+FORMAT = "isingkit model 2"
+_FIRST_FORMAT = "isingkit model 1"  # without a checksum
 _DIGITS = 9  # of couplings that edges are ordered by: rounding does not reach them
 
 
@@ -208,28 +211,32 @@ class IsingModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as .npz, whole or not at all."""
+        arrays = {
+            "format": np.str_(FORMAT),
+            "data": self.couplings.data,
+            "indices": self.couplings.indices,
+            "indptr": self.couplings.indptr,
+            "fields": self.fields,
+            "names": np.array(self.names, dtype=np.str_),
+            **_effect_arrays(self.effects),
+        }
+        checksum = np.str_(checksum_of_arrays(arrays))
         with replacing(path) as temporary, open(temporary, "wb") as file:
-            np.savez_compressed(
-                file,
-                format=np.str_(FORMAT),
-                data=self.couplings.data,
-                indices=self.couplings.indices,
-                indptr=self.couplings.indptr,
-                fields=self.fields,
-                names=np.array(self.names, dtype=np.str_),
-                **_effect_arrays(self.effects),
-            )
+            np.savez_compressed(file, allow_pickle=False, **arrays, checksum=checksum)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "IsingModel":
-        """Read a model that `save` has written. Never unpickles."""
+        """Read a model that `save` has written, this version or an earlier one, with its checksum
+        verified. Never unpickles.
+        """
         kind = "an isingkit model"
         try:
-            with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-                if not isinstance(file, np.lib.npyio.NpzFile) or str(file["format"]) != FORMAT:
-                    problem = f"it is not marked '{FORMAT}'"
-                    raise FileFormatError(path=Path(path), kind=kind, problem=problem)
-                return _from_arrays(file)
+            with open(path, "rb") as file:
+                arrays = arrays_in(file)
+            problem = _problem_of(arrays)
+            if problem is not None:
+                raise FileFormatError(path=Path(path), kind=kind, problem=problem)
+            return _from_arrays(arrays)
         except (FileFormatError, FileNotFoundError, PermissionError, IsADirectoryError):
             raise
         # damage shows in many ways: zipfile, zlib, tokenize, numpy and scipy each have their own
@@ -238,14 +245,26 @@ class IsingModel:
             raise FileFormatError(path=Path(path), kind=kind, problem=problem) from error
 
 
-def _from_arrays(file: Any) -> IsingModel:
+def _problem_of(arrays: dict[str, NDArray[Any]]) -> str | None:
+    """Why these are not the arrays that `save` has written, where they are not."""
+    found = str(arrays.get("format", ""))
+    if found == _FIRST_FORMAT:
+        return None
+    if found != FORMAT:
+        is_newer = re.fullmatch(r"isingkit model \d+", found) is not None
+        return "a newer isingkit has written it" if is_newer else f"it is not marked '{FORMAT}'"
+    checksum = str(arrays.pop("checksum", ""))
+    return None if checksum == checksum_of_arrays(arrays) else "its checksum differs"
+
+
+def _from_arrays(arrays: dict[str, NDArray[Any]]) -> IsingModel:
     """The model whose arrays `save` has written."""
-    n_spins = len(file["names"])
-    csr = (file["data"], file["indices"], file["indptr"])
+    n_spins = len(arrays["names"])
+    csr = (arrays["data"], arrays["indices"], arrays["indptr"])
     couplings = scipy.sparse.csr_array(csr, shape=(n_spins, n_spins))
     couplings.check_format(full_check=True)  # an index out of range would crash
-    names = tuple(file["names"].tolist())
-    return IsingModel(couplings, file["fields"], names, _effects_from(file))
+    names = tuple(arrays["names"].tolist())
+    return IsingModel(couplings, arrays["fields"], names, _effects_from(arrays))
 
 
 def _effect_arrays(effects: CovariateEffects | None) -> dict[str, Any]:
@@ -256,11 +275,11 @@ def _effect_arrays(effects: CovariateEffects | None) -> dict[str, Any]:
     return {"effects": effects.values, "covariates": np.str_(coding)}
 
 
-def _effects_from(file: Any) -> CovariateEffects | None:
+def _effects_from(arrays: dict[str, NDArray[Any]]) -> CovariateEffects | None:
     """What `_effect_arrays` has written; models without covariates, and old files, have none."""
-    if "effects" not in file.files:
+    if "effects" not in arrays:
         return None
-    return CovariateEffects(file["effects"], coding_from(json.loads(str(file["covariates"]))))
+    return CovariateEffects(arrays["effects"], coding_from(json.loads(str(arrays["covariates"]))))
 
 
 def log_pseudolikelihood(

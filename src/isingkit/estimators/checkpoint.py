@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isingkit.archives import arrays_in
 from isingkit.atomic import replacing
 from isingkit.checksums import checksum_of_arrays, checksum_of_facts
 from isingkit.exceptions import CheckpointError, DamagedRecordsWarning, warn
@@ -44,8 +45,8 @@ class Checkpoint:
     def _arrays(self, number: int, path: Path) -> dict[str, NDArray[Any]] | None:
         """Those of a record; None where it is damaged, or of something else."""
         try:
-            with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
+            with open(path, "rb") as file:
+                arrays = arrays_in(file)
         except Exception:  # damage shows in many ways: zipfile, tokenize, numpy each have their own
             return None
         checksum = str(arrays.pop("checksum", ""))
