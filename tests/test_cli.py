@@ -961,3 +961,22 @@ def test_fit_promises_no_level_where_rows_that_are_alike_were_taken_as_independe
     assert "allows for" not in out
     page = (tmp_path / "fit" / "report.html").read_text(encoding="utf-8")
     assert "600 rows in 300 groups" in page
+
+
+def test_closed_streams_and_a_name_that_is_not_utf_8_cost_no_result(capsys, survey, monkeypatch):
+    """Seen to fail: tracebacks, and with the name only after the fit."""
+    name = os.fsdecode(b"d\xff\xfe.csv")
+    survey.rename(survey.with_name(name))
+    arguments = ["fit", str(survey.with_name(name)), "--drop", "person,seen", "--method", "ridge"]
+    monkeypatch.chdir(survey.parent)
+    monkeypatch.setattr(sys, "stderr", None)
+    code, out, _ = run(capsys, *arguments)
+    assert code == 0
+    assert "look at" in out
+    folder = survey.with_name(os.fsdecode(b"d\xff\xfe-fit"))
+    assert contents_in(folder / "report.html").title.startswith("d")
+    sys.stderr.close()
+    monkeypatch.undo()
+    monkeypatch.setattr(sys, "stdin", None)
+    code, _, err = run(capsys, "fit", "-", "-o", str(survey.parent / "none"))
+    assert (code, err) == (2, "isingkit: '-' cannot be used: standard input is closed.\n")

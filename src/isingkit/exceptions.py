@@ -12,9 +12,18 @@ from typing import Any
 
 from isingkit.missing import EVERY_POLICY, MissingPolicy
 
+_LONGEST = 100  # characters of one thing in a message
+
+
+def short(item: object) -> str:
+    """A text for messages, the middle of a long one left out."""
+    text = str(item)
+    half = _LONGEST // 2
+    return text if len(text) <= _LONGEST else f"{text[:half]}...{text[-half:]}"
+
 
 def _listed(items: Sequence[object], most: int = 5) -> str:
-    shown = ", ".join(str(item) for item in items[:most])
+    shown = ", ".join(short(item) for item in items[:most])
     return shown if len(items) <= most else f"{shown}, and {len(items) - most} more"
 
 
@@ -23,7 +32,7 @@ def _quoted(names: Sequence[str], most: int = 5) -> str:
 
 
 def _shown(value: Any) -> str:
-    return f"'{value}'" if isinstance(value, str) else f"{value:g}"
+    return f"'{short(value)}'" if isinstance(value, str) else f"{value:g}"
 
 
 def _rebuilt(kind: type[Exception], message: str, facts: dict[str, Any]) -> Exception:

@@ -194,7 +194,7 @@ def _write_files(fit: Fit, report: str, folder: Path) -> None:
     with replacing(folder / "fit.json") as path:
         path.write_text(json.dumps(asdict(fit.facts), indent=1) + "\n", encoding="utf-8")
     with replacing(folder / "report.html") as path:
-        path.write_text(report, encoding="utf-8")
+        path.write_text(report, encoding="utf-8", errors="replace")
 
 
 def _write_table(rows: Sequence[dict[str, Any]], columns: Sequence[str], path: Path) -> None:

@@ -61,7 +61,7 @@ def command(
         click.echo(html_page(contents), nl=False)
         return
     with replacing(page) as temporary:
-        temporary.write_text(html_page(contents), encoding="utf-8")
+        temporary.write_text(html_page(contents), encoding="utf-8", errors="replace")
     click.echo(json.dumps(_facts(contents, page)) if as_json else f"written: {page}")
     if is_opened:
         click.launch(page.resolve().as_uri())
