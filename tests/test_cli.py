@@ -326,6 +326,7 @@ def test_fit_writes_a_folder_that_says_all(capsys, survey, spins, monkeypatch):
     assert set(facts) == {
         "n_spins", "n_samples", "n_edges", "method", "settings", "seed", "version", "date",
         "mapping", "warnings", "fingerprint", "covariates", "hidden_variance_shares",
+        "files", "checksum",
     }  # fmt: skip
     assert (facts["n_spins"], facts["n_samples"], facts["method"], facts["version"]) == (
         12,

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,3 +23,9 @@ def checksum_of_arrays(arrays: Mapping[str, Any]) -> str:
 def checksum_of_facts(facts: Mapping[str, Any]) -> str:
     """SHA-256 of what JSON can hold, whatever the order of its names."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def checksum_of_file(path: Path) -> str:
+    """SHA-256 of all bytes of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

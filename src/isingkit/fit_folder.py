@@ -17,6 +17,7 @@ import numpy as np
 
 from isingkit import __version__
 from isingkit.atomic import exchange, locked, new_folder, replacing
+from isingkit.checksums import checksum_of_facts, checksum_of_file
 from isingkit.edge_table import CSV_COLUMNS, TESTED
 from isingkit.estimators.covariate_table import COVARIATE_COLUMNS, covariate_table
 from isingkit.estimators.hidden_causes import HiddenReport
@@ -26,7 +27,7 @@ from isingkit.estimators.hidden_table import (
     score_columns,
     score_rows,
 )
-from isingkit.exceptions import FolderExistsError
+from isingkit.exceptions import FileFormatError, FolderExistsError
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, fingerprint
 
@@ -183,6 +184,9 @@ def write_fit(fit: Fit, report: str, folder: Path, *, force: bool = False) -> No
 
 
 def _write_files(fit: Fit, report: str, folder: Path) -> None:
+    """All files, and in the last checksums of all, its own included; but for the report, which has
+    one inside, for it may be written anew.
+    """
     fit.model.save(folder / "model.npz")
     _write_table(fit.edges, CSV_COLUMNS, folder / "edges.csv")
     if fit.covariate_effects:
@@ -191,10 +195,14 @@ def _write_files(fit: Fit, report: str, folder: Path) -> None:
         loadings = loading_rows(fit.model.names, fit.hidden)
         _write_table(loadings, LOADING_COLUMNS, folder / _LOADINGS)
         _write_table(score_rows(fit.hidden), score_columns(fit.hidden), folder / _SCORES)
-    with replacing(folder / "fit.json") as path:
-        path.write_text(json.dumps(asdict(fit.facts), indent=1) + "\n", encoding="utf-8")
     with replacing(folder / "report.html") as path:
-        path.write_text(report, encoding="utf-8", errors="replace")
+        path.write_text(report, encoding="utf-8")
+    sealed = [name for name in FILES if (folder / name).exists() and name != "report.html"]
+    files = {name: checksum_of_file(folder / name) for name in sealed}
+    facts = asdict(fit.facts) | {"files": files}
+    facts["checksum"] = checksum_of_facts(facts)
+    with replacing(folder / "fit.json") as path:
+        path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
 
 def _write_table(rows: Sequence[dict[str, Any]], columns: Sequence[str], path: Path) -> None:
@@ -239,6 +247,38 @@ def require_free(folder: Path, force: bool) -> None:
     except OSError as error:  # as writing would fail, but before hours of work
         advice = f"no folder can be made there ({error.strerror}); name another with -o"
         raise OSError(error.errno, advice, str(folder)) from None
+
+
+def require_whole(folder: Path) -> dict[str, Any]:
+    """What `fit.json` says, where all files are as they were written; folders of earlier versions,
+    and without that file, are believed.
+    """
+    path = folder / "fit.json"
+    if not path.exists():
+        return {}
+    try:
+        facts = dict(json.loads(path.read_text(encoding="utf-8")))
+        if "checksum" in facts or "files" in facts:
+            _require_sealed(folder, dict(facts))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise _changed(path) from None
+    return facts
+
+
+def _require_sealed(folder: Path, facts: dict[str, Any]) -> None:
+    """Refuse files that are not those which the facts speak of."""
+    if facts.pop("checksum") != checksum_of_facts(facts):
+        raise _changed(folder / "fit.json")
+    for name, checksum in facts["files"].items():
+        path = folder / name
+        if not path.is_file() or checksum_of_file(path) != checksum:
+            raise _changed(path)
+
+
+def _changed(path: Path) -> FileFormatError:
+    return FileFormatError(path=path, kind="as its fit has left it", problem="its checksum differs")
 
 
 def _own_files(folder: Path) -> set[str]:

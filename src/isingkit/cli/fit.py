@@ -5,7 +5,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -208,7 +208,8 @@ def command(**arguments: Any) -> None:
     for message in fit.facts.warnings:
         click.echo(f"isingkit: warning: {message}", err=True)
     if options.as_json:
-        click.echo(json.dumps(asdict(fit.facts)))
+        written = (options.folder / "fit.json").read_text(encoding="utf-8")
+        click.echo(json.dumps(json.loads(written)))
     else:
         click.echo(_summary(fit, options.output or Path(options.folder.name)))
 
