@@ -310,3 +310,21 @@ def test_names_that_xml_cannot_hold_are_refused(tmp_path, kind):
             tmp_path / "x"
         )
     assert not list(tmp_path.iterdir())
+
+
+def test_odd_models_get_an_answer_or_a_sentence(tmp_path):
+    """Seen to fail: the first was two spins of one name, the second no XML, the third an overflow
+    in the report, and the fourth a division by zero.
+    """
+    couplings = np.array([[0, 0.5], [0.5, 0]])
+    with pytest.raises(ex.SettingError, match="without the character NUL"):
+        ik.IsingModel(couplings, names=["a", "a\0"])
+    with pytest.raises(ex.SettingError, match="without the character NUL"):
+        ik.as_spins(pd.DataFrame([[0, 1], [1, 0]], columns=["a", "a\0"]))
+    for name in ("b\uffff", "b\ud800", "b\x01"):
+        with pytest.raises(ex.SettingError, match="XML cannot hold"):
+            ik.IsingModel(couplings, names=["a", name]).to_graphml(tmp_path / "x.graphml")
+    with pytest.raises(ex.ModelError, match="it holds a number beyond 1e\\+100"):
+        ik.IsingModel(couplings * 1e308)
+    nothing = ik.IsingModel(np.zeros((0, 0)))
+    assert ik.score(nothing, nothing).exact

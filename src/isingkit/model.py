@@ -27,6 +27,7 @@ from isingkit.exceptions import (
     SettingError,
 )
 from isingkit.packing import PackedSpins
+from isingkit.spins import require_names_without_nul
 
 if TYPE_CHECKING:
     import networkx
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 FORMAT = "isingkit model 2"
 _FIRST_FORMAT = "isingkit model 1"  # without a checksum
+_NOT_IN_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+_LARGEST = 1e100  # of couplings and fields: sums of their squares, and digits, can be taken
 _DIGITS = 9  # of couplings that edges are ordered by: rounding does not reach them
 
 
@@ -141,9 +144,9 @@ class IsingModel:
             networkx.write_gexf(graph, temporary)
 
     def _require_names_for_xml(self) -> None:
-        wrong = [name for name in self.names if re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", name)]
+        wrong = [name for name in self.names if _NOT_IN_XML.search(name)]
         if wrong:
-            expected = "without control characters, which XML cannot hold"
+            expected = "without control characters and others that XML cannot hold"
             raise SettingError(setting="names", value=wrong[0], expected=expected)
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
@@ -311,7 +314,7 @@ def log_pseudolikelihood(
 
 def _checked_fields(fields: Any, n_spins: int) -> NDArray[np.float64]:
     checked = np.zeros(n_spins) if fields is None else np.array(fields, dtype=np.float64)
-    if checked.shape != (n_spins,) or not np.isfinite(checked).all():
+    if checked.shape != (n_spins,) or not (np.abs(checked) <= _LARGEST).all():
         came = f"fields of shape {checked.shape} came"
         raise ModelError(problem=f"{came} where {n_spins} finite numbers were expected")
     return checked
@@ -332,6 +335,7 @@ def _checked_names(names: Any, n_spins: int) -> tuple[str, ...]:
     checked = tuple(str(name) for name in names)
     if len(set(checked)) != n_spins or len(checked) != n_spins:
         raise ColumnNamesError(names=checked, n_spins=n_spins)
+    require_names_without_nul(checked)
     return checked
 
 
@@ -345,6 +349,8 @@ def _checked_couplings(couplings: Any) -> scipy.sparse.csr_array:
     matrix.eliminate_zeros()
     if not np.isfinite(matrix.data).all():
         raise ModelError(problem="it holds NaN or infinity")
+    if abs(matrix.data).max(initial=0.0) > _LARGEST:
+        raise ModelError(problem=f"it holds a number beyond {_LARGEST:g}")
     on_diagonal = np.flatnonzero(matrix.diagonal())
     if len(on_diagonal):
         i = on_diagonal[0]
