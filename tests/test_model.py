@@ -158,9 +158,7 @@ def test_files_of_others_are_refused_with_a_sentence_and_never_unpickled(tmp_pat
 
 
 def test_damaged_files_are_refused_however_they_are_damaged(model, tmp_path, rng):
-    """Or harmless, where the bit is one of a date, say. Seen to fail without the checksum: a bit
-    of the name under which an archive has an array.
-    """
+    """Or harmless, where the bit is one of a date, say: then what is read is what was saved."""
     model.save(tmp_path / "model.npz")
     whole = (tmp_path / "model.npz").read_bytes()
     refused = 0
