@@ -833,7 +833,8 @@ def test_pages_of_earlier_versions_have_no_effects(data, fit_by_command):
     path, _ = data
     folder, _ = fit_by_command(path, "--drop", "age,site")
     page = folder / "report.html"
-    page.write_text(page.read_text().replace(', "effects": []', "").replace('"effects": [], ', ""))
+    text = page.read_text().replace(', "effects": []', "").replace('"effects": [], ', "")
+    page.write_text(text[: text.index("<!-- sha256")])  # they had no checksum
     assert '"effects"' not in page.read_text()
     assert contents_in(page).effects == []
 

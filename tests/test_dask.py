@@ -2,6 +2,7 @@
 of it on 127.0.0.1.
 """
 
+import contextlib
 import functools
 import itertools
 import json
@@ -657,6 +658,30 @@ def test_a_scheduler_that_does_not_answer_is_told_in_one_sentence(
         )
         assert said.err.count("\n") == 1
     assert not (tmp_path / "fit").exists()
+
+
+@pytest.mark.parametrize("greeting", [b"", b"SSH-2.0-OpenSSH\r\n"])
+def test_whoever_accepts_and_is_no_scheduler_is_told_in_time(greeting):
+    """Seen to fail: one that accepts and is silent was waited for without end."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        accepted = []
+
+        def accept():
+            with contextlib.suppress(OSError):
+                while True:
+                    accepted.append(server.accept()[0])
+                    accepted[-1].sendall(greeting)
+
+        threading.Thread(target=accept, daemon=True).start()
+        start = time.monotonic()
+        with (
+            pytest.raises(ex.SchedulerUnreachableError),
+            isingkit.dask.connected(f"127.0.0.1:{server.getsockname()[1]}", timeout=0.5),
+        ):
+            pass
+        assert time.monotonic() - start < 5
+        for one in accepted:
+            one.close()
 
 
 def test_a_scheduler_without_workers_is_told_as_well():

@@ -1,6 +1,9 @@
 import functools
 import operator
+import os
 import pickle
+import signal
+import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,6 +17,7 @@ from sklearn.model_selection import GridSearchCV
 import isingkit as ik
 import reference
 from isingkit import exceptions as ex
+from isingkit._kernels import threads
 from isingkit.estimators.mean_field import METHODS
 
 ESTIMATORS = [ik.LinearIsing(), ik.RidgeIsing(), ik.TwoStageIsing()]
@@ -829,3 +833,45 @@ def test_parts_must_have_the_same_columns_and_coding(spins):
     with pytest.raises(ex.SpinValueError, match="no or yes was expected"):
         fit.partial_fit(table[100:200].replace("yes", "maybe"))
     assert fit.partial_fit(table[100:], sample_weight=np.ones(200)).n_samples_ == 300
+
+
+@pytest.mark.parametrize("way", ["fit", "partial_fit", "fit_gram"])
+def test_an_interrupted_refit_leaves_the_old_fit_whole(spins, monkeypatch, way):
+    """Seen to fail: names and sizes were of the new table, and estimates of the old."""
+    estimator = ik.RidgeIsing().fit(pd.DataFrame(spins, columns=[f"q{k}" for k in range(12)]))
+    before = dict(vars(estimator))
+
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ik.RidgeIsing, "_estimate", interrupted)
+    given = ik.gram(spins[:, :5]) if way == "fit_gram" else spins[:, :5]
+    with pytest.raises(KeyboardInterrupt):
+        getattr(estimator, way)(given)
+    assert vars(estimator).keys() == before.keys()
+    assert all(vars(estimator)[name] is before[name] for name in before)
+
+
+def test_a_fork_beside_threads_that_fit_hangs_no_child(spins):
+    """A lock that another thread has stays locked in a child. Seen to fail, the first child."""
+    ik.RidgeIsing().fit(spins)
+    stop = threading.Event()
+    inside = threading.Event()
+
+    def held():
+        with threads._LOCK:
+            inside.set()
+            stop.wait(0.3)
+
+    holder = threading.Thread(target=held)
+    holder.start()
+    inside.wait()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        ik.RidgeIsing().fit(spins)
+        os._exit(7)
+    holder.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

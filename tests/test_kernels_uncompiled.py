@@ -11,6 +11,7 @@ import pytest
 from numba.core.compiler import Flags
 from numba.core.registry import cpu_target
 
+from isingkit import exceptions as ex
 from isingkit._kernels import flags
 
 SCRIPT = Path(__file__).with_name("uncompiled.py")
@@ -56,3 +57,17 @@ def test_kernels_say_the_same_without_compilation(both):
         np.testing.assert_array_equal(values[0] != 0, compiled[name][0] != 0, err_msg=name)
         for ours, theirs in zip(values, compiled[name], strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def test_where_compiled_code_cannot_be_kept_everything_runs_and_says_so_once():
+    """As in an installation that is read-only, without a home. Seen to fail: nothing ran."""
+    code = (
+        "import numba.core.caching as caching; caching.CacheImpl._locator_classes = [];"
+        "import numpy as np, isingkit as ik;"
+        "spins = np.random.default_rng(0).choice([-1, 1], (90, 5));"
+        "print(ik.RidgeIsing().fit(spins).model_.n_spins)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "5\n", done.stderr
+    assert done.stderr.count("compiled code cannot be kept") == 1
+    assert issubclass(ex.UncachedKernelsWarning, UserWarning)

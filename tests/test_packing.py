@@ -1,4 +1,6 @@
+import json
 import os
+import zlib
 
 import numpy as np
 import pytest
@@ -108,7 +110,7 @@ def test_mapped_spins_stay_on_disk(tmp_path):
 def test_other_and_damaged_files_are_refused(tmp_path):
     path = tmp_path / "data.spins"
     path.write_bytes(b"hello")
-    with pytest.raises(ex.FileFormatError, match="does not start with ISINGPK1"):
+    with pytest.raises(ex.FileFormatError, match="does not start with ISINGPK2"):
         ik.PackedSpins.map(path)
     random_spins(2, 130, 5)[1].save(path)
     whole = path.read_bytes()
@@ -118,9 +120,61 @@ def test_other_and_damaged_files_are_refused(tmp_path):
     path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     with pytest.raises(ex.FileFormatError, match="checksum"):
         ik.PackedSpins.load(path)
-    path.write_bytes(whole[:16] + b"{" * (len(whole) - 16))
-    with pytest.raises(ex.FileFormatError, match="header"):
+    path.write_bytes(whole[:8] + b"\xff" * 8 + whole[16:])
+    with pytest.raises(ex.FileFormatError, match="header is longer than the file"):
         ik.PackedSpins.load(path)
+
+
+def first_version(packed, **changed):
+    """The file as the first version of the format had it: without a checksum of the header."""
+    data = packed.words.tobytes() + (b"" if packed.present is None else packed.present.tobytes())
+    facts = {
+        "n_samples": packed.n_samples, "n_spins": packed.n_spins, "names": packed.names,
+        "mapping": packed.mapping, "has_missing": packed.present is not None,
+        "crc32": zlib.crc32(data),
+    }  # fmt: skip
+    header = json.dumps(facts | changed).encode()
+    header += b" " * (-(16 + len(header)) % 64)
+    return b"ISINGPK1" + len(header).to_bytes(8, "little") + header + data
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_file_of_the_first_version_is_read(tmp_path, missing):
+    values, packed = random_spins(2, 130, 5, missing)
+    (tmp_path / "data.spins").write_bytes(first_version(packed))
+    for read in (ik.PackedSpins.load, ik.PackedSpins.map):
+        np.testing.assert_array_equal(np.asarray(read(tmp_path / "data.spins")), values)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"n_samples": "130"}, {"n_samples": 130.0}, {"n_samples": -1}, {"n_spins": None},
+        {"names": "abcde"[:4]}, {"names": [1, 2, 3, 4, 5]}, {"names": 3}, {"mapping": [[0, 1]]},
+        {"mapping": [[[0], 1]] * 5}, {"mapping": 7}, {"has_missing": 1}, {"crc32": "no"},
+    ],
+)  # fmt: skip
+def test_a_header_that_makes_no_sense_is_refused(tmp_path, changed):
+    """Seen to fail: wrong types gave tracebacks."""
+    (tmp_path / "data.spins").write_bytes(first_version(random_spins(2, 130, 5)[1], **changed))
+    with pytest.raises(ex.FileFormatError, match="header cannot be read"):
+        ik.PackedSpins.load(tmp_path / "data.spins")
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_every_flipped_bit_is_noticed(tmp_path, missing):
+    """By `load` and `map`; seen to fail: names, n_samples and, of `map`, all data were not."""
+    path = tmp_path / "data.spins"
+    random_spins(2, 70, 3, missing)[1].save(path)
+    whole = path.read_bytes()
+    for bit in range(0, 8 * len(whole), 7):  # each byte, and each place in it
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        with pytest.raises(ex.FileFormatError):
+            ik.PackedSpins.load(path)
+        with pytest.raises(ex.FileFormatError):
+            ik.PackedSpins.map(path)
 
 
 def test_saving_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
@@ -137,9 +191,9 @@ def test_saving_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkey
 def test_a_file_of_a_newer_version_is_refused_kindly(tmp_path):
     path = tmp_path / "data.spins"
     ik.pack([[0, 1], [1, 0]]).save(path)
-    path.write_bytes(b"ISINGPK2" + path.read_bytes()[8:])
+    path.write_bytes(b"ISINGPK3" + path.read_bytes()[8:])
     with pytest.raises(
         ex.FileFormatError,
-        match="version 2 of the format, which a newer isingkit has written; update isingkit",
+        match="version 3 of the format, which a newer isingkit has written; update isingkit",
     ):
         ik.PackedSpins.load(path)

@@ -152,6 +152,22 @@ def test_records_of_another_configuration_are_not_mixed_in(tmp_path):
     assert counted == [(2, 2)]  # nothing was left to do
 
 
+def test_damaged_records_are_measured_again(tmp_path):
+    """Empty, changed, and of another unit. Seen to fail: "interrupted", or used as they were."""
+    config = replace(runner.figure("fig7").Config.quick(), n_spins=(100,), n_worlds=4)
+    before = runner.run("fig7", config, tmp_path)
+    records = sorted(tmp_path.glob("records/*/*.json"))
+    records[0].write_text("")
+    changed = json.loads(records[1].read_text())
+    changed["result"] = None
+    records[1].write_text(json.dumps(changed))
+    records[2].write_bytes(records[3].read_bytes())
+    with pytest.warns(ex.DamagedRecordsWarning, match="record.* computed again"):
+        again = runner.run("fig7", config, tmp_path)
+    assert again == before
+    assert runner.run("fig7", config, tmp_path) == before
+
+
 def test_any_executor_with_submit_will_do(tmp_path):
     config = replace(runner.figure("fig7").Config.quick(), n_spins=(100,), n_worlds=3)
     alone = runner.run("fig7", config, tmp_path / "alone")

@@ -25,6 +25,7 @@ from isingkit import exceptions as ex
 from isingkit._kernels import tables as kernels
 from isingkit.formats import LISTED, NAMES, STANDARD_INPUT, SUFFIXES, bare_name, format_of
 from isingkit.tables import READERS, listed, read_spins
+from isingkit.tables import text as text_reader
 
 MISSING = {"", "na", "n/a", "nan", "-nan", "+nan", "null", "none"}
 
@@ -740,3 +741,57 @@ def test_every_known_suffix_has_a_reader_and_is_named_where_formats_are():
 def test_the_format_follows_from_the_name(name, kind, bare):
     assert format_of(Path(name)) == kind
     assert bare_name(Path(name)) == bare
+
+
+@pytest.mark.parametrize("name", ["rows.npy", "columns.npz", "table.parquet"])
+def test_damaged_tables_are_told_or_read_and_never_end_in_a_traceback(tmp_path, rng, name):
+    """Seen to fail, each kind of file."""
+    values = rng.choice([-1, 1], (60, 5)).astype(np.int8)
+    np.save(tmp_path / "rows.npy", values)
+    np.savez_compressed(tmp_path / "columns.npz", X=np.asfortranarray(values))
+    pd.DataFrame(values, columns=list("abcde")).to_parquet(tmp_path / "table.parquet")
+    whole = (tmp_path / name).read_bytes()
+    n_told = 0
+    for k in range(100):
+        damaged = bytearray(whole)
+        for place in rng.integers(len(whole), size=[1, 4, 30][k % 3]):
+            damaged[place] ^= 1 << int(rng.integers(8))
+        (tmp_path / name).write_bytes(damaged if k % 9 else damaged[: rng.integers(len(whole))])
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ex.ConstantColumnWarning)
+                read_spins(tmp_path / name)
+        except ex.IsingkitError:
+            n_told += 1
+    assert n_told > 50
+
+
+def test_a_long_first_line_takes_time_in_proportion(monkeypatch):
+    """Bytes that are copied, not seconds. Seen to fail: each read copied all that was before."""
+
+    class Counted(bytes):
+        n_copied = 0
+
+        def __radd__(self, other):
+            Counted.n_copied += len(other)
+            return other + bytes(self)
+
+        def __add__(self, other):
+            Counted.n_copied += len(self)
+            return Counted(bytes(self) + bytes(other))
+
+    left = [b"a," * 8] * 1000 + [b"\n\n\n"]
+    monkeypatch.setattr(text_reader, "_HEAD", 16)
+    head, is_all = text_reader._head(lambda n_bytes: Counted(left.pop(0)))
+    assert (len(head), is_all) == (16003, False)
+    assert Counted.n_copied < 10 * len(head)
+
+
+def test_messages_stay_short_however_long_a_cell_is(tmp_path):
+    """Seen to fail: a cell of 120 kB gave an error of 120 kB."""
+    cell = "x" * 120_000
+    (tmp_path / "data.csv").write_text(f"a,b,w\n1,0,1\n0,1,2\n{cell},1,{cell}\n")
+    for options in ({}, {"weights": "w"}, {"columns": ["a"]}):
+        with pytest.raises(ex.IsingkitError) as told:
+            read_spins(tmp_path / "data.csv", **options)
+        assert len(str(told.value)) < 2000

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from isingkit._kernels import lookup_popcount
 from isingkit.estimators import sizes, tiled_screen, tiles
 from isingkit.estimators.approximate_sums import approximate_sums
 from isingkit.estimators.bits import bits_of
+from isingkit.estimators.checkpoint import clear_checkpoint
 from isingkit.estimators.symmetric import RULES, TIE, symmetric_couplings
 from isingkit.memory import memory_there
 
@@ -389,6 +391,77 @@ def test_records_of_another_fit_are_refused(by_tiles, tmp_path):
     (tmp_path / "screen.json").write_text("{")
     with pytest.raises(ex.CheckpointError):
         ik.TwoStageIsing(ridge=np.inf, prune=0.2, checkpoint=tmp_path).fit(samples)
+
+
+def empty(path, other):
+    path.write_bytes(b"")
+
+
+def truncated(path, other):
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def flipped(path, other):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+
+
+def emptied(path, other):
+    np.savez(path, pairs=np.empty((0, 2), np.int64), values=np.empty((0, 2)))
+
+
+def swapped(path, other):
+    path.write_bytes((path.parent / "band-00000.npz").read_bytes())
+
+
+def stale(path, other):
+    path.write_bytes((other / path.name).read_bytes())
+
+
+@pytest.mark.parametrize("damage", [empty, truncated, flipped, emptied, swapped, stale])
+def test_records_that_are_damaged_or_of_something_else_are_computed_again(
+    by_tiles, tmp_path, damage
+):
+    """Seen to fail: three gave tracebacks, and three were used."""
+    samples = world(400, 150)
+    whole = ik.TwoStageIsing(ridge=np.inf, prune=0.2, checkpoint=tmp_path / "own").fit(samples)
+    ik.TwoStageIsing(ridge=np.inf, prune=0.2, checkpoint=tmp_path / "other").fit(samples[:100])
+    damage(tmp_path / "own" / "band-00001.npz", tmp_path / "other")
+    again = ik.TwoStageIsing(ridge=np.inf, prune=0.2, checkpoint=tmp_path / "own")
+    with pytest.warns(ex.DamagedRecordsWarning, match="1 record.* computed again") as told:
+        again.fit(samples)
+    assert len(told) == 1
+    np.testing.assert_array_equal(again.estimates_.toarray(), whole.estimates_.toarray())
+    again.fit(samples)  # and all is well from then on: a warning would be an error
+
+
+def test_a_checkpoint_is_cleared_of_records_and_of_nothing_else(by_tiles, tmp_path):
+    samples = world(400, 150)
+    ik.TwoStageIsing(ridge=np.inf, prune=0.2, checkpoint=tmp_path / "own").fit(samples)
+    (tmp_path / "own" / "notes").write_text("mine")
+    clear_checkpoint(tmp_path / "own")
+    assert [path.name for path in (tmp_path / "own").iterdir()] == ["notes"]
+    (tmp_path / "own" / "notes").unlink()
+    clear_checkpoint(tmp_path / "own")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_search_that_allows_for_rows_that_are_alike_has_records_of_its_own(by_tiles, tmp_path):
+    """Each row twice: the network is searched twice, and screens differ. Seen to fail: the second
+    search refused the records of the first.
+    """
+    once = world(100, 45)
+    twice = ik.PackedSpins.concatenate([once, once])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = ik.AutoIsing(n_jobs=1).fit(twice)
+        recorded = ik.AutoIsing(n_jobs=1, checkpoint=tmp_path).fit(twice)
+        resumed = ik.AutoIsing(n_jobs=1, checkpoint=tmp_path).fit(twice)
+    assert (tmp_path / "alike" / "screen.json").is_file()
+    for found in (recorded, resumed):
+        assert (found.screen_.scores != whole.screen_.scores).nnz == 0
+        np.testing.assert_array_equal(found.edges_, whole.edges_)
 
 
 KILLED = """

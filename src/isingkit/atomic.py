@@ -1,29 +1,130 @@
-"""Files that appear whole or not at all."""
+"""Files and folders that appear whole or not at all."""
 
+import contextlib
+import ctypes
 import errno
 import os
+import shutil
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+try:
+    import fcntl
+except ImportError:  # no Unix: nothing is locked, and nothing that was left behind is cleared away
+    fcntl = None  # type: ignore[assignment]
+
+_MARK = "isingkit-"  # in names of what is not finished
+_YOUNG = 10.0  # seconds within which a new file may not be locked yet
+_PATIENCE = 10.0  # seconds to wait for another's lock, which is held for moments
+_ASKING = threading.Lock()
+_CURRENT_FOLDER = -100  # AT_FDCWD of Linux
+_EXCHANGE = 2  # RENAME_EXCHANGE of Linux
+
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside `path`; it takes its place if the block ends well, else vanishes."""
+    """A temporary path beside `path`; it takes its place if the block ends well, else vanishes.
+
+    What a killed process has left of an earlier attempt vanishes, too.
+    """
     final = Path(path)
     if not final.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(final.parent))
-    handle, name = tempfile.mkstemp(prefix=f".{final.name}.", suffix=final.suffix, dir=final.parent)
-    os.close(handle)
+    _clear_strays(final)
+    handle, name = tempfile.mkstemp(final.suffix, _prefix(final), final.parent)
     temporary = Path(name)
     try:
+        _lock(handle)
         yield temporary
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)  # mkstemp makes files that only their owner can read
+        temporary.chmod(0o666 & ~_umask())  # mkstemp makes files that only their owner can read
         with open(temporary, "rb") as written:
             os.fsync(written.fileno())
         temporary.replace(final)
     finally:
         temporary.unlink(missing_ok=True)
+        os.close(handle)
+
+
+@contextmanager
+def new_folder(final: Path) -> Iterator[Path]:
+    """A temporary folder beside `final`, which is to take its place; it vanishes in the end."""
+    _clear_strays(final)
+    temporary = Path(tempfile.mkdtemp(prefix=_prefix(final), dir=final.parent))
+    try:
+        with locked(temporary):
+            temporary.chmod(0o777 & ~_umask())
+            yield temporary
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Within, whoever else locks the folder waits, some seconds, where the system can do so."""
+    handle = os.open(folder, os.O_RDONLY)
+    deadline = time.monotonic() + _PATIENCE
+    try:
+        while not _lock(handle) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        yield
+    finally:
+        os.close(handle)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Whether two folders have changed places, in one step; Linux can do so, on most of its file
+    systems.
+    """
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    here = ctypes.c_int(_CURRENT_FOLDER)
+    failed: int = rename(here, os.fsencode(one), here, os.fsencode(other), _EXCHANGE)
+    return failed == 0
+
+
+def _prefix(final: Path) -> str:
+    return f".{final.name}.{_MARK}"
+
+
+def _umask() -> int:
+    """Of this process, which can be asked for only by setting another for a moment."""
+    with _ASKING:
+        umask = os.umask(0)
+        os.umask(umask)
+        return umask
+
+
+def _lock(handle: int) -> bool:
+    """Whether what is open is locked by this process from now on."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # another has it, or the file system knows no locks
+        return False
+    return True
+
+
+def _clear_strays(final: Path) -> None:
+    """Delete what killed processes have left of attempts at this name."""
+    with contextlib.suppress(OSError):  # of a folder that cannot be looked into, say
+        for stray in final.parent.iterdir():
+            if stray.name.startswith(_prefix(final)) and _is_abandoned(stray):
+                stray.unlink() if stray.is_file() else shutil.rmtree(stray)
+
+
+def _is_abandoned(stray: Path) -> bool:
+    """Whether no process holds it: a lock ends with its process."""
+    if time.time() - stray.stat().st_mtime < _YOUNG:
+        return False
+    handle = os.open(stray, os.O_RDONLY)
+    try:
+        return _lock(handle)
+    finally:
+        os.close(handle)

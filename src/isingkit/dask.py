@@ -20,7 +20,7 @@ import numpy as np
 try:
     import dask
     from distributed import Client, KilledWorker, LocalCluster, as_completed, default_client
-    from distributed.comm import get_address_host_port
+    from distributed.comm import get_address_host_port, parse_address
     from distributed.scheduler import NoWorkerError
 except ImportError as error:
     raise ImportError(
@@ -126,11 +126,22 @@ def _opened(address: str, timeout: float) -> Client | None:
     without leaving anything behind.
     """
     try:
-        host, port = get_address_host_port(address)
-        socket.create_connection((host, port), timeout=timeout).close()
+        if not _is_answered(address, timeout):
+            return None
         return Client(address, timeout=timeout)
-    except (OSError, ValueError):  # refused, silent, no such host; no address at all
+    # refused, no such host; no address; no keys for TLS; somebody else, who speaks of huge things
+    except (OSError, ValueError, TypeError, MemoryError):
         return None
+
+
+def _is_answered(address: str, timeout: float) -> bool:
+    """Whether somebody is there and, without encryption, says something in time: a scheduler is
+    the first to speak. A Client would wait forever for one that accepts and is silent.
+    """
+    host, port = get_address_host_port(address)
+    with socket.create_connection((host, port), timeout=timeout) as connection:
+        is_plain = parse_address(address)[0] == "tcp"
+        return not is_plain or bool(connection.recv(1))
 
 
 @contextmanager

@@ -12,9 +12,18 @@ from typing import Any
 
 from isingkit.missing import EVERY_POLICY, MissingPolicy
 
+_LONGEST = 100  # characters of one thing in a message
+
+
+def short(item: object) -> str:
+    """A text for messages, the middle of a long one left out."""
+    text = str(item)
+    half = _LONGEST // 2
+    return text if len(text) <= _LONGEST else f"{text[:half]}...{text[-half:]}"
+
 
 def _listed(items: Sequence[object], most: int = 5) -> str:
-    shown = ", ".join(str(item) for item in items[:most])
+    shown = ", ".join(short(item) for item in items[:most])
     return shown if len(items) <= most else f"{shown}, and {len(items) - most} more"
 
 
@@ -23,7 +32,7 @@ def _quoted(names: Sequence[str], most: int = 5) -> str:
 
 
 def _shown(value: Any) -> str:
-    return f"'{value}'" if isinstance(value, str) else f"{value:g}"
+    return f"'{short(value)}'" if isinstance(value, str) else f"{value:g}"
 
 
 def _rebuilt(kind: type[Exception], message: str, facts: dict[str, Any]) -> Exception:
@@ -579,6 +588,18 @@ class CheckpointError(IsingkitError):
         )
 
 
+class DamagedRecordsWarning(IsingkitWarning):
+    """Records of an earlier run that cannot be used: their part is computed again."""
+
+    def __init__(self, *, folder: Any, n_damaged: int) -> None:
+        self.folder = folder
+        self.n_damaged = n_damaged
+        super().__init__(
+            f"{n_damaged} record(s) in '{folder}' are damaged or of another run: what they held is "
+            "computed again."
+        )
+
+
 class NotEnoughMemoryError(IsingkitError):
     """A run would need more memory than there is."""
 
@@ -675,14 +696,17 @@ class FileFormatError(IsingkitError):
 class FolderExistsError(IsingkitError):
     """A folder to write into is there already."""
 
-    def __init__(self, *, folder: Any, is_fit: bool) -> None:
+    def __init__(self, *, folder: Any, is_fit: bool, others: Sequence[str] = ()) -> None:
         self.folder = folder
         self.is_fit = is_fit
-        what = "holds a fit already: name another with -o, or replace it with --force"
-        super().__init__(
-            f"'{folder}' "
-            f"{what if is_fit else 'is there already and is no fit: name another with -o'}."
-        )
+        self.others = tuple(others)
+        if not is_fit:
+            what = "is there already and is no fit: name another with -o"
+        elif others:
+            what = f"holds a fit and {_quoted(others)}, not of that fit: name another with -o"
+        else:
+            what = "holds a fit already: name another with -o, or replace it with --force"
+        super().__init__(f"'{folder}' {what}.")
 
 
 class TableFileError(IsingkitError):
@@ -717,6 +741,16 @@ class EmptyRowsWarning(IsingkitWarning):
         super().__init__(
             f"{n_empty} of {n_rows} rows hold no value at all: they are left out and not counted. "
             "Leave them out to silence this."
+        )
+
+
+class UncachedKernelsWarning(IsingkitWarning):
+    """Compiled kernels cannot be kept: every process compiles them anew."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "compiled code cannot be kept, for no folder for it can be written into: each start "
+            "takes some seconds more. Set NUMBA_CACHE_DIR to a folder of yours to avoid this."
         )
 
 

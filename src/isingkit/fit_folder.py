@@ -7,8 +7,6 @@ import csv
 import datetime
 import json
 import math
-import os
-import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -18,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from isingkit import __version__
-from isingkit.atomic import replacing
+from isingkit.atomic import exchange, locked, new_folder, replacing
+from isingkit.checksums import checksum_of_facts, checksum_of_file
 from isingkit.edge_table import CSV_COLUMNS, TESTED
 from isingkit.estimators.covariate_table import COVARIATE_COLUMNS, covariate_table
 from isingkit.estimators.hidden_causes import HiddenReport
@@ -28,16 +27,17 @@ from isingkit.estimators.hidden_table import (
     score_columns,
     score_rows,
 )
-from isingkit.exceptions import FolderExistsError
+from isingkit.exceptions import FileFormatError, FolderExistsError
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, fingerprint
 
 _WITHOUT_EFFECT = ("checkpoint", "n_jobs", "progress")  # on the answer
+_FIRST_FACTS = {"n_spins", "n_samples", "n_edges", "method", "settings", "version", "fingerprint"}
 _EFFECTS = "covariate_effects.csv"
 _LOADINGS = "hidden_loadings.csv"
 _SCORES = "hidden_scores.csv"
 # of which the third to fifth are there where there is something to write; the last makes it a fit
-_FILES = ("model.npz", "edges.csv", _EFFECTS, _LOADINGS, _SCORES, "report.html", "fit.json")
+FILES = ("model.npz", "edges.csv", _EFFECTS, _LOADINGS, _SCORES, "report.html", "fit.json")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,77 +171,131 @@ def _settings(estimator: Any) -> dict[str, Any]:
 
 def write_fit(fit: Fit, report: str, folder: Path, *, force: bool = False) -> None:
     """The folder, whole or not at all, with the page `report`. One that is there is left alone,
-    unless `force` and a fit.
+    unless `force` and a fit: then the files of that fit are replaced, and others are kept.
     """
     require_free(folder, force)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        fit.model.save(temporary / "model.npz")
-        with replacing(temporary / "edges.csv") as path:
-            _write_table(fit.edges, CSV_COLUMNS, path)
-        if fit.covariate_effects:
-            with replacing(temporary / _EFFECTS) as path:
-                _write_table(fit.covariate_effects, COVARIATE_COLUMNS, path)
-        if fit.hidden is not None:
-            with replacing(temporary / _LOADINGS) as path:
-                _write_table(loading_rows(fit.model.names, fit.hidden), LOADING_COLUMNS, path)
-            with replacing(temporary / _SCORES) as path:
-                _write_table(score_rows(fit.hidden), score_columns(fit.hidden), path)
-        with replacing(temporary / "fit.json") as path:
-            path.write_text(json.dumps(asdict(fit.facts), indent=1) + "\n", encoding="utf-8")
-        with replacing(temporary / "report.html") as path:
-            path.write_text(report, encoding="utf-8")
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o777 & ~umask)
-        _take_place(temporary, folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with new_folder(folder) as new:
+        _write_files(fit, report, new)
+        with locked(folder.parent):
+            require_free(folder, force)  # another may have been quicker
+            _take_place(new, folder)
+
+
+def _write_files(fit: Fit, report: str, folder: Path) -> None:
+    """All files, and in the last checksums of all, its own included; but for the report, which has
+    one inside, for it may be written anew.
+    """
+    fit.model.save(folder / "model.npz")
+    _write_table(fit.edges, CSV_COLUMNS, folder / "edges.csv")
+    if fit.covariate_effects:
+        _write_table(fit.covariate_effects, COVARIATE_COLUMNS, folder / _EFFECTS)
+    if fit.hidden is not None:
+        loadings = loading_rows(fit.model.names, fit.hidden)
+        _write_table(loadings, LOADING_COLUMNS, folder / _LOADINGS)
+        _write_table(score_rows(fit.hidden), score_columns(fit.hidden), folder / _SCORES)
+    with replacing(folder / "report.html") as path:
+        path.write_text(report, encoding="utf-8")
+    sealed = [name for name in FILES if (folder / name).exists() and name != "report.html"]
+    files = {name: checksum_of_file(folder / name) for name in sealed}
+    facts = asdict(fit.facts) | {"files": files}
+    facts["checksum"] = checksum_of_facts(facts)
+    with replacing(folder / "fit.json") as path:
+        path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
 
 def _write_table(rows: Sequence[dict[str, Any]], columns: Sequence[str], path: Path) -> None:
-    with open(path, "w", newline="", encoding="utf-8") as file:
+    with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns, extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)
 
 
 def _take_place(new: Path, folder: Path) -> None:
-    """Put the new folder where the old one is, which is deleted only then: killed at any moment,
-    one of both is left.
+    """Put new files where old ones are. A folder that holds nothing else changes places with the
+    new one, in one step: killed at any moment, one of both is there. Elsewhere files are replaced
+    one by one.
     """
-    old = new.with_name(new.name + ".old")
     if not folder.exists():
         new.replace(folder)
         return
-    if not any(folder.iterdir()):  # an empty folder stays what it is: somebody may be in it
-        for name in _FILES:
-            if (new / name).exists():
-                (new / name).replace(folder / name)
+    own = _own_files(folder)
+    there = {path.name for path in folder.iterdir()}
+    # an empty folder stays what it is: somebody may be in it
+    if there and there <= own and exchange(new, folder):
         return
-    folder.replace(old)
-    try:
-        new.replace(folder)
-    except BaseException:
-        old.replace(folder)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+    for name in FILES:
+        if (new / name).exists():
+            (new / name).replace(folder / name)
+        elif name in own:
+            (folder / name).unlink(missing_ok=True)
 
 
 def require_free(folder: Path, force: bool) -> None:
     """Refuse a folder that holds anything, but a fit that may be replaced, and one that could not
     be made.
     """
-    is_fit = (folder / "fit.json").is_file()
-    if folder.exists() and any(folder.iterdir()) and not (force and is_fit):
-        raise FolderExistsError(folder=folder, is_fit=is_fit)
+    if folder.exists() and any(folder.iterdir()):
+        own = _own_files(folder)
+        others = [name for name in FILES if (folder / name).exists() and name not in own]
+        if others or not own or not force:
+            raise FolderExistsError(folder=folder, is_fit=bool(own), others=others)
     above = next(place for place in folder.absolute().parents if place.exists())
     try:
         tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=above).cleanup()
     except OSError as error:  # as writing would fail, but before hours of work
         advice = f"no folder can be made there ({error.strerror}); name another with -o"
         raise OSError(error.errno, advice, str(folder)) from None
+
+
+def require_whole(folder: Path) -> dict[str, Any]:
+    """What `fit.json` says, where all files are as they were written; folders of earlier versions,
+    and without that file, are believed.
+    """
+    path = folder / "fit.json"
+    if not path.exists():
+        return {}
+    try:
+        facts = dict(json.loads(path.read_text(encoding="utf-8")))
+        if "checksum" in facts or "files" in facts:
+            _require_sealed(folder, dict(facts))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise _changed(path) from None
+    return facts
+
+
+def _require_sealed(folder: Path, facts: dict[str, Any]) -> None:
+    """Refuse files that are not those which the facts speak of."""
+    if facts.pop("checksum") != checksum_of_facts(facts):
+        raise _changed(folder / "fit.json")
+    for name, checksum in facts["files"].items():
+        path = folder / name
+        if not path.is_file() or checksum_of_file(path) != checksum:
+            raise _changed(path)
+
+
+def _changed(path: Path) -> FileFormatError:
+    return FileFormatError(path=path, kind="as its fit has left it", problem="its checksum differs")
+
+
+def _own_files(folder: Path) -> set[str]:
+    """Names of what `write_fit` has written there, none where it has not: others have files named
+    fit.json, too.
+    """
+    try:
+        facts = json.loads((folder / "fit.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return set()
+    if not isinstance(facts, dict) or not set(facts) >= _FIRST_FACTS:
+        return set()
+    own = {"model.npz", "edges.csv", "report.html", "fit.json"}
+    if facts.get("covariates"):
+        own.add(_EFFECTS)
+    if facts.get("hidden_variance_shares"):
+        own |= {_LOADINGS, _SCORES}
+    return own
 
 
 def edge_rows(model: IsingModel, tested: Any = ()) -> list[dict[str, Any]]:

@@ -65,7 +65,7 @@ def score(model: IsingModel, truth: IsingModel) -> Scores:
         f1=2 * precision * recall / total if total else 0.0,
         exact=false_positives == false_negatives == 0,
         sign_accuracy=float((both.data > 0).mean()) if true_positives else 1.0,
-        rss=float((abs(found - truth.couplings) ** 2).sum()) / truth.n_spins,
+        rss=float((abs(found - truth.couplings) ** 2).sum()) / max(1, truth.n_spins),
         true_positives=true_positives,
         false_positives=false_positives,
         false_negatives=false_negatives,

@@ -14,7 +14,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from isingkit.archives import arrays_in
 from isingkit.atomic import replacing
+from isingkit.checksums import checksum_of_arrays
 from isingkit.covariates import CovariateEffects, coding_from
 from isingkit.edge_table import CSV_COLUMNS, edge_array
 from isingkit.exceptions import (
@@ -25,12 +27,16 @@ from isingkit.exceptions import (
     SettingError,
 )
 from isingkit.packing import PackedSpins
+from isingkit.spins import require_names_without_nul
 
 if TYPE_CHECKING:
     import networkx
     from matplotlib.axes import Axes
 
-FORMAT = "isingkit model 1"
+FORMAT = "isingkit model 2"
+_FIRST_FORMAT = "isingkit model 1"  # without a checksum
+_NOT_IN_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+_LARGEST = 1e100  # of couplings and fields: sums of their squares, and digits, can be taken
 _DIGITS = 9  # of couplings that edges are ordered by: rounding does not reach them
 
 
@@ -138,9 +144,9 @@ class IsingModel:
             networkx.write_gexf(graph, temporary)
 
     def _require_names_for_xml(self) -> None:
-        wrong = [name for name in self.names if re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", name)]
+        wrong = [name for name in self.names if _NOT_IN_XML.search(name)]
         if wrong:
-            expected = "without control characters, which XML cannot hold"
+            expected = "without control characters and others that XML cannot hold"
             raise SettingError(setting="names", value=wrong[0], expected=expected)
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
@@ -208,28 +214,32 @@ class IsingModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as .npz, whole or not at all."""
+        arrays = {
+            "format": np.str_(FORMAT),
+            "data": self.couplings.data,
+            "indices": self.couplings.indices,
+            "indptr": self.couplings.indptr,
+            "fields": self.fields,
+            "names": np.array(self.names, dtype=np.str_),
+            **_effect_arrays(self.effects),
+        }
+        checksum = np.str_(checksum_of_arrays(arrays))
         with replacing(path) as temporary, open(temporary, "wb") as file:
-            np.savez_compressed(
-                file,
-                format=np.str_(FORMAT),
-                data=self.couplings.data,
-                indices=self.couplings.indices,
-                indptr=self.couplings.indptr,
-                fields=self.fields,
-                names=np.array(self.names, dtype=np.str_),
-                **_effect_arrays(self.effects),
-            )
+            np.savez_compressed(file, allow_pickle=False, **arrays, checksum=checksum)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "IsingModel":
-        """Read a model that `save` has written. Never unpickles."""
+        """Read a model that `save` has written, this version or an earlier one, with its checksum
+        verified. Never unpickles.
+        """
         kind = "an isingkit model"
         try:
-            with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-                if not isinstance(file, np.lib.npyio.NpzFile) or str(file["format"]) != FORMAT:
-                    problem = f"it is not marked '{FORMAT}'"
-                    raise FileFormatError(path=Path(path), kind=kind, problem=problem)
-                return _from_arrays(file)
+            with open(path, "rb") as file:
+                arrays = arrays_in(file)
+            problem = _problem_of(arrays)
+            if problem is not None:
+                raise FileFormatError(path=Path(path), kind=kind, problem=problem)
+            return _from_arrays(arrays)
         except (FileFormatError, FileNotFoundError, PermissionError, IsADirectoryError):
             raise
         # damage shows in many ways: zipfile, zlib, tokenize, numpy and scipy each have their own
@@ -238,14 +248,26 @@ class IsingModel:
             raise FileFormatError(path=Path(path), kind=kind, problem=problem) from error
 
 
-def _from_arrays(file: Any) -> IsingModel:
+def _problem_of(arrays: dict[str, NDArray[Any]]) -> str | None:
+    """Why these are not the arrays that `save` has written, where they are not."""
+    found = str(arrays.get("format", ""))
+    if found == _FIRST_FORMAT:
+        return None
+    if found != FORMAT:
+        is_newer = re.fullmatch(r"isingkit model \d+", found) is not None
+        return "a newer isingkit has written it" if is_newer else f"it is not marked '{FORMAT}'"
+    checksum = str(arrays.pop("checksum", ""))
+    return None if checksum == checksum_of_arrays(arrays) else "its checksum differs"
+
+
+def _from_arrays(arrays: dict[str, NDArray[Any]]) -> IsingModel:
     """The model whose arrays `save` has written."""
-    n_spins = len(file["names"])
-    csr = (file["data"], file["indices"], file["indptr"])
+    n_spins = len(arrays["names"])
+    csr = (arrays["data"], arrays["indices"], arrays["indptr"])
     couplings = scipy.sparse.csr_array(csr, shape=(n_spins, n_spins))
     couplings.check_format(full_check=True)  # an index out of range would crash
-    names = tuple(file["names"].tolist())
-    return IsingModel(couplings, file["fields"], names, _effects_from(file))
+    names = tuple(arrays["names"].tolist())
+    return IsingModel(couplings, arrays["fields"], names, _effects_from(arrays))
 
 
 def _effect_arrays(effects: CovariateEffects | None) -> dict[str, Any]:
@@ -256,11 +278,11 @@ def _effect_arrays(effects: CovariateEffects | None) -> dict[str, Any]:
     return {"effects": effects.values, "covariates": np.str_(coding)}
 
 
-def _effects_from(file: Any) -> CovariateEffects | None:
+def _effects_from(arrays: dict[str, NDArray[Any]]) -> CovariateEffects | None:
     """What `_effect_arrays` has written; models without covariates, and old files, have none."""
-    if "effects" not in file.files:
+    if "effects" not in arrays:
         return None
-    return CovariateEffects(file["effects"], coding_from(json.loads(str(file["covariates"]))))
+    return CovariateEffects(arrays["effects"], coding_from(json.loads(str(arrays["covariates"]))))
 
 
 def log_pseudolikelihood(
@@ -292,7 +314,7 @@ def log_pseudolikelihood(
 
 def _checked_fields(fields: Any, n_spins: int) -> NDArray[np.float64]:
     checked = np.zeros(n_spins) if fields is None else np.array(fields, dtype=np.float64)
-    if checked.shape != (n_spins,) or not np.isfinite(checked).all():
+    if checked.shape != (n_spins,) or not (np.abs(checked) <= _LARGEST).all():
         came = f"fields of shape {checked.shape} came"
         raise ModelError(problem=f"{came} where {n_spins} finite numbers were expected")
     return checked
@@ -313,6 +335,7 @@ def _checked_names(names: Any, n_spins: int) -> tuple[str, ...]:
     checked = tuple(str(name) for name in names)
     if len(set(checked)) != n_spins or len(checked) != n_spins:
         raise ColumnNamesError(names=checked, n_spins=n_spins)
+    require_names_without_nul(checked)
     return checked
 
 
@@ -326,6 +349,8 @@ def _checked_couplings(couplings: Any) -> scipy.sparse.csr_array:
     matrix.eliminate_zeros()
     if not np.isfinite(matrix.data).all():
         raise ModelError(problem="it holds NaN or infinity")
+    if abs(matrix.data).max(initial=0.0) > _LARGEST:
+        raise ModelError(problem=f"it holds a number beyond {_LARGEST:g}")
     on_diagonal = np.flatnonzero(matrix.diagonal())
     if len(on_diagonal):
         i = on_diagonal[0]

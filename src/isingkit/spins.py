@@ -203,6 +203,15 @@ def require_table(names: Sequence[str], n_samples: int) -> None:
         raise EmptyTableError(n_samples=n_samples, n_spins=len(names))
     if len(set(names)) < len(names):
         raise ColumnNamesError(names=names, n_spins=len(names))
+    require_names_without_nul(names)
+
+
+def require_names_without_nul(names: Sequence[str]) -> None:
+    """Refuse names that arrays of texts would cut short, and take for others."""
+    wrong = [name for name in names if "\0" in name]
+    if wrong:
+        expected = "without the character NUL"
+        raise SettingError(setting="names", value=wrong[0], expected=expected)
 
 
 def require_matrix(shape: tuple[int, ...], kind: str) -> None:

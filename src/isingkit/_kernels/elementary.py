@@ -8,7 +8,7 @@ with "reassoc" where they sum.
 import numpy as np
 from numba import njit
 
-from isingkit._kernels.flags import VECTOR_PART
+from isingkit._kernels.flags import CACHE, VECTOR_PART
 
 # added to a number and taken off again, it rounds; in between, the last bits hold the whole number
 _ROUND = 1.5 * 2.0**52
@@ -20,7 +20,7 @@ _OF_ONE = 1023 << 52  # and of the numbers 1 and 2^52
 _OF_2_TO_52 = 1075 << 52
 
 
-@njit(cache=True, nogil=True, inline="always", error_model="numpy", fastmath={"contract"})
+@njit(cache=CACHE, nogil=True, inline="always", error_model="numpy", fastmath={"contract"})
 def exp(x):
     """e^x to 2 units in the last place: 2^n times the Taylor series of the rest, which is within
     log(2) / 2 of 0.
@@ -47,7 +47,7 @@ def exp(x):
     return series * np.int64((shifted.view(np.int64) + 1023) << 52).view(np.float64)
 
 
-@njit(cache=True, nogil=True, inline="always", error_model="numpy", fastmath={"contract"})
+@njit(cache=CACHE, nogil=True, inline="always", error_model="numpy", fastmath={"contract"})
 def log1p_of_share(u):
     """log(1 + u) for u from 0 to 1, to 2 units in the last place: 2 artanh(y), y = u / (2 + u) at
     most a third.
@@ -73,7 +73,7 @@ def log1p_of_share(u):
     return 2 * (y + y * square * series)
 
 
-@njit(cache=True, nogil=True, inline="always", error_model="numpy", fastmath={"contract"})
+@njit(cache=CACHE, nogil=True, inline="always", error_model="numpy", fastmath={"contract"})
 def log(x):
     """log(x) of a positive number, within 2e-16 or two units in the last place: x = 2^n (1 + u)."""
     bits = np.float64(x).view(np.int64)
@@ -82,7 +82,7 @@ def log(x):
     return n * _LOG2_HIGH + (log1p_of_share(u) + n * _LOG2_LOW)
 
 
-@njit(cache=True, nogil=True, inline="always", error_model="numpy", fastmath={"contract"})
+@njit(cache=CACHE, nogil=True, inline="always", error_model="numpy", fastmath={"contract"})
 def tanh(x):
     """tanh(x), within 2e-16 of it."""
     small = exp(-2 * abs(x))

@@ -12,6 +12,8 @@ from typing import Any
 import numba
 from numba.core import event
 
+from isingkit.exceptions import UncachedKernelsWarning, warn
+
 
 class _WithoutCollection(event.Listener):
     """Python's collector of cyclic garbage rests while numba compiles: a tenth of its time."""
@@ -39,7 +41,30 @@ class _WithoutCollection(event.Listener):
 
 event.register("numba:compile", _WithoutCollection())
 
-KERNEL: dict[str, Any] = {"cache": True, "nogil": True, "fastmath": False, "no_cfunc_wrapper": True}
+
+def can_cache() -> bool:
+    """Whether there is a folder for compiled kernels, beside the source or in the user's own; a
+    warning says where there is none.
+    """
+    try:
+        numba.njit(cache=True)(_nothing)
+    except RuntimeError:  # "cannot cache function": nothing that could be written into
+        warn(UncachedKernelsWarning())
+        return False
+    return True
+
+
+def _nothing() -> None:
+    pass
+
+
+CACHE = can_cache()
+KERNEL: dict[str, Any] = {
+    "cache": CACHE,
+    "nogil": True,
+    "fastmath": False,
+    "no_cfunc_wrapper": True,
+}
 PART: dict[str, Any] = KERNEL | {"no_cpython_wrapper": True}
 if numba.__version__.startswith("0.68."):
     from isingkit._kernels.part_compiler import KernelCompiler, PartCompiler

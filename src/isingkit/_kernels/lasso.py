@@ -4,13 +4,13 @@ import numpy as np
 from numba import njit
 
 from isingkit._kernels.cholesky import factorize_some, solve
-from isingkit._kernels.flags import KERNEL, PART
+from isingkit._kernels.flags import CACHE, KERNEL, PART
 
 _FEW_SWEEPS = 20  # after which coordinates that hang together are better moved together
 _SWEEPS_BETWEEN = 3
 
 
-@njit(cache=True, nogil=True, fastmath=False, inline="always")
+@njit(cache=CACHE, nogil=True, fastmath=False, inline="always")
 def shrunk(value, by):
     """The soft threshold: value moved towards 0 by `by`, and 0 where that passes it."""
     if value > by:
@@ -20,7 +20,7 @@ def shrunk(value, by):
     return 0.0
 
 
-@njit(cache=True, nogil=True, fastmath=False, inline="always")
+@njit(cache=CACHE, nogil=True, fastmath=False, inline="always")
 def violation(gradient, x, penalty):
     """How far a coordinate is from its optimality condition: 0 in gradient + penalty * subgradient
     of |x|.

@@ -13,7 +13,7 @@ from numba import njit
 
 from isingkit._kernels.cholesky import factorize, products, solve, variances_of
 from isingkit._kernels.elementary import exp, log1p_of_share
-from isingkit._kernels.flags import KERNEL, PART, VECTOR_PART
+from isingkit._kernels.flags import CACHE, KERNEL, PART, VECTOR_PART
 from isingkit._kernels.lasso import minimise_quadratic, violation
 
 LOGISTIC = None  # so that numba, which looks at types, leaves out the code of the others
@@ -118,7 +118,7 @@ def _least_margin(own, field):
 
 
 @njit(
-    cache=True,
+    cache=CACHE,
     nogil=True,
     no_cfunc_wrapper=True,
     error_model="numpy",
@@ -154,7 +154,7 @@ def slopes_of_loss(kind, own, field, weights, slope, curvature):
 
 
 @njit(
-    cache=True,
+    cache=CACHE,
     nogil=True,
     no_cfunc_wrapper=True,
     error_model="numpy",

@@ -7,7 +7,7 @@ longer than the cell.
 import numpy as np
 from numba import njit
 
-from isingkit._kernels.flags import KERNEL, PART
+from isingkit._kernels.flags import CACHE, KERNEL, PART
 
 # kinds of columns; NUMBER: spins by a threshold, CROWDED: has no spins after all, WEIGHT: a number
 # that is no spin, LABEL: any text, of which a number stands for each
@@ -117,7 +117,7 @@ def read_cells(
     return status
 
 
-@njit(cache=True, nogil=True, fastmath=False, error_model="numpy", inline="always")
+@njit(cache=CACHE, nogil=True, fastmath=False, error_model="numpy", inline="always")
 def _quick_cells(text, position, separator, column, known, places, row, codes):
     """How many cells of one known byte and a separator there are from position on, but the last of
     a row; codes get theirs.
@@ -142,7 +142,7 @@ def _line_ends(text, start, end):
     return n_ends
 
 
-@njit(cache=True, nogil=True, fastmath=False, error_model="numpy", inline="always")
+@njit(cache=CACHE, nogil=True, fastmath=False, error_model="numpy", inline="always")
 def _cell_end(text, start, separator):
     """Place of the separator or line end after the cell at start; -1 where the text ends first."""
     place, stop = start, len(text)
@@ -201,7 +201,7 @@ def _is_gap(text, start, end, slots, entries, arena):
     )
 
 
-@njit(cache=True, nogil=True, fastmath=False, error_model="numpy", inline="always")
+@njit(cache=CACHE, nogil=True, fastmath=False, error_model="numpy", inline="always")
 def _found(text, start, end, column, slots, entries, arena):
     slot = _hash(text, start, end, column) & (len(slots) - 1)
     while slots[slot]:
@@ -216,7 +216,7 @@ def _found(text, start, end, column, slots, entries, arena):
     return np.int64(UNKNOWN)
 
 
-@njit(cache=True, nogil=True, fastmath=False, error_model="numpy", inline="always")
+@njit(cache=CACHE, nogil=True, fastmath=False, error_model="numpy", inline="always")
 def _hash(text, start, end, column):
     """FNV-1a, whose bits are mixed once more, for columns differ in the lowest and tokens are
     short.

@@ -4,6 +4,7 @@ Python threads over nogil kernels instead of numba's parallel loops: safe to cal
 and after a fork, whichever threading layer numba finds, and quicker to compile.
 """
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +16,18 @@ import joblib
 import numba
 import numpy.linalg  # noqa: F401  # its BLAS, and scipy's, must be there to be held to one thread
 import scipy.linalg.lapack  # noqa: F401
+from numba.core.compiler_lock import global_compiler_lock
 from threadpoolctl import ThreadpoolController
 
 from isingkit.exceptions import require_number
+
+
+def hold_at_fork(lock: Any) -> None:
+    """Let forks wait until no other thread has the lock, which would stay locked in the child."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(
+            before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+        )
 
 
 def n_threads(n_jobs: int | None = None) -> int:
@@ -47,6 +57,8 @@ def parallel_map(
 # spins of a system that BLAS solves about as quickly on one thread as on several
 MOST_ON_ONE_THREAD = 256
 _LOCK = threading.Lock()
+hold_at_fork(_LOCK)
+hold_at_fork(global_compiler_lock)
 _WITHIN: list[Any] = []  # who is within, first the limits that the first has set
 
 

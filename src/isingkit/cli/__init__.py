@@ -4,6 +4,8 @@ is instant.
 
 import errno
 import gc
+import io
+import os
 import re
 import shlex
 import sys
@@ -42,6 +44,9 @@ ADVICE = {
 }
 
 
+_LONGEST = 2000  # characters of what is told of an error
+
+
 class LazyGroup(click.Group):
     """A group whose commands live in modules of this package, named alike, each with a
     `command`.
@@ -74,6 +79,7 @@ def root() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a mistake by the user exits 2 with one line that says what to do."""
+    _replace_closed_streams()
     warnings.showwarning = lambda message, *_, **__: print(
         f"isingkit: warning: {message}", file=sys.stderr
     )
@@ -87,13 +93,39 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:  # whoever read our output has enough of it
         sys.stderr.close()
         sys.exit(1)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
+        if isinstance(error.__cause__, EOFError):  # click takes it for the end of what is typed
+            _tell("a file ends too early: it is damaged.")
+            sys.exit(2)
         print("isingkit: interrupted", file=sys.stderr)
         sys.exit(130)
     except (click.ClickException, IsingkitError, MemoryError, OSError) as error:
-        print(f"isingkit: {' '.join(_message(error).split())}", file=sys.stderr)
+        _tell(_message(error))
         sys.exit(2)
     sys.exit(status or 0)
+
+
+def _tell(message: str) -> None:
+    """One line for people."""
+    line = " ".join(message.split())
+    if len(line) > _LONGEST:
+        line = f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 2 :]}"
+    print(f"isingkit: {line}", file=sys.stderr)
+
+
+def _replace_closed_streams() -> None:
+    """What is written to a stream that was closed before the start goes nowhere, and no file that
+    is opened later takes its number. Names of files that are no UTF-8 are printed as stderr does.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _message(error: Exception) -> str:

@@ -20,7 +20,7 @@ from isingkit.cli.data import (
     read,
     weights_option,
 )
-from isingkit.cli.usage import usage_error
+from isingkit.cli.usage import force_option, require_new, usage_error
 from isingkit.missing import COMPLETE_ROWS
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class CompareOptions:
     binarize: float | None
     missing: str
     plot: Path | None
+    force: bool
     seed: int
     scheduler: str | None
     workers: int | None
@@ -76,6 +77,7 @@ class CompareOptions:
 @click.option(
     "--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw it: .png, .svg or .pdf."
 )
+@force_option
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
@@ -95,6 +97,8 @@ def command(**arguments: Any) -> None:
     options = CompareOptions(**arguments)
     if options.plot is not None and options.plot.suffix.lower() not in _PICTURES:
         raise usage_error(f"pictures are .png, .svg or .pdf, not '{options.plot.name}'")
+    if options.plot is not None:
+        require_new(options.plot, options.force)
     with learning_on(options.scheduler, options.workers):
         found = _compared(options)
     best = found.best()

@@ -1,12 +1,11 @@
 """isingkit fit"""
 
 import json
-import shutil
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -190,6 +189,7 @@ def command(**arguments: Any) -> None:
     options = FitOptions(**arguments)
     require_table(options.groups, options.group_by)
     require_free(options.folder, options.force)
+    _require_inputs_kept(options)
     records = _records(options.folder, options.resume)
     chosen = options.chosen_method()
     if options.row_groups is not None:
@@ -208,7 +208,8 @@ def command(**arguments: Any) -> None:
     for message in fit.facts.warnings:
         click.echo(f"isingkit: warning: {message}", err=True)
     if options.as_json:
-        click.echo(json.dumps(asdict(fit.facts)))
+        written = (options.folder / "fit.json").read_text(encoding="utf-8")
+        click.echo(json.dumps(json.loads(written)))
     else:
         click.echo(_summary(fit, options.output or Path(options.folder.name)))
 
@@ -220,6 +221,7 @@ def _fit_and_write(
     caught: list[warnings.WarningMessage],
 ) -> "Fit":
     """The fit, with the warnings caught on the way, once its folder is written."""
+    from isingkit.estimators.checkpoint import clear_checkpoint
     from isingkit.fit_check import fit_check
     from isingkit.fit_folder import fit_of, write_fit
     from isingkit.report.contents import contents_of, with_groups
@@ -245,8 +247,19 @@ def _fit_and_write(
         next_step("writing the report")
         contents = with_groups(contents_of(fit, check, options.title), labels)
         write_fit(fit, html_page(contents), options.folder, force=options.force)
-        shutil.rmtree(records, ignore_errors=True)
+        clear_checkpoint(records)
     return fit
+
+
+def _require_inputs_kept(options: FitOptions) -> None:
+    """Refuse to learn from a file that the fit would replace."""
+    from isingkit.fit_folder import FILES
+
+    inputs = [path for path in (options.data, options.groups) if path is not None and path.exists()]
+    outputs = [options.folder / name for name in FILES]
+    for path in inputs:
+        if any(output.exists() and output.samefile(path) for output in outputs):
+            raise usage_error(f"the fit would replace '{path}': name another folder with -o")
 
 
 def _records(folder: Path, resume: bool) -> Path:

@@ -10,7 +10,7 @@ import click
 from isingkit import __version__
 from isingkit.atomic import replacing
 from isingkit.cli.groups import group_options, require_table
-from isingkit.cli.usage import usage_error
+from isingkit.cli.usage import force_option, require_new, usage_error
 
 if TYPE_CHECKING:
     from isingkit.report.contents import Contents
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     help="The page to write, - prints it; "
     "by default report.html in the folder, or beside the model.",
 )
+@force_option
 @click.option("--title", help="Title of the page.")
 @group_options
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in a browser.")
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 def command(
     source: Path,
     output: Path | None,
+    force: bool,
     title: str | None,
     groups: Path | None,
     group_by: str | None,
@@ -60,6 +62,8 @@ def command(
             raise usage_error("-o - goes with neither --json nor --open")
         click.echo(html_page(contents), nl=False)
         return
+    if not _is_own_page(source, page):
+        require_new(page, force)
     with replacing(page) as temporary:
         temporary.write_text(html_page(contents), encoding="utf-8")
     click.echo(json.dumps(_facts(contents, page)) if as_json else f"written: {page}")
@@ -69,8 +73,9 @@ def command(
 
 def _source(source: Path) -> "tuple[Contents, Path]":
     """The contents of a fit or a model, and where its page is by default."""
+    from isingkit.fit_folder import require_whole
     from isingkit.model import IsingModel
-    from isingkit.report.contents import contents_in, contents_of_model
+    from isingkit.report.contents import contents_in, contents_of_model, require_same_fit
 
     if not source.is_dir():
         model = IsingModel.load(source)
@@ -78,7 +83,15 @@ def _source(source: Path) -> "tuple[Contents, Path]":
     page = source / "report.html"
     if not page.is_file():
         raise usage_error(f"'{source}' holds no fit: there is no report.html in it")
-    return contents_in(page), page
+    contents = contents_in(page)
+    require_same_fit(contents, require_whole(source), page)
+    return contents, page
+
+
+def _is_own_page(source: Path, page: Path) -> bool:
+    """Whether it is the page of the fit itself, which is there to be written anew."""
+    own = source / "report.html"
+    return source.is_dir() and page.exists() and page.samefile(own)
 
 
 def _facts(contents: "Contents", page: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isingkit import __version__
-from isingkit.cli.usage import usage_error
+from isingkit.cli.usage import force_option, require_new, usage_error
 
 if TYPE_CHECKING:
     from isingkit.model import IsingModel
@@ -30,6 +30,7 @@ class SampleOptions:
     update: str
     order: str
     no_check: bool
+    force: bool
     seed: int
     threads: int | None
     as_json: bool
@@ -48,6 +49,7 @@ class SampleOptions:
     required=True,
     help="File for the samples: .spins (bits, which estimators read), .npy or .csv; - prints CSV.",
 )
+@force_option
 @click.option("--samples", type=click.IntRange(min=1), help="Number of samples.")
 @click.option(
     "--covariates",
@@ -132,6 +134,8 @@ def _require_output(options: SampleOptions) -> None:
         raise usage_error(
             f"samples are saved as .spins, .npy or .csv, not as '{options.output.name}'"
         )
+    if not options.is_printed:
+        require_new(options.output, options.force)
     if not options.output.parent.is_dir():
         raise usage_error(f"no such folder: {options.output.parent}")
 

@@ -3,10 +3,14 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from isingkit import __version__
+
+if TYPE_CHECKING:
+    from isingkit.model import IsingModel
 
 
 @click.command("score")
@@ -19,11 +23,9 @@ def command(found: Path, truth: Path, as_json: bool) -> None:
     FOUND and TRUTH are models, .npz, or folders that 'isingkit fit' has written.
     """
     from isingkit.metrics import score
-    from isingkit.model import IsingModel
 
-    model, true = (
-        IsingModel.load(path / "model.npz" if path.is_dir() else path) for path in (found, truth)
-    )
+    model = _loaded(found)
+    true = _loaded(truth)
     scores = score(model, true)
     if as_json:
         names = {"version": __version__, "found": str(found), "truth": str(truth)}
@@ -39,3 +41,14 @@ def command(found: Path, truth: Path, as_json: bool) -> None:
     }
     for name, (value, note) in rows.items():
         click.echo(f"{name:<12} {value:.4f}  {note}".rstrip())
+
+
+def _loaded(path: Path) -> "IsingModel":
+    """The model of a file, or of a fit that is whole."""
+    from isingkit.fit_folder import require_whole
+    from isingkit.model import IsingModel
+
+    if not path.is_dir():
+        return IsingModel.load(path)
+    require_whole(path)
+    return IsingModel.load(path / "model.npz")

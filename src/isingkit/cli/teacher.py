@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isingkit import __version__
-from isingkit.cli.usage import usage_error
+from isingkit.cli.usage import force_option, require_new, usage_error
 
 if TYPE_CHECKING:
     from isingkit.model import IsingModel
@@ -27,6 +27,7 @@ class TeacherOptions:
 
     kind: str
     output: Path
+    force: bool
     spins: int | None
     degree: int | None
     mean_degree: float | None
@@ -48,6 +49,7 @@ class TeacherOptions:
     required=True,
     help="File for the model, .npz.",
 )
+@force_option
 @click.option("--spins", type=click.IntRange(min=1), help="Number of spins.")
 @click.option(
     "--degree", type=click.IntRange(min=0), help="Neighbours of each spin, for random-regular."
@@ -84,6 +86,7 @@ def command(**arguments: Any) -> None:
     """
     options = TeacherOptions(**arguments)
     _require_shape(options)
+    require_new(options.output, options.force)
 
     import isingkit as ik
 

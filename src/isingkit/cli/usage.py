@@ -1,8 +1,18 @@
 """Mistakes in what was typed."""
 
+from pathlib import Path
+
 import click
+
+force_option = click.option("--force", is_flag=True, help="Replace a file that is there.")
 
 
 def usage_error(message: str) -> click.UsageError:
     """A mistake in options or arguments of the command that runs; one line says what to do."""
     return click.UsageError(message, click.get_current_context())
+
+
+def require_new(path: Path, force: bool) -> None:
+    """Refuse to write over a file, unless that was asked for."""
+    if path.exists() and not force:
+        raise usage_error(f"'{path}' is there already: name another, or replace it with --force")

@@ -1,7 +1,8 @@
 """IsingEstimator: what all estimators share, from reading a table to the symmetric model."""
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -115,6 +116,25 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         counts: Any,
         groups: Any = None,
         covariates: Any = None,
+    ) -> Self:
+        with self._as_before_if_stopped():
+            return self._fit_anew(X, sample_weight, counts, groups, covariates)
+
+    @contextmanager
+    def _as_before_if_stopped(self) -> Iterator[None]:
+        """Within, an error or an interrupt leaves all attributes as they were: none of a new fit
+        beside those of an old one.
+        """
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit_anew(
+        self, X: Any, sample_weight: Any, counts: Any, groups: Any, covariates: Any
     ) -> Self:
         self._check_settings()
         if covariates is not None and not self._takes_covariates:
@@ -417,11 +437,11 @@ class GramEstimator(IsingEstimator):
         self._check_settings()
         require_instance("stat", stat, Gram, "a Gram, as isingkit.gram makes it")
         require_network(stat.n_rows, stat.n_spins)
-        self.n_features_in_ = stat.n_spins
-        self._set_names(stat.names)
-        self._forget_covariates()
-        self.__dict__.pop("gram_", None)
-        with blas_threads_for(stat.n_spins):
+        with self._as_before_if_stopped(), blas_threads_for(stat.n_spins):
+            self.n_features_in_ = stat.n_spins
+            self._set_names(stat.names)
+            self._forget_covariates()
+            self.__dict__.pop("gram_", None)
             return self._solve(stat, None, None, warned=False)
 
     def partial_fit(
@@ -445,14 +465,15 @@ class GramEstimator(IsingEstimator):
         """
         self._check_settings()
         is_first = not hasattr(self, "gram_")
-        packed, weights = self._read(X, sample_weight, counts, reset=is_first)
-        with blas_threads_for(packed.n_spins):
-            more = gram_of(packed, weights)
-        stat = more if is_first else self.gram_ + more
-        require_network(stat.n_rows, stat.n_spins)
-        with blas_threads_for(stat.n_spins):
-            self._solve(stat, None, None, warned=True)
-        self.gram_ = stat
+        with self._as_before_if_stopped():
+            packed, weights = self._read(X, sample_weight, counts, reset=is_first)
+            with blas_threads_for(packed.n_spins):
+                more = gram_of(packed, weights)
+            stat = more if is_first else self.gram_ + more
+            require_network(stat.n_rows, stat.n_spins)
+            with blas_threads_for(stat.n_spins):
+                self._solve(stat, None, None, warned=True)
+            self.gram_ = stat
         return self
 
     def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:

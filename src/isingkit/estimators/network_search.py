@@ -21,6 +21,7 @@ from isingkit.estimators.cause_search import (
     search_given,
     spread_outside,
 )
+from isingkit.estimators.checkpoint import ALIKE
 from isingkit.estimators.edge_tests import EdgeTester, critical_z, screening_z
 from isingkit.estimators.elimination import Elimination, eliminate
 from isingkit.estimators.fitted_graph import (
@@ -240,7 +241,10 @@ def _by_bits(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -
     if design.covariates is not None:
         bits = bits_without_covariates(bits, design.covariates)
     n_jobs = settings.n_jobs
-    screened, pairs = screen_by_tiles(bits, settings.checkpoint, n_jobs, settings.progress)
+    checkpoint = settings.checkpoint
+    if checkpoint is not None and design.design_effect != 1:
+        checkpoint = checkpoint / ALIKE
+    screened, pairs = screen_by_tiles(bits, checkpoint, n_jobs, settings.progress)
     samples = samples_of_bits(packed, design)
 
     def scores(least: float) -> ScoreCache:

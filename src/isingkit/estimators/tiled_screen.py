@@ -33,6 +33,7 @@ from isingkit.estimators.tiles import (
     spins_of_band,
 )
 
+_DIGITS = 9  # of a design effect: rounding does not reach them
 # by noise a spin has about twice so many times its candidates above each level
 _LEVELS = (1, 4, 16, 64)
 
@@ -56,6 +57,8 @@ class ScoreScreen:
         """What the result depends on, beside the data."""
         centred = bool(self.bits.sums.any())
         found = {"screen": "scores", "ridge": self.ridge, "least": self.least, "centred": centred}
+        if self.bits.design_effect != 1:
+            found["design_effect"] = round(self.bits.design_effect, _DIGITS)
         if len(self.bits.covariates):
             found["covariates"] = hashlib.sha256(self.bits.covariates.data).hexdigest()[:16]
         return found

@@ -6,7 +6,6 @@ ones; it is the unit that is recorded on disk, resumed, and sent to a worker of 
 Why so, and what it costs: docs/design/tiles.md.
 """
 
-import json
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,13 +21,13 @@ from isingkit._kernels import lookup_popcount
 from isingkit._kernels import tiles as kernels
 from isingkit._kernels.threads import n_threads, parallel_map
 from isingkit.arrays import FloatArray, IntArray
-from isingkit.atomic import replacing
 from isingkit.estimators import sizes
 from isingkit.estimators.bits import Bits
+from isingkit.estimators.checkpoint import Checkpoint, checkpoint_in
 from isingkit.estimators.dual import Dual
 from isingkit.estimators.executor import Run
 from isingkit.estimators.symmetric import TIE
-from isingkit.exceptions import CheckpointError, StageTwoError
+from isingkit.exceptions import StageTwoError
 from isingkit.packing import PackedSpins, fingerprint
 
 _JOINING = 200  # bytes for each pair kept, when bands are put together
@@ -254,8 +253,11 @@ def screened(
     `run` does bands elsewhere, in any order; by default they are done one after the other, here.
     """
     bands: dict[int, Kept] = {}
+    records = None
     if checkpoint is not None:
-        bands = _resumed(checkpoint, screen, packed)
+        records = _checkpoint(checkpoint, screen, packed)
+        recorded = records.read(range(n_bands(screen.bits)))
+        bands = {number: Kept(**arrays) for number, arrays in recorded.items()}
     n_kept = sum(len(kept.pairs) for kept in bands.values())
     left = [number for number in range(n_bands(screen.bits)) if number not in bands]
     if run is None:
@@ -271,8 +273,8 @@ def screened(
             n_kept += len(kept.pairs)
             screen.bits.require_memory(_JOINING * n_kept)
             bar.update(work[number])
-            if checkpoint is not None:
-                _write_record(checkpoint, number, kept)
+            if records is not None:
+                records.write(number, pairs=kept.pairs, values=kept.values)
     ordered = [bands[number] for number in range(n_bands(screen.bits))]
     pairs = np.concatenate([kept.pairs for kept in ordered])
     return Kept(pairs, np.concatenate([kept.values for kept in ordered]))
@@ -294,42 +296,10 @@ def _one_band(screen: BandedScreen, number: int) -> Kept:
     return screen.band(number, 1)
 
 
-def _record(checkpoint: Path, number: int) -> Path:
-    return checkpoint / f"band-{number:05d}.npz"
-
-
-def _write_record(checkpoint: Path, number: int, kept: Kept) -> None:
-    with replacing(_record(checkpoint, number)) as temporary, open(temporary, "wb") as file:
-        np.savez(file, pairs=kept.pairs, values=kept.values)
-
-
-def _resumed(checkpoint: Path, screen: BandedScreen, packed: PackedSpins) -> dict[int, Kept]:
-    """Bands that an earlier run of the same data with the same settings has recorded; other records
-    are refused.
-    """
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    wanted = screen.settings() | {
-        "data": fingerprint(packed),
-        "band": sizes.BAND,
-        "version": __version__,
-    }
-    label = checkpoint / "screen.json"
-    if not label.is_file():
-        with replacing(label) as temporary:
-            temporary.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
-        return {}
-    try:
-        found = json.loads(label.read_text(encoding="utf-8"))
-    except ValueError:
-        found = None
-    if found != wanted:
-        raise CheckpointError(folder=checkpoint)
-    bands = {}
-    for number in range(n_bands(screen.bits)):
-        if _record(checkpoint, number).is_file():
-            with np.load(_record(checkpoint, number)) as file:
-                bands[number] = Kept(file["pairs"], file["values"])
-    return bands
+def _checkpoint(folder: Path, screen: BandedScreen, packed: PackedSpins) -> Checkpoint:
+    """Where bands of the same data with the same settings are recorded."""
+    facts = {"data": fingerprint(packed), "band": sizes.BAND, "version": __version__}
+    return checkpoint_in(folder, screen.settings() | facts)
 
 
 def as_candidates(kept: Kept, n_spins: int, prune: float) -> scipy.sparse.csr_array:

@@ -23,7 +23,8 @@ from typing import Any, TypeVar
 
 from isingkit import __version__
 from isingkit.atomic import replacing
-from isingkit.exceptions import SettingError
+from isingkit.checksums import checksum_of_facts
+from isingkit.exceptions import DamagedRecordsWarning, SettingError, warn
 
 Row = dict[str, Any]
 Table = list[Row]
@@ -94,7 +95,7 @@ def run(
         Unit(name, config, point, records / f"{point_name(point)}.json")
         for point in module.points(config)
     ]
-    missing = [unit for unit in units if not unit.path.is_file()]
+    missing = _without_record(units, records)
     n_finished = len(units) - len(missing)
     if done:
         done(n_finished, len(units))
@@ -107,6 +108,27 @@ def run(
     table: Table = [facts | row for row in module.tabulate(config, found)]
     write(name, table, config, folder)
     return table
+
+
+def _without_record(units: list[Unit], folder: Path) -> list[Unit]:
+    """Units that are to be measured; a warning counts records that cannot be used."""
+    missing = [unit for unit in units if not unit.path.is_file()]
+    damaged = [unit for unit in units if unit.path.is_file() and not is_sound(unit)]
+    if damaged:
+        warn(DamagedRecordsWarning(folder=folder, n_damaged=len(damaged)))
+    return missing + damaged
+
+
+def is_sound(unit: Unit) -> bool:
+    """Whether the record of a unit is whole, and of this unit; earlier ones have no checksum."""
+    try:
+        record = dict(json.loads(unit.path.read_text(encoding="utf-8")))
+        checksum = record.pop("checksum", None)
+        is_own = record["point"] == json.loads(json.dumps(unit.point))
+        is_own &= set(record) == {"point", "result"}
+        return is_own and checksum in (None, checksum_of_facts(record))
+    except (ValueError, TypeError, KeyError):
+        return False
 
 
 def _recorded(units: list[Unit], workers: int, executor: Executor | None) -> Iterator[Unit]:
@@ -152,8 +174,10 @@ def measured(name: str, config: Any, point: Row) -> Row:
 
 
 def write_record(record: Row, path: Path) -> None:
+    plain = json.loads(json.dumps(record))
+    sealed = plain | {"checksum": checksum_of_facts(plain)}
     with replacing(path) as temporary:
-        temporary.write_text(json.dumps(record))
+        temporary.write_text(json.dumps(sealed), encoding="utf-8")
 
 
 def point_name(point: Row) -> str:

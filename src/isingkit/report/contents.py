@@ -1,5 +1,6 @@
 """Contents: every number and word of a report, in a form that JSON can hold."""
 
+import hashlib
 import json
 import math
 import re
@@ -23,6 +24,7 @@ MOST_EDGES = 5000
 MOST_EFFECTS = 1000  # of covariates
 _DIGITS = 9  # of strengths that spins are ranked by: rounding does not reach them
 _MOST_FOR_PATHS = 200  # spins up to which shortest paths between all of them are quick
+_SEAL = re.compile(rb"<!-- sha256 ([0-9a-f]{64}) -->\s*\Z")
 _BLOCK = re.compile(r'<script type="application/json" id="contents">(.*?)</script>', re.S)
 
 
@@ -167,22 +169,44 @@ def with_groups(contents: Contents, groups: Mapping[str, str]) -> Contents:
     return replace(contents, spins=spins)
 
 
+def sealed(page: str) -> str:
+    """A page with its checksum at the end; what UTF-8 cannot hold, as in odd names of files, is
+    replaced.
+    """
+    data = page.encode("utf-8", "replace")
+    return f"{data.decode()}<!-- sha256 {hashlib.sha256(data).hexdigest()} -->\n"
+
+
 def contents_in(page: Path) -> Contents:
-    """The contents that a report carries inside."""
+    """The contents that a report carries inside; pages of earlier versions have no checksum."""
     kind = "a report"
+    data = page.read_bytes()
+    seal = _SEAL.search(data)
+    if seal is not None:
+        is_sound = hashlib.sha256(data[: seal.start()]).hexdigest().encode() == seal.group(1)
+        if not is_sound:
+            raise FileFormatError(path=page, kind="a sound report", problem="its checksum differs")
     try:
-        found = _BLOCK.search(page.read_text(encoding="utf-8"))
+        found = _BLOCK.search(data.decode("utf-8"))
         if found is None:
             raise FileFormatError(path=page, kind=kind, problem="it carries no contents")
         values = json.loads(found.group(1))
         for name in ("effects", "loadings"):  # pages of earlier versions have none
             values.setdefault(name, [])
         return Contents(**{one.name: values[one.name] for one in fields(Contents)})
-    except (UnicodeDecodeError, ValueError, KeyError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, FileFormatError):
             raise
         problem = "its contents cannot be read"
         raise FileFormatError(path=page, kind=kind, problem=problem) from error
+
+
+def require_same_fit(contents: Contents, facts: Mapping[str, Any], page: Path) -> None:
+    """Refuse a page that is of another fit than these facts."""
+    shared = set(facts) & set(contents.facts)
+    if any(facts[name] != contents.facts[name] for name in shared):
+        kind = "the report of the fit beside it"
+        raise FileFormatError(path=page, kind=kind, problem="fit.json says otherwise")
 
 
 def _codings(mapping: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:

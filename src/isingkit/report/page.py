@@ -22,7 +22,7 @@ from isingkit import __version__
 from isingkit.edge_table import COLUMNS, CSV_COLUMNS, PAGE_TABLE, PageColumn, interval_text
 from isingkit.methods import PAPER, method_named
 from isingkit.report import figures
-from isingkit.report.contents import Contents, by_strength
+from isingkit.report.contents import Contents, by_strength, sealed
 
 WIDTH = 1200  # of the picture, in units of its own
 HEIGHT = 800
@@ -41,7 +41,7 @@ def html_page(contents: Contents) -> str:
     environment.filters["error"] = lambda value: "" if value is None else f"{value:.3f}"
     groups = sorted({spin["group"] for spin in contents.spins if spin["group"] is not None})
     columns = [one for one in PAGE_TABLE if one.key in _ALWAYS or one.is_known(contents.edges)]
-    return environment.from_string(_resource("page.html")).render(
+    rendered = environment.from_string(_resource("page.html")).render(
         style=Markup(_resource("page.css")),
         viewer=Markup(_resource("viewer.js")),
         version=__version__,
@@ -68,6 +68,7 @@ def html_page(contents: Contents) -> str:
         **_charts(contents),
         **_method(contents.facts),
     )
+    return sealed(rendered)
 
 
 def _resource(name: str) -> str:

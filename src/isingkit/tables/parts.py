@@ -3,7 +3,6 @@
 import json
 import re
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,8 +12,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isingkit.archives import array_header
 from isingkit.arrays import FloatArray
-from isingkit.exceptions import TableFileError
+from isingkit.exceptions import IsingkitError, TableFileError
+from isingkit.memory import require_memory
 from isingkit.spins import (
     Column,
     Table,
@@ -32,7 +33,7 @@ from isingkit.spins import (
 from isingkit.tables.rows import Labels, Reading, ReadOptions, RowPacker, no_numbers, progress_bar
 
 _PART = 1 << 19  # numbers of an array or a Parquet file in memory at a time
-_NO_ARRAY = (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, zlib.error)
+_NAME = 60  # bytes of the name of a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +109,12 @@ def read_parquet(options: ReadOptions) -> Reading:
         problem = "reading Parquet needs pyarrow: pip install 'isingkit[io]'"
         raise TableFileError(path=options.path, problem=problem) from None
     try:
-        file = parquet.ParquetFile(options.path)
+        file = parquet.ParquetFile(options.path, page_checksum_verification=True)
+        labels = _index_columns(file.schema_arrow)
+        names = tuple(name for name in file.schema_arrow.names if name not in labels)
     except Exception as error:  # pyarrow's own kinds, which we do not name
         raise _no_parquet(options, error) from None
     with file:
-        labels = _index_columns(file.schema_arrow)
-        names = tuple(name for name in file.schema_arrow.names if name not in labels)
         used = [names[place] for place in options.chosen(names)]
         used += options.beside
         source = _Parts(
@@ -151,23 +152,18 @@ def _no_parquet(options: ReadOptions, error: Exception) -> TableFileError:
 
 
 def read_array(options: ReadOptions) -> Reading:
-    try:
+    with _as_array(options):
         member = _member(options.path) if zipfile.is_zipfile(options.path) else None
-        with _stored(options.path, member) as stream:
-            shape, _, _ = _array_header(stream)
-    except TableFileError:
-        raise
-    except _NO_ARRAY:
-        raise _no_array(options) from None
+        with _stored(options.path, member) as (stream, n_bytes):
+            shape, _, _ = array_header(stream, n_bytes)
     require_matrix(shape, "array")
 
     def parts() -> Iterator[NDArray[Any]]:
-        try:
+        with _as_array(options):
             yield from _array_parts(options.path, member)
-        except _NO_ARRAY:
-            raise _no_array(options) from None
 
     n_rows, n_columns = shape
+    require_memory(_NAME * n_columns, n_spins=n_columns, n_samples=n_rows)
     names = tuple(f"x{k}" for k in range(n_columns))
 
     def select(part: NDArray[Any], places: list[int]) -> Table:
@@ -178,17 +174,25 @@ def read_array(options: ReadOptions) -> Reading:
     return _read_parts(source, options)
 
 
-def _no_array(options: ReadOptions) -> TableFileError:
-    return TableFileError(path=options.path, problem="it cannot be read as numbers")
+@contextmanager
+def _as_array(options: ReadOptions) -> Iterator[None]:
+    """Within, damage is told in one sentence; zipfile, zlib and numpy have many errors for it."""
+    try:
+        yield
+    except (IsingkitError, PermissionError, MemoryError):
+        raise
+    except Exception:
+        raise TableFileError(path=options.path, problem="it cannot be read as numbers") from None
 
 
 def _member(path: Path) -> str:
     """The one table of an archive."""
     with zipfile.ZipFile(path) as archive:
         members = []
-        for name in archive.namelist():
-            with archive.open(name) as stream:
-                members += [name] if len(_array_header(stream)[0]) == 2 else []
+        for member in archive.infolist():
+            with archive.open(member) as stream:
+                shape, _, _ = array_header(stream, member.file_size)
+                members += [member.filename] if len(shape) == 2 else []
     if len(members) != 1:
         raise TableFileError(
             path=path, problem=f"it holds {len(members)} tables where one was expected"
@@ -197,36 +201,25 @@ def _member(path: Path) -> str:
 
 
 @contextmanager
-def _stored(path: Path, member: str | None) -> Iterator[IO[bytes]]:
-    """The bytes of an array in a file of its own, or in an archive."""
+def _stored(path: Path, member: str | None) -> Iterator[tuple[IO[bytes], int]]:
+    """The bytes of an array in a file of its own, or in an archive, and how many there are."""
     if member is None:
         with open(path, "rb") as stream:
-            yield stream
+            yield stream, path.stat().st_size
     else:
-        with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
-            yield stream
-
-
-def _array_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether columns rather than rows lie in one piece, and kind of numbers."""
-    readers = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    version = np.lib.format.read_magic(stream)
-    shape, is_by_column, dtype = readers[version](stream)
-    if dtype.hasobject:
-        raise ValueError("objects are not read")
-    return shape, is_by_column, dtype
+        with zipfile.ZipFile(path) as archive, archive.open(member) as packed:
+            yield packed, archive.getinfo(member).file_size
 
 
 def _array_parts(path: Path, member: str | None) -> Iterator[NDArray[Any]]:
-    with _stored(path, member) as stream:
-        (n_rows, n_columns), is_by_column, dtype = _array_header(stream)
+    with _stored(path, member) as (stream, n_bytes):
+        (n_rows, n_columns), is_by_column, dtype = array_header(stream, n_bytes)
         step = max(64, _PART // max(1, n_columns))
         starts = range(0, n_rows, step)
         if is_by_column:
-            loaded = np.load(path, mmap_mode="r")
+            if member is not None:
+                require_memory(n_bytes, n_spins=n_columns, n_samples=n_rows)
+            loaded = np.load(path, mmap_mode="r", allow_pickle=False)
             array = loaded if member is None else loaded[member.removesuffix(".npy")]
             yield from (np.ascontiguousarray(array[start : start + step]) for start in starts)
             return
@@ -234,3 +227,4 @@ def _array_parts(path: Path, member: str | None) -> Iterator[NDArray[Any]]:
             n_here = min(step, n_rows - start)
             data = stream.read(n_here * n_columns * dtype.itemsize)
             yield np.frombuffer(data, dtype=dtype).reshape(n_here, n_columns)
+        stream.read(1)  # the end, where zipfile compares checksums

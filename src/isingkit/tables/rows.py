@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from isingkit.arrays import FloatArray, IntArray
-from isingkit.exceptions import TableFileError
+from isingkit.exceptions import TableFileError, short
 from isingkit.missing import MissingPolicy
 from isingkit.packing import PackedSpins, Words, bits
 from isingkit.spins import (
@@ -244,5 +244,5 @@ def progress_bar(reading: ReadOptions, **options: Any) -> Any:
 
 def no_numbers(column: str, value: object) -> TableFileError:
     """The error of a column of weights that holds texts."""
-    problem = f"column '{column}' should hold numbers, but holds texts such as '{value}'"
+    problem = f"column '{column}' should hold numbers, but holds texts such as '{short(value)}'"
     return TableFileError(path=None, problem=problem)

@@ -71,9 +71,10 @@ def _opened(options: ReadOptions) -> Iterator[Callable[[int], bytes]]:
     """A way to the next bytes of a text, which moves the progress bar on."""
     with ExitStack() as stack:
         is_piped = str(options.path) == STANDARD_INPUT
-        raw: IO[bytes] = sys.stdin.buffer
-        if not is_piped:
-            raw = stack.enter_context(open(options.path, "rb"))
+        if is_piped and sys.stdin is None:
+            raise TableFileError(path=options.path, problem="standard input is closed")
+        raw: IO[bytes]
+        raw = sys.stdin.buffer if is_piped else stack.enter_context(open(options.path, "rb"))
         is_gzip = options.path.suffix.lower() == COMPRESSED
         stream: Any = stack.enter_context(gzip.GzipFile(fileobj=raw)) if is_gzip else raw
         size = None if is_piped else options.path.stat().st_size or None
@@ -89,13 +90,17 @@ def _opened(options: ReadOptions) -> Iterator[Callable[[int], bytes]]:
 
 def _head(read: Callable[[int], bytes]) -> tuple[bytes, bool]:
     """The first bytes of a text, a few rows at least, and whether they are all."""
-    head = b""
-    while len(head) < _HEAD or head.count(b"\n") + head.count(b"\r") < 3:
+    pieces: list[bytes] = []
+    n_bytes = 0
+    n_ends = 0
+    while n_bytes < _HEAD or n_ends < 3:
         fresh = read(_HEAD)
         if not fresh:
-            return head, True
-        head += fresh
-    return head, False
+            return b"".join(pieces), True
+        pieces.append(fresh)
+        n_bytes += len(fresh)
+        n_ends += fresh.count(b"\n") + fresh.count(b"\r")
+    return b"".join(pieces), False
 
 
 def _chunks(head: bytes, read: Callable[[int], bytes]) -> Iterator[bytes]:
