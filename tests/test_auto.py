@@ -386,16 +386,11 @@ def test_degrees_weigh_pairs_by_the_odds_of_one_more_neighbour():
         # two standard errors nearer to chance
         ratio = degrees.var(ddof=1) / mean / (1 + 2 * np.sqrt(2 / 40))
         assert ratio > 1.1
-        chance = nbinom(mean / (ratio - 1), 1 / ratio).pmf
-        odds = [
-            np.prod(
-                [
-                    (d + 1) * chance(d + 1) / chance(d) / (39 - d)
-                    for d in degrees[[i, j]] - without.has_edge(i, j)
-                ]
-            )
-            for i, j in pairs.tolist()
-        ]
+        chances = nbinom(mean / (ratio - 1), 1 / ratio).pmf(np.arange(40))
+        d = np.arange(39)
+        one_more = (d + 1) * chances[1:] / chances[:-1] / (39 - d)
+        inside = np.array([without.has_edge(i, j) for i, j in pairs.tolist()])
+        odds = one_more[degrees[pairs] - inside[:, None]].prod(axis=1)
         assert weights[number] == pytest.approx(odds[number] / np.mean(odds))
     outside = np.array([not graph.has_edge(*pair) for pair in pairs.tolist()])
     assert 0.9 < weights[outside].mean() <= 1.0
