@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -16,10 +17,12 @@ from isingkit import exceptions as ex
 from isingkit._kernels import edge_tests as kernels
 from isingkit._kernels.cells import into_cells
 from isingkit.estimators.causes import no_causes
+from isingkit.estimators.closed_forms import _on_neighbours
 from isingkit.estimators.degrees import degree_odds
 from isingkit.estimators.edge_tests import EdgeTester, abs_correlations, critical_z
 from isingkit.estimators.elimination import eliminate
 from isingkit.estimators.fitted_graph import Samples, fit_graph, samples_of
+from isingkit.estimators.graph import graph_of
 from isingkit.estimators.intervals import intervals_of_found
 from isingkit.estimators.normal import normal_equations
 from isingkit.estimators.score_cache import dense_scores
@@ -383,16 +386,11 @@ def test_degrees_weigh_pairs_by_the_odds_of_one_more_neighbour():
         # two standard errors nearer to chance
         ratio = degrees.var(ddof=1) / mean / (1 + 2 * np.sqrt(2 / 40))
         assert ratio > 1.1
-        chance = nbinom(mean / (ratio - 1), 1 / ratio).pmf
-        odds = [
-            np.prod(
-                [
-                    (d + 1) * chance(d + 1) / chance(d) / (39 - d)
-                    for d in degrees[[i, j]] - without.has_edge(i, j)
-                ]
-            )
-            for i, j in pairs.tolist()
-        ]
+        chances = nbinom(mean / (ratio - 1), 1 / ratio).pmf(np.arange(40))
+        d = np.arange(39)
+        one_more = (d + 1) * chances[1:] / chances[:-1] / (39 - d)
+        inside = np.array([without.has_edge(i, j) for i, j in pairs.tolist()])
+        odds = one_more[degrees[pairs] - inside[:, None]].prod(axis=1)
         assert weights[number] == pytest.approx(odds[number] / np.mean(odds))
     outside = np.array([not graph.has_edge(*pair) for pair in pairs.tolist()])
     assert 0.9 < weights[outside].mean() <= 1.0
@@ -934,3 +932,17 @@ def test_where_every_pair_is_coupled_edges_are_those_of_the_model(seed):
     assert len(fit.edges_) == fit.model_.n_edges > 5
     for row in fit.edges_:
         assert matrix[place[row["source"]], place[row["target"]]] == row["coupling"]
+
+
+def test_a_spin_whose_neighbours_contradict_leaves_the_estimates_of_others_as_they_are():
+    """Least squares of two triangles, the first with covariances that no table has."""
+    covariances = np.kron(np.eye(2), np.full((3, 3), 30.0)) + 70 * np.eye(6)
+    pairs = np.array([[0, 1], [0, 2], [1, 2], [3, 4], [3, 5], [4, 5]])
+    fitted = SimpleNamespace(graph=graph_of(pairs, 6))
+    moments = SimpleNamespace(covariances=lambda these: covariances[tuple(these.T)])
+    sound = _on_neighbours(moments, fitted)
+    np.testing.assert_allclose(sound, 30 / 130, rtol=1e-5)
+    covariances[0, 1] = covariances[1, 0] = -120.0
+    found = _on_neighbours(moments, fitted)
+    np.testing.assert_array_equal(found[4:6], 0.0)  # of spin 2, whose neighbours are 0 and 1
+    np.testing.assert_array_equal(found[6:], sound[6:])

@@ -12,6 +12,7 @@ import pytest
 import isingkit as ik
 from isingkit import __version__
 from isingkit import exceptions as ex
+from isingkit._kernels import gram, row_dependence
 from isingkit._kernels.compilation import NOTICE
 from isingkit._kernels.packing import pack_words, unpack_rows
 from isingkit.cli import main, warm_up
@@ -459,10 +460,14 @@ def test_warming_up_takes_every_road_and_says_what_it_compiled(capsys, monkeypat
     assert run(capsys, "warm-up")[1].endswith("\nall of it was compiled before\n")
 
 
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
 def test_warming_up_compiles_what_only_large_tables_need(tmp_path):
     warm_up._pack_many(tmp_path)
     assert {str(values.dtype) for _, _, values, _ in pack_words.signatures} == {"int8"}
     assert {str(out.dtype) for _, _, _, out in unpack_rows.signatures} == {"int8", "float64"}
+    assert row_dependence.distance_counts.signatures
+    assert row_dependence.lagged_distances.signatures
+    assert gram.pair_sums.signatures or gram.mirror.signatures  # by popcount or by look-up
 
 
 def test_the_first_fit_of_an_installation_says_once_that_it_compiles(survey, tmp_path):

@@ -1,6 +1,7 @@
 import functools
 import itertools
 import operator
+import sys
 
 import numpy as np
 import pytest
@@ -13,9 +14,19 @@ from isingkit._kernels import gram as popcounts
 from isingkit._kernels import lookup_popcount
 
 
+@pytest.fixture
+def by_kernels(monkeypatch):
+    """Pair sums of small tables by kernels, too, not by numpy."""
+    monkeypatch.setattr(sys.modules["isingkit.gram"], "_FEW", 0)
+
+
+@pytest.mark.parametrize("few", [0, 1 << 30])
 @pytest.mark.parametrize("n_spins", [1, 2, 63, 64, 65, 130, 257])
 @pytest.mark.parametrize("n_samples", [1, 2, 63, 64, 65, 127, 128, 129, 252, 253, 1000])
-def test_pair_sums_are_exact_around_word_and_tile_boundaries(rng, n_samples, n_spins):
+def test_pair_sums_are_exact_around_word_and_tile_boundaries(
+    rng, n_samples, n_spins, few, monkeypatch
+):
+    monkeypatch.setattr(sys.modules["isingkit.gram"], "_FEW", few)  # by kernels, by numpy
     values = rng.choice(np.array([-1, 1], np.int8), (n_samples, n_spins))
     stat = ik.gram(
         ik.Spins(values, tuple(f"x{j}" for j in range(n_spins)), ((-1, 1),) * n_spins, None, False)
@@ -31,7 +42,7 @@ def test_pair_sums_equal_their_definition(spins):
 
 @pytest.mark.parametrize("n_samples", [70_000, 64 * 1100])
 def test_look_up_and_popcount_kernels_agree_past_the_sixteen_bit_counter(
-    rng, n_samples, monkeypatch
+    rng, n_samples, by_kernels, monkeypatch
 ):
     """Opposite columns differ in every sample: the largest counts there are."""
     if not lookup_popcount.has_shuffle():
@@ -47,8 +58,6 @@ def test_look_up_and_popcount_kernels_agree_past_the_sixteen_bit_counter(
 
 
 def test_slabs_of_samples_add_up(rng, monkeypatch):
-    import sys
-
     values = rng.choice(np.array([-1, 1], np.int8), (64 * 200 + 5, 70))
     monkeypatch.setattr(sys.modules["isingkit.gram"], "_SLAB_BYTES", 1)
     np.testing.assert_array_equal(ik.gram(values).sums, values.T.astype(np.int64) @ values)

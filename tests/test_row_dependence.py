@@ -10,7 +10,7 @@ import reference
 from isingkit import exceptions as ex
 from isingkit._kernels import row_dependence as kernels
 from isingkit.estimators.row_dependence import row_dependence
-from isingkit.estimators.row_distances import row_bits
+from isingkit.estimators.row_distances import lagged_distances, row_bits
 
 N_SPINS = 40
 N_ROWS = 1000
@@ -311,6 +311,20 @@ def test_distance_counts_are_those_of_the_definition(table, step):
 def test_close_pairs_are_those_of_the_definition(table):
     found = kernels.close_pairs(0, len(table), row_words(table), 30).reshape(3, -1)
     np.testing.assert_array_equal(found.T, reference.close_pairs(table, 30))
+
+
+@pytest.mark.parametrize("few", [0, 512])
+def test_distances_of_few_rows_by_numpy_are_those_of_kernels(table, few, monkeypatch):
+    monkeypatch.setattr("isingkit.estimators.row_distances._FEW", few)
+    packed = ik.pack(table)
+    rows = row_bits(packed, ik.IsingModel(np.zeros((70, 70))), np.random.default_rng(0))
+    halves = np.zeros((100, 128), dtype=table.dtype)
+    halves[:, rows.places] = table[:, rows.columns]
+    expected = reference.distance_counts(halves, 1, n_first=64)
+    np.testing.assert_array_equal(rows.distances(), expected[:, :71])
+    for lag in (1, 64):
+        found = lagged_distances(rows.rows, lag)
+        np.testing.assert_array_equal(found, reference.lagged_distances(table, lag))
 
 
 @pytest.mark.parametrize("lag", [1, 5, 64, 99])

@@ -12,12 +12,13 @@ from isingkit._kernels.threads import blas_threads_for, parallel_map
 from isingkit.arrays import FloatArray, IntArray
 from isingkit.exceptions import ModelMismatchError
 from isingkit.memory import require_memory
-from isingkit.packing import PackedSpins, Words, pack, require_same_coding
+from isingkit.packing import PackedSpins, Words, pack, require_same_coding, unpacked
 from isingkit.spins import Coding, RowWeights, row_weights
 
 _MATRICES = 3  # of all pairs that a linear estimator holds at a time, at least
 _LEAST_ROWS = 16  # of a task: a thread costs as much as a few
 _ROUNDING = 1e-12  # by which factors may be off
+_FEW = 1 << 23  # products that numpy adds in milliseconds: nothing to compile for them
 _SLAB_BYTES = 1 << 25  # nibbles held at a time: each slab costs a pass over the sums
 
 
@@ -180,6 +181,10 @@ def gram_of(packed: PackedSpins, weights: RowWeights | None, n_jobs: int | None 
     ones = np.empty(n_spins, np.int64)
     if packed.n_samples == 0:
         sums[:], ones[:] = 0, 0
+    elif n_spins**2 * packed.n_samples <= _FEW:
+        values = unpacked(packed.words, packed.n_samples, np.float64)
+        sums[:] = values @ values.T  # whole numbers, and small: exact
+        ones[:] = values.sum(axis=1)
     elif lookup_popcount.is_fastest():
         _sums_by_lookup(packed.words, packed.n_samples, sums, ones, n_jobs)
     else:

@@ -10,7 +10,8 @@ loadings, bends, means, codes, firsts), of which values are (n_causes, n_samples
 was made of the spins themselves, the sum of loadings times (spin - mean), the spins in question are
 taken out: loadings are (n_causes, n_spins), or (n_causes, 0) where no cause was. A bend above 0
 makes tanh(bend x value) of it. Codes number the different rows of values, firsts are a sample of
-each; both are empty where hardly any two are the same.
+each; both are empty where hardly any two are the same. Coefficients are a tuple (fields, couplings,
+effects of causes, (n_spins, n_causes)).
 """
 
 import numpy as np
@@ -41,6 +42,25 @@ def regressors_of(i, without, also, graph):
         chosen[size] = also
         size += 1
     return chosen[:size]
+
+
+@njit(**PART)
+def coefficients_of(i, regressors, graph, coefficients, x):
+    """x: overwritten with the field of spin i, its couplings to regressors, and effects.
+
+    Of regressors that are no neighbours, 0.
+    """
+    indptr, indices = graph
+    fields, couplings, effects = coefficients
+    fill(x, 0.0)
+    x[0] = fields[i]
+    for a in range(effects.shape[1]):
+        x[1 + len(regressors) + a] = effects[i, a]
+    place = 0
+    for k in range(indptr[i], indptr[i + 1]):
+        if place < len(regressors) and indices[k] == regressors[place]:
+            x[place + 1] = couplings[k]
+            place += 1
 
 
 @njit(**PART)

@@ -9,17 +9,23 @@ from math import exp as exp_of
 from math import log as log_of
 from math import sqrt
 
+import numpy as np
 from numba import njit
 
-from isingkit._kernels.cells import into_cells, number_patterns, regressors_of
+from isingkit._kernels.cells import (
+    coefficients_of,
+    into_cells,
+    number_patterns,
+    regressors_of,
+)
 from isingkit._kernels.elementary import exp, log, take_tanh
 from isingkit._kernels.estimators import substitute
-from isingkit._kernels.fitted_graph import coefficients_of
-from isingkit._kernels.flags import KERNEL, PART, VECTOR_PART
+from isingkit._kernels.flags import PART, VECTOR_PART
 from isingkit._kernels.logistic import logistic, predict, project, ridges_of
 from isingkit._kernels.robust import as_normal, grouped_variance
 from isingkit._kernels.workspace import fill, matrix, numbers, whole_numbers
 
+_SIDES = np.int64(2)  # spins of a pair, in the type that room is made for
 _STEPS = 60  # of Newton's method, or halvings
 _ATOM = 0.4  # what v is at least, where all of a tail is one outcome
 SMALL = 2.0  # a score so many standard errors away or less needs no better tail
@@ -228,11 +234,12 @@ def _into_joint_cells(joint, n_patterns, terms, weights, taken):
     return n_joint
 
 
-@njit(**KERNEL)
-def score_test_couplings(start, stop, pairs, rivals, problem, z_scores, residuals, information):
-    """z_scores[p] = z-score of the coupling of pairs[p] in the graph without it, given rivals.
+@njit(**PART)
+def score_test_couplings(start, stop, ends, rivals, problem, found, residuals):
+    """found[0, p] = z-score of the coupling of pair p in the graph without it, given rivals.
 
-    rivals[p] has one for each end, or none (-1). Without a coupling, s_i and s_j are independent
+    Its spins i, j are ends[2 p], ends[2 p + 1], its rivals stand in the same places, one for each
+    end, or none (-1). Without a coupling, s_i and s_j are independent
     given the neighbours of both, with means m_i and m_j from their regressions. The score is the
     sum of s_i s_j - m_i m_j = r_i r_j + r_i m_j + r_j m_i, r = s - m, where m_j is made orthogonal
     to the regressors of i, and m_i likewise: the likelihood's own score, given the neighbours. Its
@@ -240,42 +247,41 @@ def score_test_couplings(start, stop, pairs, rivals, problem, z_scores, residual
     matter differently or belong together count as fewer samples, by the variance that they give the
     score.
     problem: (samples, graph, coefficients, penalties)
-    z_scores: (n_pairs,)     residuals: (n_pairs, 2, n_samples), w (s - m) of both
-    information: (n_pairs, 2), sums of w (1 - m^2)     all overwritten
+    found: (3, n_pairs), z-scores, then information of both, sums of w (1 - m^2)
+    residuals: (2 n_pairs, n_samples), w (s - m) of ends     both overwritten
     """
     weights = problem[0][1]
     n_samples = len(weights)
-    n_sides = pairs.shape[1]
     means, left, seen = (
-        matrix(n_sides, n_samples),
-        matrix(n_sides, n_samples),
-        matrix(n_sides, n_samples),
+        matrix(_SIDES, n_samples),
+        matrix(_SIDES, n_samples),
+        matrix(_SIDES, n_samples),
     )
-    influence, both = matrix(n_sides, n_samples), whole_numbers(n_samples)
+    influence, both = matrix(_SIDES, n_samples), whole_numbers(n_samples)
     room = numbers(n_samples)
     cell, other_cell = whole_numbers(n_samples), whole_numbers(n_samples)
     for p in range(start, stop):
-        i, j = pairs[p, 0], pairs[p, 1]
-        design, factor, variances, information[p, 0] = _regression(
-            i, j, rivals[p, 0], problem, means[0], left[0], seen[0], cell
+        i, j = ends[2 * p], ends[2 * p + 1]
+        design, factor, variances, found[1, p] = _regression(
+            i, j, rivals[2 * p], problem, means[0], left[0], seen[0], cell
         )
-        others, other_factor, other_variances, information[p, 1] = _regression(
-            j, i, rivals[p, 1], problem, means[1], left[1], seen[1], other_cell
+        others, other_factor, other_variances, found[2, p] = _regression(
+            j, i, rivals[2 * p + 1], problem, means[1], left[1], seen[1], other_cell
         )
         total, other_total = 0.0, 0.0
         for k in range(n_samples):
             both[k] = 1 if seen[0, k] > 0 and seen[1, k] > 0 else 0
             total += seen[0, k]
             other_total += seen[1, k]
-            residuals[p, 0, k] = weights[k] * left[0, k]
-            residuals[p, 1, k] = weights[k] * left[1, k]
+            residuals[2 * p, k] = weights[k] * left[0, k]
+            residuals[2 * p + 1, k] = weights[k] * left[1, k]
         _orthogonalise(means[1], both, seen[0], cell, design, factor, variances, influence[0])
         _orthogonalise(
             means[0], both, seen[1], other_cell, others, other_factor, other_variances, influence[1]
         )
         terms = (means[0], means[1], influence[0], influence[1])
         score, variance = _score(left[0], left[1], terms, weights)
-        z_scores[p] = 0.0
+        found[0, p] = 0.0
         if variance > 1e-6:
             spent = (len(design) + 1) / max(total, 1.0) + (len(others) + 1) / max(other_total, 1.0)
             effect, freedom = _design_effect(left[0], left[1], terms, problem[0], variance, room)
@@ -290,4 +296,4 @@ def score_test_couplings(start, stop, pairs, rivals, problem, z_scores, residual
                 n_cells = _into_joint_cells(cell, n_patterns, terms, room, left[0])
             few = (terms[0][:n_cells], terms[1][:n_cells], terms[2][:n_cells], terms[3][:n_cells])
             z_score = tail(few, room[:n_cells], score / effect, variance / effect)
-            z_scores[p] = as_normal(sqrt(max(1 - spent / 2, 0.1)) * z_score, freedom)
+            found[0, p] = as_normal(sqrt(max(1 - spent / 2, 0.1)) * z_score, freedom)

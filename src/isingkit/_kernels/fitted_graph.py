@@ -7,7 +7,8 @@ of spin i from places[i] on. Penalties are on squares of a field, of a coupling 
 
 from numba import njit
 
-from isingkit._kernels.cells import NONE, add_causes, into_cells, regressors_of
+from isingkit._kernels.cells import NONE, add_causes, coefficients_of, into_cells, regressors_of
+from isingkit._kernels.edge_tests import score_test_couplings
 from isingkit._kernels.elementary import take_tanh
 from isingkit._kernels.flags import KERNEL, PART
 from isingkit._kernels.logistic import (
@@ -21,30 +22,11 @@ from isingkit._kernels.logistic import (
 from isingkit._kernels.sources import spin_row
 from isingkit._kernels.workspace import fill, matrix, numbers, whole_numbers
 
-REFIT, FIRTH_REFIT, FIELDS, ROWS = range(4)  # tasks of `regress`
+REFIT, FIRTH_REFIT, FIELDS, ROWS, SCORE_TESTS = range(5)  # tasks of `regress`
 _MOST_STEPS = 100  # of Newton's method for a field, each at most 1
 _FIRTH_RIDGE = 1e-3  # on couplings that Firth's term keeps finite by itself
 # factor of the largest coupling, and variance of any, beyond which Firth's fit is not sound
 _MOST_GROWN, _LARGEST_VARIANCE = 1.1, 0.25
-
-
-@njit(**PART)
-def coefficients_of(i, regressors, graph, coefficients, x):
-    """x: overwritten with the field of spin i, its couplings to regressors, and effects.
-
-    Of regressors that are no neighbours, 0.
-    """
-    indptr, indices = graph
-    fields, couplings, effects = coefficients
-    fill(x, 0.0)
-    x[0] = fields[i]
-    for a in range(effects.shape[1]):
-        x[1 + len(regressors) + a] = effects[i, a]
-    place = 0
-    for k in range(indptr[i], indptr[i + 1]):
-        if place < len(regressors) and indices[k] == regressors[place]:
-            x[place + 1] = couplings[k]
-            place += 1
 
 
 @njit(**PART)
@@ -124,7 +106,8 @@ def regress(
 ):
     """A task for the regressions of spins chosen[start:stop] on their neighbours.
 
-    One kernel for all tasks: each would compile anew how samples are taken together in cells.
+    One kernel for all tasks: each would compile anew how samples are taken together in cells, and
+    logistic regression.
 
     REFIT: logistic regressions. coefficients, inverses: overwritten     sums: (2, n_spins),
     overwritten with information, sums of w (1 - m^2), and the weight of rows in which nothing is
@@ -135,7 +118,13 @@ def regress(
     ROWS: rows[number] = s - m of spin chosen[number], 0 in rows that lack something; times what a
     coefficient's row of the inverse Hessian makes of (1, neighbours): the influence of a sample on
     coefficient which[number], where that is not -1
+    SCORE_TESTS: of pairs start to stop, whose spins are chosen, one pair after the other, and
+    their rivals `which`; sums, rows: as `score_test_couplings` has them
     """
+    if task == SCORE_TESTS:
+        problem = (samples, graph, coefficients, penalties)
+        score_test_couplings(start, stop, chosen, which, problem, sums, rows)
+        return
     n_samples = len(samples[1])
     own, seen, cell = numbers(n_samples), numbers(n_samples), whole_numbers(n_samples)
     for number in range(start, stop):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from isingkit.packing import PackedSpins
 
 _MANY = 5_100  # spins that are looked at tile by tile
+_MANY_ROWS = 1_000  # that are compared with each other by kernels
 
 
 @click.command("warm-up")
@@ -93,15 +94,18 @@ def _read_tables(folder: Path) -> None:
 
 
 def _pack_many(folder: Path) -> None:
-    """So many values that numpy is not the quickest to make bits of them."""
+    """So many values that numpy is not the quickest to make bits of them, and to count on bits."""
     import numpy as np
 
+    import isingkit as ik
     from isingkit.packing import pack, unpacked
 
     values = np.tile(np.array([[-1], [1]], np.int8), (1 << 14, 64))
     packed = pack(values)
     for dtype in (np.int8, np.float64):
         unpacked(packed.words, packed.n_samples, dtype)
+    ik.gram(packed)
+    ik.AutoIsing().fit(_samples(n_spins=8, n_samples=_MANY_ROWS))
 
 
 def _sample(folder: Path) -> None:

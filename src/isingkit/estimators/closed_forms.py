@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from isingkit._kernels.estimators import regressions_on_candidates
-from isingkit._kernels.threads import parallel_map
-from isingkit.arrays import FloatArray
+from isingkit.arrays import FloatArray, IntArray
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of
 from isingkit.estimators.mean_field import bethe_couplings, bethe_pulls
@@ -12,6 +10,7 @@ from isingkit.estimators.moments import SecondMoments
 from isingkit.exceptions import NoMeanFieldWarning, warn
 
 _TRIFLE = 1e-6  # of a ridge, for neighbours that are the same
+_ENTRIES = 1 << 20  # of covariances among neighbours, held at a time
 
 
 def linear_form(moments: SecondMoments, fitted: FittedGraph) -> tuple[FloatArray, FloatArray]:
@@ -59,11 +58,37 @@ def tree_couplings(moments: SecondMoments, fitted: FittedGraph) -> tuple[FloatAr
 
 
 def _on_neighbours(moments: SecondMoments, fitted: FittedGraph) -> FloatArray:
-    """Least squares of each spin on its neighbours, directed."""
+    """Least squares of each spin on its neighbours, directed.
+
+    0 where covariances of neighbours contradict each other, as those over different rows may: as if
+    these neighbours explained nothing.
+    """
     graph = fitted.graph
     estimates = np.zeros(len(graph.indices))
-    fixed = (moments.source, *graph.csr, graph.n_spins, _TRIFLE, estimates)
-    kernel = regressions_on_candidates
-    n_jobs = fitted.n_jobs
-    parallel_map(kernel, graph.n_spins, *fixed, chunk=64, n_jobs=n_jobs)
+    for degree in np.unique(graph.degrees[graph.degrees > 0]):
+        spins = np.flatnonzero(graph.degrees == degree)
+        n_parts = -(-len(spins) * degree**2 // _ENTRIES)
+        for some in np.array_split(spins, n_parts):
+            places = graph.indptr[some, None] + np.arange(degree)
+            estimates[places] = _least_squares(moments, some, graph.indices[places])
     return estimates
+
+
+def _least_squares(moments: SecondMoments, spins: IntArray, neighbours: IntArray) -> FloatArray:
+    """(n, degree): of spins, (n,), on neighbours, (n, degree)."""
+    first, second = np.broadcast_arrays(neighbours[:, :, None], neighbours[:, None, :])
+    among = _covariances(moments, first, second)
+    diagonal = np.arange(neighbours.shape[1])
+    among[:, diagonal, diagonal] *= 1 + _TRIFLE
+    own, other = np.broadcast_arrays(spins[:, None], neighbours)
+    right = _covariances(moments, own, other)
+    sound = np.linalg.eigvalsh(among)[:, 0] > 0
+    estimates = np.zeros(neighbours.shape)
+    estimates[sound] = np.linalg.solve(among[sound], right[sound, :, None])[:, :, 0]
+    return estimates
+
+
+def _covariances(moments: SecondMoments, first: IntArray, second: IntArray) -> FloatArray:
+    """Of spins that stand in the same places of two arrays."""
+    pairs = np.column_stack([first.ravel(), second.ravel()])
+    return moments.covariances(pairs).reshape(first.shape)

@@ -7,7 +7,6 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from tqdm import tqdm
 
-from isingkit._kernels import edge_tests as kernels
 from isingkit._kernels.threads import one_blas_thread, parallel_map
 from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
 from isingkit.estimators import sizes
@@ -299,13 +298,9 @@ class _Rivals:
 def score_tests(fitted: FittedGraph, pairs: Pairs, rivals: IntArray | None) -> ScoreTests:
     """Of pairs given rivals, (n_pairs, 2)."""
     given = np.full((len(pairs), 2), -1) if rivals is None else rivals
-    z_scores = np.zeros(len(pairs))
-    information = np.zeros((len(pairs), 2))
-    residuals = np.zeros((len(pairs), 2, fitted.samples.n_rows))
-    fixed = (pairs, given, fitted.problem, z_scores, residuals, information)
-    kernel = kernels.score_test_couplings
-    parallel_map(kernel, len(pairs), *fixed, chunk=16, n_jobs=fitted.n_jobs)
-    return ScoreTests(pairs, z_scores, residuals, information)
+    found, residuals = fitted.score_tests(pairs, given)
+    of_ends = residuals.reshape(len(pairs), 2, fitted.samples.n_rows)
+    return ScoreTests(pairs, found[0], of_ends, found[1:].T)
 
 
 def _abs_correlations(fitted: FittedGraph, pairs: IntArray) -> FloatArray:

@@ -181,11 +181,6 @@ class FittedGraph:
         """As kernels take them."""
         return self.fields, self.couplings, self.effects
 
-    @property
-    def problem(self) -> tuple[Any, ...]:
-        """Samples, graph, coefficients and penalties, as kernels take them."""
-        return self.samples.arrays, self.graph.csr, self.coefficients, self.penalties
-
     def refit(self, pairs: Pairs) -> tuple[Self, IntArray]:
         """The graph of these sorted pairs, and the spins whose neighbours have changed.
 
@@ -281,6 +276,18 @@ class FittedGraph:
         residuals *= self.samples.sample_weights
         return residuals
 
+    def score_tests(self, pairs: Pairs, rivals: IntArray) -> tuple[FloatArray, FloatArray]:
+        """(3, n_pairs): z-scores of pairs given rivals, and information of both regressions.
+
+        And (2 n_pairs, n_rows): w (s - m) of each pair's first spin, then of its second.
+        """
+        residuals = np.empty((pairs.size, self.samples.n_rows))
+        found = np.empty((3, len(pairs)))
+        spins = (kernels.SCORE_TESTS, pairs.ravel(), rivals.ravel())
+        fixed = self._task(*spins, self.penalties, self.coefficients, residuals, found)
+        parallel_map(kernels.regress, len(pairs), *fixed, chunk=16, n_jobs=self.n_jobs)
+        return found, residuals
+
     def _influences(self, some: IntArray, which: IntArray) -> FloatArray:
         """(n_some, n_rows): of samples, on a coefficient of each of these spins; on one thread.
 
@@ -307,9 +314,11 @@ class FittedGraph:
         penalties: FloatArray,
         coefficients: tuple[FloatArray, ...],
         rows: FloatArray,
+        sums: FloatArray | None = None,
     ) -> tuple[Any, ...]:
         """Arguments of the kernel; the last two are sums, copied, and rows."""
-        sums = np.stack([self.information, self.seen])
+        if sums is None:
+            sums = np.stack([self.information, self.seen])
         of_graph = (self.samples.arrays, self.graph.csr, penalties, coefficients)
         return task, chosen, which, *of_graph, (self.inverses, self.places), sums, rows
 

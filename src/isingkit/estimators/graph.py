@@ -1,6 +1,7 @@
 """Graph: the neighbours of each spin."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import scipy.sparse
 from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Graph:
     """Neighbours of each spin in CSR form, indices sorted, and the same as pairs.
 
@@ -49,7 +50,7 @@ class Graph:
         """(2 n_pairs, 2): the spin of each directed coupling, and the neighbour."""
         return np.column_stack([self.owners, self.indices])
 
-    @property
+    @cached_property
     def sides(self) -> IntArray:
         """(n_pairs, 2): places of the two directions of each pair."""
         keys = keys_of(self.directed_pairs, self.n_spins)

@@ -23,6 +23,7 @@ from isingkit.packing import PackedSpins
 from isingkit.spins import RowWeights
 
 METHODS = ("naive", "tap", "bethe", "sessak-monasson", "independent-pair", "independent")
+_LARGEST_RATIO = 1 - 1e-12  # of which there is an inverse hyperbolic tangent
 
 
 class MeanFieldIsing(GramEstimator):
@@ -161,7 +162,6 @@ def mean_field_couplings(
     names: list[str],
 ) -> FloatArray:
     """Couplings by one of METHODS, zero on the diagonal."""
-    products = np.outer(means, means)
     if method == "independent":
         return np.zeros_like(covariance)
     if method == "naive":
@@ -169,30 +169,38 @@ def mean_field_couplings(
     elif method == "independent-pair":
         couplings = _pair_couplings(means, covariance, n_samples, names)
     elif method == "sessak-monasson":
-        variances = np.outer(1 - means**2, 1 - means**2)
-        np.fill_diagonal(covariance := covariance.copy(), 0.0)
+        covariance = covariance.copy()
+        np.fill_diagonal(covariance, 0.0)
         pairs = _pair_couplings(means, covariance, n_samples, names)
-        couplings = pairs - inverse - covariance / np.maximum(variances - covariance**2, 1e-12)
+        variances = 1 - means**2
+        left = np.outer(variances, variances) - covariance**2
+        couplings = pairs - inverse - covariance / np.maximum(left, 1e-12)
     else:
-        if method == "tap":
-            square = 1 - 8 * products * inverse
-            couplings = -2 * inverse / (1 + np.sqrt(np.maximum(square, 0.0)))
-        else:
-            couplings, square = bethe_couplings(inverse, means[:, None], means)
+        inverted = _tap_couplings if method == "tap" else bethe_couplings
+        couplings, square = inverted(inverse, means[:, None], means)
         none = (square < 0) & ~np.eye(len(means), dtype=bool)
         if none.any():
-            warn(
-                NoMeanFieldWarning(
-                    method=method,
-                    pairs=[(names[i], names[j]) for i, j in np.argwhere(np.triu(none))],
-                )
-            )
-            couplings = np.where(
-                none, _pair_couplings(means, covariance, n_samples, names, none), couplings
-            )
+            warn(NoMeanFieldWarning(method=method, pairs=_named_pairs(none, names)))
+            instead = _pair_couplings(means, covariance, n_samples, names, none)
+            couplings = np.where(none, instead, couplings)
     couplings = np.array(couplings)
     np.fill_diagonal(couplings, 0.0)
     return couplings
+
+
+def _named_pairs(chosen: BoolArray, names: list[str]) -> list[tuple[str, str]]:
+    """Names of the pairs i < j that are chosen, (n_spins, n_spins)."""
+    pairs = np.argwhere(np.triu(chosen))
+    return [(names[i], names[j]) for i, j in pairs]
+
+
+def _tap_couplings(
+    inverse: FloatArray, first: FloatArray, second: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The same as `bethe_couplings`, by TAP."""
+    square = 1 - 8 * first * second * inverse
+    root = np.sqrt(np.maximum(square, 0.0))
+    return -2 * inverse / (1 + root), square
 
 
 def bethe_couplings(
@@ -203,13 +211,16 @@ def bethe_couplings(
 
     tanh J = -2q / (a + sqrt(a^2 - 4 q^2)), a form in which nothing is divided by a small q.
     """
-    a = (
-        np.sqrt(1 + 4 * (1 - first**2) * (1 - second**2) * inverse**2)
-        - 2 * first * second * inverse
-    )
+    variances = (1 - first**2) * (1 - second**2)
+    a = np.sqrt(1 + 4 * variances * inverse**2) - 2 * first * second * inverse
     square = a**2 - 4 * inverse**2
-    ratio = -2 * inverse / (a + np.sqrt(np.maximum(square, 0.0)))
-    return np.arctanh(np.clip(ratio, -1 + 1e-12, 1 - 1e-12)), square
+    root = np.sqrt(np.maximum(square, 0.0))
+    return _arctanh(-2 * inverse / (a + root)), square
+
+
+def _arctanh(ratio: FloatArray) -> FloatArray:
+    """Finite where a ratio is 1 or more, which rounding or few samples make."""
+    return np.asarray(np.arctanh(np.clip(ratio, -_LARGEST_RATIO, _LARGEST_RATIO)))
 
 
 def bethe_pulls(couplings: FloatArray, own: FloatArray, other: FloatArray) -> FloatArray:
@@ -219,9 +230,10 @@ def bethe_pulls(couplings: FloatArray, own: FloatArray, other: FloatArray) -> Fl
     ratio = np.tanh(couplings)
     pull = other - own * ratio  # of the neighbour once what it gets from the spin is taken off
     back = own - other * ratio
-    square = (1 - ratio**2) ** 2 - 4 * ratio * pull * back
-    cavity = 2 * pull / (1 - ratio**2 + np.sqrt(np.maximum(square, 0.0)))
-    return np.asarray(np.arctanh(np.clip(ratio * cavity, -1 + 1e-12, 1 - 1e-12)))
+    left = 1 - ratio**2
+    square = left**2 - 4 * ratio * pull * back
+    root = np.sqrt(np.maximum(square, 0.0))
+    return _arctanh(ratio * (2 * pull / (left + root)))
 
 
 def _cells(
@@ -232,15 +244,15 @@ def _cells(
     """
     products = covariance + np.outer(means, means)
     values = np.array([-1.0, 1.0])
-    own = values[:, None, None, None] * means[:, None]
-    other = values[None, :, None, None] * means
-    cells = (
-        1 + own + other + values[:, None, None, None] * values[None, :, None, None] * products
-    ) / 4
-    empty = np.any(cells < 1e-9, axis=(0, 1)) & ~np.eye(len(means), dtype=bool)
+    own = values[:, None, None, None]
+    other = values[None, :, None, None]
+    cells = (1 + own * means[:, None] + other * means + own * other * products) / 4
+    same_spin = np.eye(len(means), dtype=bool)
+    empty = np.any(cells < 1e-9, axis=(0, 1)) & ~same_spin
     n_samples = max(n_samples, 1.0)
-    cells = np.where(empty, (np.maximum(cells, 0.0) * n_samples + 0.5) / (n_samples + 2), cells)
-    return np.where(np.eye(len(means), dtype=bool), 0.25, cells), empty
+    filled = (np.maximum(cells, 0.0) * n_samples + 0.5) / (n_samples + 2)
+    cells = np.where(empty, filled, cells)
+    return np.where(same_spin, 0.25, cells), empty
 
 
 def _pair_couplings(
@@ -254,9 +266,10 @@ def _pair_couplings(
     if wanted is not None:
         empty = empty & wanted
     if empty.any():
-        pairs = np.argwhere(np.triu(empty))
-        warn(EmptyCellWarning(pairs=[(names[i], names[j]) for i, j in pairs]))
-    return np.asarray(np.log(cells[1, 1] * cells[0, 0] / (cells[1, 0] * cells[0, 1])) / 4)
+        warn(EmptyCellWarning(pairs=_named_pairs(empty, names)))
+    equal = cells[1, 1] * cells[0, 0]
+    unequal = cells[1, 0] * cells[0, 1]
+    return np.asarray(np.log(equal / unequal) / 4)
 
 
 def mean_field_fields(
@@ -265,16 +278,18 @@ def mean_field_fields(
     """Fields that go with the couplings: by the same approximation, and by that of TAP for
     Sessak-Monasson.
     """
-    alone = np.arctanh(np.clip(means, -1 + 1e-12, 1 - 1e-12))
+    alone = _arctanh(means)
     if method in ("independent", "naive"):
         return alone - couplings @ means
     if method == "independent-pair":
         cells, _ = _cells(means, covariance, n_samples)
-        each = np.log(cells[1, 1] * cells[1, 0] / (cells[0, 1] * cells[0, 0])) / 4 - alone[:, None]
+        up = cells[1, 1] * cells[1, 0]
+        down = cells[0, 1] * cells[0, 0]
+        each = np.log(up / down) / 4 - alone[:, None]
         np.fill_diagonal(each, 0.0)
         return np.asarray(alone + each.sum(axis=1))
     if method == "bethe":
-        return np.asarray(
-            alone - bethe_pulls(couplings, means[:, None], means[None, :]).sum(axis=1)
-        )
-    return np.asarray(alone - couplings @ means + means * (couplings**2 @ (1 - means**2)))
+        pulls = bethe_pulls(couplings, means[:, None], means)
+        return np.asarray(alone - pulls.sum(axis=1))
+    reaction = couplings**2 @ (1 - means**2)  # Onsager's term
+    return np.asarray(alone - couplings @ means + means * reaction)

@@ -9,7 +9,7 @@ from scipy.optimize import nnls
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.special import ndtr
 
-from isingkit._kernels.row_dependence import close_pairs, distance_counts, lagged_distances
+from isingkit._kernels import row_dependence as kernels
 from isingkit._kernels.sampling import LANES
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import FloatArray, IntArray
@@ -22,6 +22,8 @@ _COLUMNS = 512  # more than enough to tell whether two rows are alike
 _PAIRS = 5_000_000  # of rows, beyond which only some rows are compared with all others
 _FEWEST_QUERIES = 50
 _CHUNK = 64  # rows
+_LAGGED_CHUNK = 1 << 13
+_FEW = 512  # rows whose bits numpy compares in milliseconds: nothing to compile for them
 _PARTS = 16  # that rows compared with all others are shared out in
 _WORDS = 128  # of 64 rows each, turned into bits by row in one go
 _SWEEPS = 50  # of the fitted network, after which a chain has forgotten the row it started from
@@ -74,22 +76,44 @@ class RowBits:
         the second, of both.
         """
         n_places = len(self.columns) + 1
+        if len(self.rows) <= _FEW:
+            first = _distances(self.rows[:, : self.n_first])
+            second = _distances(self.rows[:, self.n_first :])
+            both = (first, second, first + second)
+            return np.stack([np.bincount(one, minlength=n_places) for one in both])
         n_queries = -(-len(self.rows) // self.step)
         arguments = (self.rows, self.step, self.n_first, n_places)
         chunk = -(-n_queries // _PARTS)
-        parts = parallel_map(distance_counts, n_queries, *arguments, chunk=chunk)
+        parts = parallel_map(kernels.distance_counts, n_queries, *arguments, chunk=chunk)
         return np.asarray(np.sum(parts, axis=0).reshape(3, n_places))
 
     def neighbours_apart(self, groups: IntArray) -> IntArray:
         """Distances of neighbouring rows that are in different groups."""
-        distances = np.empty(len(groups) - 1, dtype=np.int64)
-        lagged_distances(0, len(distances), self.rows, 1, distances)
-        return np.asarray(distances[groups[1:] != groups[:-1]])
+        return np.asarray(lagged_distances(self.rows, 1)[groups[1:] != groups[:-1]])
 
     def close_pairs(self, largest: int) -> IntArray:
         """(3, n): pairs of rows that differ in at most so many columns, and in how many."""
-        parts = parallel_map(close_pairs, len(self.rows), self.rows, largest, chunk=_CHUNK)
+        parts = parallel_map(kernels.close_pairs, len(self.rows), self.rows, largest, chunk=_CHUNK)
         return np.hstack([part.reshape(3, -1) for part in parts])
+
+
+def _distances(rows: Words) -> IntArray:
+    """(n_pairs,): columns in which two rows differ, of all pairs."""
+    values = as_bits(rows, 64 * rows.shape[1]).astype(np.float32)
+    ones = values.sum(axis=1)
+    differ = ones[:, None] + ones - 2 * (values @ values.T)  # whole numbers, and small: exact
+    return np.asarray(differ[np.triu_indices(len(rows), 1)].astype(np.int64))
+
+
+def lagged_distances(rows: Words, lag: int) -> IntArray:
+    """(n_rows - lag,): columns in which rows differ from those so many rows later."""
+    n_pairs = len(rows) - lag
+    if n_pairs <= _FEW:
+        return bit_sums(rows[:n_pairs] ^ rows[lag:])
+    distances = np.empty(n_pairs, dtype=np.int64)
+    fixed = (rows, lag, distances)
+    parallel_map(kernels.lagged_distances, n_pairs, *fixed, chunk=_LAGGED_CHUNK)
+    return distances
 
 
 def row_bits(packed: PackedSpins, model: IsingModel, rng: np.random.Generator) -> RowBits:

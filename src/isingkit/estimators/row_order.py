@@ -4,10 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isingkit._kernels.row_dependence import lagged_distances
-from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import BoolArray, FloatArray, IntArray
-from isingkit.estimators.row_distances import RowBits, bit_sums
+from isingkit.estimators.row_distances import RowBits, bit_sums, lagged_distances
 from isingkit.packing import PackedSpins, Words, as_bits
 
 _LARGE = 5.0  # standard errors of a correlation that is no chance
@@ -21,7 +19,6 @@ _LOST = 0.15
 _LONGEST_LAG = 20  # of the table: what lasts longer is a trend
 _FEWEST_BLOCKS = 60  # of fewer, nobody could tell how much they vary
 _FIRST_ROWS = 256  # tell most tables from sorted ones
-_CHUNK = 1 << 13  # rows or columns
 _CELLS = 1 << 22  # of a table of numbers
 _FEWEST_COLUMNS = 16
 
@@ -138,11 +135,10 @@ class _Series:
 
     def alike(self, lag: int) -> float:
         """Mean correlation of rows of a level with those so many rows later: 1 - D / E D."""
-        n_pairs = len(self.rows) - lag
-        distances = np.empty(n_pairs, dtype=np.int64)
-        parallel_map(lagged_distances, n_pairs, self.rows, lag, distances, chunk=_CHUNK)
-        expected = self.expected[self.level[:n_pairs]]
-        usable = (self.level[lag:] == self.level[:n_pairs]) & (expected > 0)
+        distances = lagged_distances(self.rows, lag)
+        level = self.level[: len(distances)]
+        expected = self.expected[level]
+        usable = (self.level[lag:] == level) & (expected > 0)
         if not usable.any():
             return 0.0
         return float(1 - (distances[usable] / expected[usable]).mean())

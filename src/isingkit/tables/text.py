@@ -328,8 +328,6 @@ class _Cells:
         self.labels = Labels(kernels.FIRST_LABEL)
         self.known = np.full((len(layout.names), 256), kernels.UNKNOWN, dtype=np.int8)
         self.tokens = _Tokens()
-        for text in MISSING_TEXTS:
-            self.tokens.add(kernels.EVERYWHERE, text.encode(), kernels.MISSING)
         self.state = np.zeros(6, dtype=np.int64)
         self.state[kernels.LINE] = layout.n_lines
         self.answer = np.zeros(2)
@@ -435,11 +433,20 @@ class _Cells:
             return
         else:
             code = values.code(text)
+            if values.kind == kernels.CROWDED:
+                self._know_missing_texts()
             self.kinds[column] = values.kind
         if len(token) == 1:
             self.known[column, token[0]] = code
         else:
             self.tokens.add(column, token, code)
+
+    def _know_missing_texts(self) -> None:
+        """Let the kernel count what is missing of columns that it no longer asks about."""
+        if (self.kinds == kernels.CROWDED).any():  # it has been told
+            return
+        for text in MISSING_TEXTS:
+            self.tokens.add(kernels.EVERYWHERE, text.encode(), kernels.MISSING)
 
     def _weight(self, text: str, column: int) -> float:
         number = np.nan if text.casefold() in MISSING_TEXTS else _number(text)
