@@ -249,7 +249,9 @@ def test_theory_prints_the_prediction_and_what_a_network_needs(capsys):
     assert needed["n_samples"] == ik.theory.samples_needed(100, 3, 0.4, 0.9)
     _, out, _ = run(capsys, *graph, "--spins", "100")
     assert "TwoStageIsing(ridge=" in out
-    assert out.count("\n") == 1  # the answer alone
+    assert out.count("\n") == 2  # the answer and both limits alone
+    assert f"need {ik.theory.pair_limit(100, 3, 0.4)} samples" in out
+    assert f"fewer than {ik.theory.fano_limit(100, 3, 0.4)}" in out
     _, out, _ = run(capsys, *graph, "--ridge", "inf")
     assert "sum of squared errors" in out
     assert "sample correlations" in out

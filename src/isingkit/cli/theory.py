@@ -271,6 +271,8 @@ def _samples_needed(options: Options) -> Row | None:
         "ridge": best.ridge,
         "prune": best.prune,
         "threshold": best.best_threshold(),
+        "pair_limit": theory.pair_limit(*graph, options.probability),
+        "fano_limit": theory.fano_limit(*graph, options.probability),
     }
 
 
@@ -335,6 +337,10 @@ def _print_needed(needed: Row) -> None:
     click.echo(
         f"{needed['n_spins']} spins are found exactly with probability "
         f"{needed['probability']:g} from {needed['n_samples']} samples, by TwoStageIsing({knobs})"
+    )
+    click.echo(
+        f"tests of single pairs need {needed['pair_limit']} samples even where all else is known; "
+        f"no method finds it from fewer than {needed['fano_limit']}"
     )
 
 

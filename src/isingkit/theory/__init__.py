@@ -5,6 +5,7 @@ How its parts hang together: docs/design/theory.md.
 
 from isingkit.theory.bethe import ModelSpectrum, bethe_matrix
 from isingkit.theory.cavity import CavitySpectrum
+from isingkit.theory.limits import fano_limit, pair_limit
 from isingkit.theory.linear import couplings_from_linear, linear_means
 from isingkit.theory.population import EnsembleSpectrum
 from isingkit.theory.prediction import Prediction
@@ -30,10 +31,12 @@ __all__ = [
     "couplings_from_linear",
     "decay_bound",
     "erdos_renyi",
+    "fano_limit",
     "free_energy",
     "linear_means",
     "of_ensemble",
     "of_model",
+    "pair_limit",
     "random_regular",
     "recovery",
     "recovery_of_model",

@@ -12,10 +12,9 @@ has a head start: the covariance of both stages is u_i g_j / M with g = diagonal
 False candidates also resemble each other and the neighbours, because all of them resemble the spin.
 Where there are many, they change each other's estimates and explain part of what the neighbours
 would. Neighbours scatter around Theorem 1's means as least squares with non-Gaussian residuals
-does.
+does. How well it all agrees with planted worlds: docs/design/theory.md.
 
-All of this is for candidates that are few beside the samples: up to a tenth of them, curves agree
-with measured ones to about 0.01, up to a fifth to a few percent. The regression has N - 1 unknowns,
+The regression has N - 1 unknowns,
 so that \alpha = M / (N - 1), and N \lambda / (N - 1) takes the place of \lambda.
 """
 
@@ -28,6 +27,7 @@ from numpy.typing import ArrayLike
 from isingkit.arrays import FloatArray
 from isingkit.exceptions import SettingError, UnderdeterminedError, require_number
 from isingkit.theory.pairs import Pairs
+from isingkit.theory.regular import RegularSpectrum
 
 GRID = 17  # thresholds that each round of a search looks at
 LEAST_LEFT = 0.1  # samples beyond the number of candidates, over samples
@@ -163,6 +163,17 @@ def require_degree(n_spins: int, degree: int, coupling: float) -> None:
     if coupling == 0:
         expected = "not 0: there would be nothing to find"
         raise SettingError(setting="coupling", value=coupling, expected=expected)
+
+
+def require_question(n_spins: int, degree: int, coupling: float, probability: float) -> None:
+    """Refuse what nobody can answer how many samples it takes."""
+    require_number("probability", probability, above=0)
+    if probability > 1 - 1e-9:
+        expected = "below 1: nothing is certain"
+        raise SettingError(setting="probability", value=probability, expected=expected)
+    require_number("n_spins", n_spins, at_least=3, whole=True)
+    require_degree(n_spins, degree, coupling)
+    RegularSpectrum(degree, coupling)
 
 
 def samples_left(prune: float, n_candidates: float, n_samples: int) -> float:

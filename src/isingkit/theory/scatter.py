@@ -1,6 +1,7 @@
 """Scatter of estimates around their means: of neighbours in both stages, and by candidates."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,7 @@ def _branch_moments(e: FloatArray, y: FloatArray, degree: int, theta: float) -> 
     return _seen_from_parent(moments, theta)
 
 
+@lru_cache(maxsize=4096)
 def edge_scatter(degree: int, strength: float) -> tuple[float, float]:
     r"""M times the variance of an edge's estimate by least squares on the true neighbours.
 

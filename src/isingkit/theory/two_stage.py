@@ -3,10 +3,14 @@
 import numpy as np
 
 from isingkit.arrays import FloatArray
-from isingkit.exceptions import SettingError, require_number
-from isingkit.theory.recovery import Recovery, require_degree, require_sizes
+from isingkit.exceptions import SettingError
+from isingkit.theory.recovery import (
+    Recovery,
+    require_degree,
+    require_question,
+    require_sizes,
+)
 from isingkit.theory.recovery_regular import recovery
-from isingkit.theory.regular import RegularSpectrum
 from isingkit.theory.ridge import random_regular
 
 GRID = 9  # values of prune that each round of a search looks at
@@ -87,13 +91,7 @@ def samples_needed(n_spins: int, degree: int, coupling: float, probability: floa
     >>> strong < theory.samples_needed(n_spins=200, degree=3, coupling=0.3)
     True
     """
-    require_number("probability", probability, above=0)
-    if probability > 1 - 1e-9:
-        expected = "below 1: nothing is certain"
-        raise SettingError(setting="probability", value=probability, expected=expected)
-    require_number("n_spins", n_spins, at_least=3, whole=True)
-    require_degree(n_spins, degree, coupling)
-    RegularSpectrum(degree, coupling)
+    require_question(n_spins, degree, coupling, probability)
 
     def enough(n_samples: int) -> bool:
         try:

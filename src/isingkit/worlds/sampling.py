@@ -3,6 +3,7 @@
 Why chains are bits, and when they have forgotten their start: docs/design/sampler.md.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,12 @@ from isingkit._kernels import sampling as kernels
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import FloatArray
 from isingkit.covariates import covariates_for
-from isingkit.exceptions import SettingError, require_instance, require_number
+from isingkit.exceptions import (
+    NotEquilibratedError,
+    SettingError,
+    require_instance,
+    require_number,
+)
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, bits, unpacked
 from isingkit.theory.phase import paramagnetic
@@ -25,6 +31,7 @@ from isingkit.worlds.graphs import Seed, generator
 
 # chains looked at by the check where they are numbers; twice as many where they are bits
 WATCHED = 64
+LONGEST_WARM_UP = 10_000  # sweeps, where nobody said how many
 
 
 def sample(
@@ -61,8 +68,8 @@ def sample(
         for each row, and n_samples may be left out.
     warm_up
         Sweeps before the first snapshot; one sweep is n_spins updates. By default 50 / (1 - the
-        growth that `paramagnetic` finds), from 100 to 10,000. The paper's own experiments take
-        100,000.
+        growth that `paramagnetic` finds), from 100 to 10,000, and twice as many as before while
+        the check refuses them, up to 10,000. The paper's own experiments take 100,000.
     n_chains
         Chains to run; by default one for each sample. With fewer, each is seen again every `thin`
         sweeps.
@@ -100,12 +107,13 @@ def sample(
     require_number("n_samples", n_samples, at_least=1, whole=True)
     assert n_samples is not None
     n_chains = n_samples if n_chains is None else min(n_chains, n_samples)
+    longest = LONGEST_WARM_UP if warm_up is None else warm_up
     warm_up = default_warm_up(model) if warm_up is None else warm_up
     rng = generator(random_state)
     chains, watched = _chains(model, n_chains, values, update == "heat-bath", rng)
     n_snapshots = -(-n_samples // n_chains)
-    watch = _monitor(model, watched) if check and warm_up > 0 else None
-    moved = [chains] if watch is None or watched is chains else [chains, watched]
+    watching = check and warm_up > 0
+    moved = [chains, watched] if watching and watched is not chains else [chains]
     with tqdm(
         total=warm_up + thin * (n_snapshots - 1), desc="sweeps", unit="sweep", disable=not progress
     ) as bar:
@@ -116,13 +124,10 @@ def sample(
                     some.sweep(step, random_order=order == "random", n_jobs=n_jobs)
                 bar.update(step)
 
-        if watch is None:
+        if not watching:
             run(warm_up)
         else:
-            for n_sweeps in watch.intervals(warm_up):
-                run(n_sweeps)
-                watch.look(watched.watched())
-            watch.check(warm_up)
+            _run_until_forgotten(model, watched, run, warm_up, longest)
         snapshots = [chains.packed(model, n_chains)]
         for _ in range(n_snapshots - 1):
             run(thin)
@@ -165,7 +170,29 @@ def default_warm_up(model: IsingModel) -> int:
     """
     phase = paramagnetic(model)
     growth = max(phase.glass, phase.order)
-    return int(np.clip(50 / (1 - growth), 100, 10_000)) if growth < 1 else 10_000
+    return int(np.clip(50 / (1 - growth), 100, LONGEST_WARM_UP)) if growth < 1 else LONGEST_WARM_UP
+
+
+def _run_until_forgotten(
+    model: IsingModel, watched: "Chains", run: Callable[[int], None], warm_up: int, longest: int
+) -> None:
+    """Warm chains up, twice as long as before while the check refuses them, up to `longest`."""
+    done = 0
+    more = warm_up
+    while True:
+        watch = _monitor(model, watched)
+        for n_sweeps in watch.intervals(more):
+            run(n_sweeps)
+            watch.look(watched.watched())
+        done += more
+        if 2 * done > longest:
+            watch.check(done)
+            return
+        try:
+            watch.check(done)
+            return
+        except NotEquilibratedError:
+            more = done
 
 
 def _steps(n_sweeps: int, n_spins_and_chains: int) -> list[int]:
