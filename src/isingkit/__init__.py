@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from isingkit.fit_check import fit_check as fit_check
     from isingkit.gram import Gram as Gram
     from isingkit.gram import gram as gram
+    from isingkit.groups.comparison import GroupComparison as GroupComparison
+    from isingkit.groups.comparison import compare_groups as compare_groups
     from isingkit.metrics import PrecisionRecall as PrecisionRecall
     from isingkit.metrics import Scores as Scores
     from isingkit.metrics import precision_recall as precision_recall
@@ -65,6 +67,8 @@ _HOMES = {
     "fit_check": "fit_check",
     "Gram": "gram",
     "gram": "gram",
+    "GroupComparison": "groups.comparison",
+    "compare_groups": "groups.comparison",
     "PrecisionRecall": "metrics",
     "Scores": "metrics",
     "precision_recall": "metrics",
