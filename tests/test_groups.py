@@ -1,12 +1,16 @@
 """compare_groups: do the networks of groups differ, and where."""
 
 import itertools
+import json
+import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import isingkit as ik
 from isingkit import exceptions as ex
+from isingkit.cli import main
 from isingkit.groups.deviations import deviations, pooled_fit
 from isingkit.groups.grouped_rows import grouped_rows
 
@@ -75,7 +79,7 @@ def test_deviations_are_the_first_newton_steps_of_each_group_by_itself():
     rows = grouped_rows(x, labels, None, None, "error")
     graph = np.zeros((6, 6), dtype=bool)
     graph[0, 1] = graph[1, 0] = graph[1, 2] = graph[2, 1] = True
-    fit = pooled_fit(rows, graph, fields_are_free=True)
+    fit = pooled_fit(rows, graph, True, np.zeros_like(graph))
     (found,) = deviations(fit)
     for k, (i, j) in enumerate(found.pairs.tolist()):
         for group in (0, 1):
@@ -99,7 +103,8 @@ def test_a_flipped_coupling_is_found_where_it_is_and_fields_that_differ_are_not(
     assert abs(row["difference"] - true) < 4 * row["std_error"]
     assert found.models["b"].n_spins == 10
     assert "the networks differ" in str(found)
-    assert len(found.plot().axes) == 3
+    titles = [axes.get_title() for axes in found.plot()]
+    assert titles == ["a (300 rows)", "b (300 rows)", "what differs: b less a"]
 
 
 def test_null_worlds_with_other_fields_are_rejected_as_often_as_the_level_says():
@@ -234,8 +239,100 @@ def test_the_network_comparison_test_is_that_of_r(shared_data):
     found = ik.compare_groups(table[:, 1:], table[:, 0], method="nct", permutations=2)
     assert 4 * np.abs(found.edges["difference"]).max() == pytest.approx(1.78695, rel=1e-3)
     strength = found.overall[0]
-    assert 4 * strength["value_0.0"] == pytest.approx(9.9247, rel=1e-3)
-    assert 4 * strength["value_1.0"] == pytest.approx(14.3686, rel=1e-3)
+    assert 4 * strength["value_0"] == pytest.approx(9.9247, rel=1e-3)
+    assert 4 * strength["value_1"] == pytest.approx(14.3686, rel=1e-3)
     again = ik.compare_groups(table[:, 1:], table[:, 0], permutations=1000, random_state=0)
     assert 0.05 < again.p_value < 0.5
     assert isinstance(again, ik.GroupComparison)
+
+
+# The command line, and its page
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as stopped:
+        main(["compare-groups", *map(str, arguments)])
+    return stopped.value.code, *capsys.readouterr()
+
+
+def written(folder, *, flipped=True):
+    """A file with a column of groups and a name to escape in HTML, and a file for each group."""
+    x, labels, pair = two_groups(1, flipped=flipped)
+    names = [f"x{k}" for k in range(10)]
+    names[0] = "<b>"
+    table = pd.DataFrame(x, columns=names)
+    table.insert(0, "sex", labels)
+    table.to_csv(folder / "all.csv", index=False)
+    for label, rows in table.groupby("sex"):
+        rows.drop(columns="sex").to_csv(folder / f"{label}.csv", index=False)
+    return pair
+
+
+def test_the_command_compares_groups_of_a_column_or_of_files(capsys, tmp_path):
+    written(tmp_path)
+    quick = ["--permutations", 200]
+    code, out, _ = run(capsys, tmp_path / "all.csv", "--by", "sex", *quick)
+    assert code == 0
+    assert "a (300 rows), b (300 rows); 10 columns" in out
+    assert "1 pair differs" in out
+    facts = [
+        json.loads(run(capsys, *data, *quick, "--json")[1])
+        for data in (
+            [tmp_path / "all.csv", "--by", "sex"],
+            [tmp_path / "a.csv", tmp_path / "b.csv"],
+        )
+    ]
+    assert facts[0]["groups"] == {"a": 300, "b": 300}
+    assert facts[0]["n_differing"] == 1
+    assert {name: facts[0][name] for name in ("p_value", "edges", "overall")} == {
+        name: facts[1][name] for name in ("p_value", "edges", "overall")
+    }
+
+
+def test_mistakes_of_the_command_exit_2_with_one_line(capsys, tmp_path):
+    written(tmp_path)
+    for arguments, told in (
+        (["all.csv"], "--by"),
+        (["a.csv", "b.csv", "--by", "sex"], "there is no --by"),
+        (["all.csv", "--by", "age"], "there is no column 'age'"),
+        (["all.csv", "--by", "sex", "-o", "page.pdf"], "ends in .html"),
+        (["a.csv", "all.csv"], "'a.csv' and 'all.csv'"),
+        (["all.csv", "--by", "sex", "--row-groups", "x1"], "of 2 row_groups"),
+    ):
+        files = [tmp_path / one if one.endswith(".csv") else one for one in arguments]
+        code, out, err = run(capsys, *files)
+        assert (code, out) == (2, ""), arguments
+        assert err.count("\n") == 1
+        assert told in err
+
+
+def test_the_page_shows_both_networks_what_differs_and_the_table(capsys, tmp_path):
+    """In Chromium: the page asks for nothing, says nothing on the console, and fits a telephone."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("no chromium is installed")
+    playwright = pytest.importorskip("playwright.sync_api")
+    written(tmp_path)
+    page_file = tmp_path / "page.html"
+    data = [tmp_path / "all.csv", "--by", "sex", "--permutations", 200, "-o", page_file]
+    assert run(capsys, *data)[0] == 0
+    noticed = []
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 400, "height": 800})
+        page.on("console", lambda message: noticed.append(message.text))
+        page.on("pageerror", lambda error: noticed.append(str(error)))
+        page.on("request", lambda request: noticed.append(request.url))
+        page.goto(page_file.as_uri())
+        assert page.locator("#verdict").inner_text().startswith("The networks differ")
+        assert page.locator("figure svg").count() == 1
+        titles = page.locator("figure svg text").all_text_contents()
+        for title in ("a (300 rows)", "b (300 rows)", "what differs: b less a"):
+            assert titles.count(title) == 1
+        assert titles.count("<b>") == 3
+        first = page.locator("#edges tbody tr").first.locator("td").all_inner_texts()
+        assert first[0] == "<b>"
+        assert float(first[7]) < 0.05
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        browser.close()
+    assert noticed == [page_file.as_uri()]

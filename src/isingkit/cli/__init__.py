@@ -24,6 +24,7 @@ COMMANDS = {
     "report": "Write the report of a fit anew, or of any model.",
     "score": "Compare a network found with the true one.",
     "compare": "Compare methods on a file of data.",
+    "compare-groups": "Compare the networks of groups of rows.",
     "reproduce": "Measure, predict and draw the paper's figures.",
     "theory": "Predict errors and the samples needed, without data.",
     "bench": "Measure this machine with large networks.",

@@ -2,14 +2,14 @@
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
 from isingkit._kernels.threads import blas_threads_for
-from isingkit.arrays import BoolArray
+from isingkit.arrays import BoolArray, FloatArray
 from isingkit.drawing import draw_network, positions
 from isingkit.estimators.auto import AutoIsing
 from isingkit.exceptions import IsingkitWarning, require_choice, require_number
@@ -17,7 +17,7 @@ from isingkit.groups.deviations import deviations, pooled_fit
 from isingkit.groups.grouped_rows import GroupedRows, grouped_rows
 from isingkit.groups.nct import network_comparison_test
 from isingkit.groups.networks import group_networks
-from isingkit.groups.relabelling import tests_of_pairs
+from isingkit.groups.relabelling import PairTests, tests_of_pairs
 from isingkit.groups.summary import summary
 from isingkit.groups.tables import (
     benjamini_hochberg,
@@ -33,10 +33,8 @@ from isingkit.model import IsingModel
 from isingkit.spins import Table
 from isingkit.worlds.graphs import Seed, generator
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 LEVEL = 0.05
+_MOST_ROUNDS = 10  # of tests given pairs that differ
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,21 +77,27 @@ class GroupComparison:
     def __str__(self) -> str:
         return "\n".join(summary(self))
 
-    def plot(self) -> "Figure":
-        """The network of each group, in one layout and with one scale, and, of two groups, what
-        differs between them.
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the network of each group, in one layout and on one scale, and, of two groups, what
+        differs between them; returns the Axes.
+
+        Parameters
+        ----------
+        axes
+            Axes to draw into, one for each network; by default new ones.
         """
-        from matplotlib.figure import Figure
+        from matplotlib import pyplot
 
         panels = network_panels(self)
         places = positions(shared_couplings(self))
-        figure = Figure(figsize=(5.5 * len(panels), 4.5), layout="constrained")
-        strongest = max(float(abs(one).max()) if one.nnz else 0.0 for _, one in panels)
-        axes = np.atleast_1d(figure.subplots(1, len(panels)))
+        if axes is None:
+            size = (5.5 * len(panels), 4.5)
+            axes = pyplot.subplots(1, len(panels), figsize=size, layout="constrained")[1]
+        strongest = max(float(abs(couplings).max()) for _, couplings in panels)
         for one, (title, couplings) in zip(axes, panels, strict=True):
             draw_network(one, couplings, self.names, places=places, strongest=strongest)
             one.set_title(title)
-        return figure
+        return axes
 
 
 def shared_couplings(found: GroupComparison) -> Any:
@@ -216,15 +220,12 @@ class _Settings:
 
 def _compared(rows: GroupedRows, settings: _Settings, rng: np.random.Generator) -> GroupComparison:
     graph = _pooled_graph(rows, settings.fields_are_free)
-    fit = pooled_fit(rows, graph, settings.fields_are_free)
-    parts = deviations(fit)
-    tests = tests_of_pairs(parts, rows, settings.fields_are_free, settings.n_permutations, rng)
+    tests, couplings = _tested(rows, graph, settings, int(rng.integers(2**63)))
     q_values = benjamini_hochberg(tests.p_values)
     differs = (tests.family_p_values if settings.control == "fwer" else q_values) <= LEVEL
     shown = graph[tuple(tests.pairs.T)] | differs
     networks = group_networks(rows, tests.pairs[shown])
-    directed = fit.couplings
-    pooled = (directed + directed.T)[tuple(networks.pairs.T)]
+    pooled = couplings[tuple(networks.pairs.T)]
     signs = signs_of(networks, pooled, differs[shown])
     return GroupComparison(
         **_heading(rows, settings),
@@ -236,6 +237,47 @@ def _compared(rows: GroupedRows, settings: _Settings, rng: np.random.Generator) 
         n_pairs=int(tests.is_testable.sum()),
         n_untestable=int((~tests.is_testable).sum()),
     )
+
+
+def _tested(
+    rows: GroupedRows, graph: BoolArray, settings: _Settings, seed: int
+) -> tuple[PairTests, FloatArray]:
+    """Tests of all pairs, and couplings that all groups share.
+
+    A coupling that differs by much disturbs those beside it beyond first order. So the surest
+    pairs that differ get couplings of their own, and all others are tested anew, until no more
+    differ.
+    """
+    is_free = settings.fields_are_free
+    differs = np.zeros_like(graph)
+    tests: PairTests | None = None
+    for _ in range(_MOST_ROUNDS):
+        fit = pooled_fit(rows, graph, is_free, differs)
+        relabelling = (settings.n_permutations, np.random.default_rng(seed))
+        latest = tests_of_pairs(deviations(fit), rows, is_free, differs, *relabelling)
+        tests = latest if tests is None else tests.stepped_down(latest, differs)
+        more = _surest_apart(tests, differs)
+        if not more.any():
+            break
+        differs = differs | more
+    assert tests is not None
+    return tests, fit.couplings + fit.couplings.T
+
+
+def _surest_apart(tests: PairTests, differs: BoolArray) -> BoolArray:
+    """(n_spins, n_spins): pairs that differ and were not known to, of those with a common spin the
+    surest.
+    """
+    found = np.zeros_like(differs)
+    order = np.argsort(-np.round(np.abs(tests.statistics), 9), kind="stable")
+    taken: set[int] = set()
+    for place in order:
+        i, j = tests.pairs[place].tolist()
+        is_new = tests.family_p_values[place] <= LEVEL and not differs[i, j]
+        if is_new and not taken & {i, j}:
+            found[i, j] = found[j, i] = True
+            taken |= {i, j}
+    return found
 
 
 def _heading(rows: GroupedRows, settings: _Settings) -> dict[str, Any]:

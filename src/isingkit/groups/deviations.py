@@ -44,18 +44,10 @@ class PooledFit:
 
     rows: GroupedRows
     neighbours: tuple[IntArray, ...]  # of each spin
-    regressions: tuple[Regression, ...]  # of each spin; couplings are the last coefficients
+    regressions: tuple[Regression, ...]  # of each spin
+    couplings: FloatArray  # (n_spins, n_spins): row i those of spin i; 0 of pairs that differ
     # rows within which spins are cleared of others: of each group, or of all
     parts: tuple[IntArray, ...]
-
-    @property
-    def couplings(self) -> FloatArray:
-        """(n_spins, n_spins): row i the directed couplings of spin i, 0 where there is no edge."""
-        couplings = np.zeros((len(self.neighbours), len(self.neighbours)))
-        for spin, near in enumerate(self.neighbours):
-            coefficients = self.regressions[spin].coefficients
-            couplings[spin, near] = coefficients[len(coefficients) - len(near) :]
-        return couplings
 
     def cleared(self, spin: int, others: IntArray) -> FloatArray:
         """(n_rows, n_others): other spins, cleared of all else that explains this one.
@@ -84,22 +76,32 @@ class PooledFit:
         return cleared
 
 
-def pooled_fit(rows: GroupedRows, graph: BoolArray, fields_are_free: bool) -> PooledFit:
-    """Regressions in a graph, (n_spins, n_spins) symmetric."""
+def pooled_fit(
+    rows: GroupedRows, graph: BoolArray, fields_are_free: bool, differs: BoolArray
+) -> PooledFit:
+    """Regressions in a graph, (n_spins, n_spins) symmetric.
+
+    differs: the same of pairs that have a coupling of their own in each group
+    """
     base = rows.indicators if fields_are_free else np.ones((len(rows.spins), 1))
     base = np.concatenate([base, rows.covariates], axis=1)
-    neighbours = tuple(np.flatnonzero(near) for near in graph)
+    neighbours = tuple(np.flatnonzero(near) for near in graph | differs)
+    couplings = np.zeros(graph.shape)
     regressions = []
-    for spin, near in enumerate(neighbours):
-        design = np.concatenate([base, rows.spins[:, near]], axis=1)
-        sizes = (base.shape[1], len(near))
-        ridges = np.repeat([_FIELD_RIDGE, _COUPLING_RIDGE], sizes)
+    for spin in range(len(graph)):
+        shared = np.flatnonzero(graph[spin] & ~differs[spin])
+        in_groups = [rows.indicators * rows.spins[:, [k]] for k in np.flatnonzero(differs[spin])]
+        design = np.concatenate([base, rows.spins[:, shared], *in_groups], axis=1)
+        first = base.shape[1]
+        ridges = np.full(design.shape[1], _COUPLING_RIDGE)
+        ridges[:first] = _FIELD_RIDGE
         found = regress(rows.spins[:, spin], design, ridges)
+        couplings[spin, shared] = found.coefficients[first : first + len(shared)]
         regressions.append(found)
     parts = [np.arange(len(rows.spins))]
     if fields_are_free:
         parts = [rows.members(group) for group in range(rows.n_groups)]
-    return PooledFit(rows, neighbours, tuple(regressions), tuple(parts))
+    return PooledFit(rows, neighbours, tuple(regressions), couplings, tuple(parts))
 
 
 def deviations(fit: PooledFit) -> Iterator[Deviations]:

@@ -95,11 +95,17 @@ def _coded(groups: Any, n_samples: int, kept: Any) -> tuple[IntArray, tuple[str,
     first_codes = as_groups(groups, n_samples, kept)
     given = np.asarray(groups) if kept is None else np.asarray(groups)[kept]
     _, first = np.unique(first_codes, return_index=True)
-    texts = [str(given[place]) for place in first]
+    texts = [_text(given[place]) for place in first]
     order = _sorted_places(given[first].tolist())
     place_of = np.empty(len(order), dtype=np.int64)
     place_of[order] = np.arange(len(order))
     return place_of[first_codes], tuple(texts[k] for k in order)
+
+
+def _text(label: Any) -> str:
+    """A label as text, whole numbers without a point."""
+    is_whole = isinstance(label, float) and label.is_integer()
+    return str(int(label)) if is_whole else str(label)
 
 
 def _sorted_places(labels: Sequence[Any]) -> list[int]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import stdtr, stdtrit
 
 from isingkit.arrays import FloatArray, IntArray, Pairs
 from isingkit.estimators.graph import graph_of, symmetric_matrix
@@ -15,7 +15,7 @@ _FIELD_RIDGE = 1e-3  # next to nothing: fields of columns that never change stay
 _COUPLING_RIDGE = 0.05
 _LEAST_LEFT = 0.2  # of a residual's variance, beside its leverage
 _NOTHING = 1e-300
-_WIDTH = float(ndtri(0.975))  # of a 95 percent interval, in standard errors
+_MOST_FREEDOM = 1e9  # in place of infinity
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,16 +26,23 @@ class Estimate:
     std_errors: FloatArray  # (n_groups,)
     difference: float  # second group less the first; of more groups, largest less smallest
     std_error: float  # of the difference
+    freedom: float = np.inf  # degrees of freedom of the error: rows that it rests on
+
+    @property
+    def half_width(self) -> float:
+        """Of the 95 percent interval of the difference."""
+        quantile = float(stdtrit(min(self.freedom, _MOST_FREEDOM), 0.975))
+        return quantile * self.std_error
 
     @property
     def low(self) -> float:
-        """Lower end of the 95 percent interval of the difference."""
-        return self.difference - _WIDTH * self.std_error
+        """Lower end of that interval."""
+        return self.difference - self.half_width
 
     @property
     def high(self) -> float:
-        """Upper end of the 95 percent interval of the difference."""
-        return self.difference + _WIDTH * self.std_error
+        """Upper end of that interval."""
+        return self.difference + self.half_width
 
     @property
     def z(self) -> float:
@@ -47,7 +54,7 @@ class Estimate:
         """Two-sided, of two groups; of more, of the two furthest apart as if there were no
         others.
         """
-        return float(2 * ndtr(-abs(self.z)))
+        return float(2 * stdtr(min(self.freedom, _MOST_FREEDOM), -abs(self.z)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,15 +78,14 @@ class GroupNetworks:
         for group, of_group in enumerate(of_groups):
             members = self.rows.members(group)
             effects[members] = self.influences[members] @ of_group
-        variances = [self._variances(effects, only) for only in indicators.T]
-        errors = np.sqrt(variances)
+        errors = np.array([self._errors(effects, only)[0] for only in indicators.T])
         found = []
         for k, value in enumerate(values.T):
             low, high = ends_of(value)
             signs = indicators[:, high] - indicators[:, low]
-            (variance,) = self._variances(effects[:, [k]], signs)
+            (error,), (freedom,) = self._errors(effects[:, [k]], signs)
             difference = float(value[high] - value[low])
-            found.append(Estimate(value, errors[:, k], difference, variance**0.5))
+            found.append(Estimate(value, errors[:, k], difference, error, freedom))
         return found
 
     def of_pairs(self) -> list[Estimate]:
@@ -92,17 +98,23 @@ class GroupNetworks:
         by_group = np.reshape(errors, self.couplings.T.shape).T
         return np.asarray(self.couplings / np.maximum(by_group, _NOTHING))
 
-    def _variances(self, effects: FloatArray, signs: FloatArray) -> FloatArray:
-        """(n,): of sums of signed effects, (n_rows, n), of units that are independent."""
-        signed = effects * signs[:, None]
-        units = self.rows.units
-        if units is None:
-            return np.asarray((signed**2).sum(axis=0))
-        sums = np.zeros((int(units.max()) + 1, effects.shape[1]))
-        np.add.at(sums, units, signed)
-        n_units = len(np.unique(units[signs != 0]))
-        factor = n_units / max(n_units - 1, 1)
-        return np.asarray(factor * (sums**2).sum(axis=0))
+    def _errors(self, effects: FloatArray, signs: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(n,) both: standard errors of sums of signed effects, (n_rows, n), of units that are
+        independent, and their degrees of freedom, which are few where few units decide.
+        """
+        sums = effects * signs[:, None]
+        factor = 1.0
+        if self.rows.units is not None:
+            units = self.rows.units
+            signed = sums
+            sums = np.zeros((int(units.max()) + 1, effects.shape[1]))
+            np.add.at(sums, units, signed)
+            n_units = len(np.unique(units[signs != 0]))
+            factor = n_units / max(n_units - 1, 1)
+        squares = (sums**2).sum(axis=0)
+        fourths = (sums**4).sum(axis=0)
+        freedom = squares**2 / np.maximum(fourths, _NOTHING)
+        return np.sqrt(factor * squares), np.maximum(freedom, 1.0)
 
     def models(self) -> tuple[IsingModel, ...]:
         """The network of each group."""

@@ -3,7 +3,7 @@ labels of groups mean nothing: docs/design/groups.md.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,23 @@ class PairTests:
     p_values: FloatArray  # (n_pairs,): of a pair by itself, from all pairs' relabellings
     family_p_values: FloatArray  # (n_pairs,): of a pair as the largest of all
     p_value: float  # of the largest
+
+    def stepped_down(self, later: "PairTests", known: BoolArray) -> "PairTests":
+        """These tests of pairs that are known to differ, and the later ones, given those, of
+        others; the p-value of the largest stays.
+
+        known: (n_spins, n_spins)
+        """
+        keeps = known[tuple(self.pairs.T)]
+        surest = self.family_p_values[keeps].max(initial=0.0)
+        return replace(
+            self,
+            statistics=np.where(keeps, self.statistics, later.statistics),
+            p_values=np.where(keeps, self.p_values, later.p_values),
+            family_p_values=np.where(
+                keeps, self.family_p_values, np.maximum(later.family_p_values, surest)
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,10 +94,14 @@ def tests_of_pairs(
     parts: Iterable[Deviations],
     rows: GroupedRows,
     fields_are_free: bool,
+    known: BoolArray,
     n_relabellings: int,
     rng: np.random.Generator,
 ) -> PairTests:
-    """Statistics of all pairs, and those of units with other labels, the same for all pairs."""
+    """Statistics of all pairs, and those of units with other labels, the same for all pairs.
+
+    known: (n_spins, n_spins), pairs that differ and are not tested
+    """
     units = _units_of(rows)
     is_paired = rows.is_paired
     kind = _PairedUnits if is_paired else _SeparateUnits
@@ -90,12 +111,13 @@ def tests_of_pairs(
     found = []
     for part in parts:
         differences = kind(part, rows, units, fields_are_free)
-        observed = np.where(part.is_testable, differences.observed(), 0.0)
+        is_tested = part.is_testable & ~known[tuple(part.pairs.T)]
+        observed = np.where(is_tested, differences.observed(), 0.0)
         found.append((part.pairs, observed, part.is_testable))
         step = max(1, _CELLS // len(part.pairs))
         for start in range(0, n_relabellings, step):
             statistics = differences.relabelled(drawn[start : start + step])
-            statistics = statistics[:, part.is_testable]
+            statistics = statistics[:, is_tested]
             here = largest[start : start + step]
             np.maximum(here, statistics.max(axis=1, initial=0.0), out=here)
             counts += _counted(statistics)

@@ -1,9 +1,10 @@
 """A comparison of groups in words, for people."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from isingkit.groups.comparison import GroupComparison
@@ -51,13 +52,9 @@ def overall_cells(found: "GroupComparison") -> list[list[str]]:
     rows = [["", *found.labels, "difference", "95 % interval", "p"]]
     for row in found.overall:
         values = [f"{row[f'value_{label}']:.3f}" for label in found.labels]
-        rows.append([
-            str(row["measure"]),
-            *values,
-            f"{row['difference']:+.3f}",
-            interval(row["low"], row["high"]),
-            number(row["p_value"]),
-        ])  # fmt: skip
+        difference = f"{row['difference']:+.3f}"
+        ends = interval(row["low"], row["high"])
+        rows.append([str(row["measure"]), *values, difference, ends, number(row["p_value"])])
     return rows
 
 
@@ -66,16 +63,33 @@ def edge_cells(found: "GroupComparison", n_most: int | None = None) -> list[list
     rows = [["column", "column", *found.labels, "difference", "error", "z", "p", "q"]]
     for row in found.edges[:n_most]:
         couplings = [f"{row[f'coupling_{label}']:+.3f}" for label in found.labels]
-        rows.append([
-            str(row["source"]),
-            str(row["target"]),
-            *couplings,
-            f"{row['difference']:+.3f}",
-            number(row["std_error"], ".3f"),
-            number(row["z"], "+.2f"),
-            number(row["p_value"]),
-            number(row["q_value"]),
-        ])  # fmt: skip
+        ends = [str(row["source"]), str(row["target"])]
+        difference = f"{row['difference']:+.3f}"
+        error = number(row["std_error"], ".3f")
+        sure = [number(row["z"], "+.2f"), number(row["p_value"]), number(row["q_value"])]
+        rows.append([*ends, *couplings, difference, error, *sure])
+    return rows
+
+
+def centrality_cells(found: "GroupComparison") -> list[list[str]]:
+    """Texts of the table of centralities, its head first."""
+    rows = [["column", "measure", *found.labels, "difference", "95 % interval", "p", "q"]]
+    for row in found.centralities:
+        values = [f"{row[f'value_{label}']:.3f}" for label in found.labels]
+        texts = [str(row["name"]), str(row["measure"])]
+        difference = f"{row['difference']:+.3f}"
+        ends = interval(row["low"], row["high"])
+        sure = [number(row["p_value"]), number(row["q_value"])]
+        rows.append([*texts, *values, difference, ends, *sure])
+    return rows
+
+
+def as_rows(table: NDArray[Any]) -> list[dict[str, Any]]:
+    """Rows of a structured array as JSON has them, None where a number is not known."""
+    rows = []
+    for row in table.tolist():
+        values = [None if value != value else value for value in row]
+        rows.append(dict(zip(table.dtype.names or (), values, strict=True)))
     return rows
 
 
@@ -94,9 +108,9 @@ def _differences(found: "GroupComparison") -> list[str]:
     n_differing = len(found.differing)
     kind = "family-wise p" if found.control == "fwer" else "q"
     pairs = "1 pair differs" if n_differing == 1 else f"{n_differing} pairs differ"
-    n_shown = max(n_differing, min(3, len(found.edges)))
-    lines = _aligned(edge_cells(found, min(n_shown, _MOST_SHOWN)))
-    more = len(found.edges) - min(n_shown, _MOST_SHOWN)
+    n_shown = min(max(n_differing, 3), _MOST_SHOWN)
+    lines = _aligned(edge_cells(found, n_shown))
+    more = len(found.edges) - n_shown
     tail = [f"and {more} more pairs"] if more > 0 else []
     return [f"{pairs} ({kind} at most 0.05); the surest:", "", *lines, *tail]
 
