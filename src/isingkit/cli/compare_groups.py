@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isingkit import __version__
-from isingkit.cli.data import covariates_option, drop_option, missing_option, read
+from isingkit.cli.data import (
+    columns_option,
+    covariates_option,
+    drop_option,
+    missing_option,
+    read,
+)
 from isingkit.cli.usage import usage_error
 from isingkit.formats import bare_name
 from isingkit.missing import COMPLETE_ROWS
@@ -71,7 +77,7 @@ class CompareGroupsOptions:
     help="nct is the Network Comparison Test with eLasso, which learns both networks for each "
     "permutation.",
 )
-@click.option("--columns", help="Columns to use, separated by commas; by default all.")
+@columns_option
 @drop_option
 @covariates_option
 @click.option(
