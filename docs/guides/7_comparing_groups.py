@@ -95,8 +95,8 @@ pd.DataFrame(found.centralities[:4])[columns].round(3)
 # What could mislead you
 # ----------------------
 #
-# * **No difference shown is not no difference.** With 100 rows in each group, a link that turns
-#   around is found in three of four such tables; one that halves, hardly ever.
+# * **No difference shown is not no difference.** With 20 columns and 100 rows in each group, a link
+#   that turns around was found in three of four planted tables; smaller changes need more rows.
 # * **Other causes.** If patients are older and age moves answers, pass it as ``covariates``.
 # * **People who answered several times** are one person each: ``row_groups=person``. If they are in
 #   both groups, before and after a treatment, they are compared with themselves.
