@@ -438,7 +438,7 @@ def test_tab_completes_commands_options_and_methods(capsys, monkeypatch):
         monkeypatch.setenv("COMP_CWORD", str(len(words)))
         return {line.partition(",")[2] for line in run(capsys)[1].splitlines()}
 
-    assert completed("co") == {"compare", "completion"}
+    assert completed("co") == {"compare", "compare-groups", "completion"}
     assert "--missing" in completed("fit", "--mi")
     assert completed("fit", "--method", "two") == {"two-stage"}
     assert completed("fit", "--missing", "p") == {"pairwise"}

@@ -39,7 +39,7 @@ RANKS = [
     {"worlds"},
     {"estimators"},
     {"abess", "methods", "metrics", "dask"},
-    {"comparison", "fit_check", "fit_folder", "landscape"},
+    {"comparison", "fit_check", "fit_folder", "groups", "landscape"},
     {"plots"},
     {"report"},
     {"experiments"},
@@ -50,7 +50,9 @@ VECTOR_CODE = ("_kernels/sampling.py", "_kernels/lookup_popcount.py", "_kernels/
 # a cell of a text, and a number in it, are read in one pass over their bytes
 ONE_PASS = ("read_cells", "number_in")
 # public, with an argument for each setting
-SETTINGS = ("__init__", "compare", "gram", "plot_fit_check", "read_spins", "sample")
+SETTINGS = (
+    "__init__", "compare", "compare_groups", "gram", "plot_fit_check", "read_spins", "sample",
+)  # fmt: skip
 MOST_ARGUMENTS = 8
 MOST_PATHS = 15  # cyclomatic complexity
 MOST_LINES = 80

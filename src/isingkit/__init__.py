@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from isingkit.fit_check import fit_check as fit_check
     from isingkit.gram import Gram as Gram
     from isingkit.gram import gram as gram
+    from isingkit.groups.comparison import GroupComparison as GroupComparison
+    from isingkit.groups.comparison import compare_groups as compare_groups
     from isingkit.landscape import Landscape as Landscape
     from isingkit.landscape import landscape as landscape
     from isingkit.metrics import PrecisionRecall as PrecisionRecall
@@ -70,6 +72,8 @@ _HOMES = {
     "fit_check": "fit_check",
     "Gram": "gram",
     "gram": "gram",
+    "GroupComparison": "groups.comparison",
+    "compare_groups": "groups.comparison",
     "Landscape": "landscape",
     "landscape": "landscape",
     "PrecisionRecall": "metrics",

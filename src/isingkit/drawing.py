@@ -47,13 +47,17 @@ def draw_network(
     couplings: scipy.sparse.csr_array,
     names: tuple[str, ...],
     labels: bool | None = None,
+    *,
+    places: FloatArray | None = None,
+    strongest: float | None = None,
 ) -> None:
     """Draw the network: blue edges for spins that agree, dashed orange for those that disagree.
 
-    Edges are as wide as they are strong.
+    Edges are as wide as they are strong. places, strongest: of several networks in one layout and
+    on one scale, between 0 and 1, and the strength of the widest edge
     """
-    places = positions(couplings) * (_WIDTH, 1.0)
-    _draw_edges(axes, couplings, places)
+    places = (positions(couplings) if places is None else places) * (_WIDTH, 1.0)
+    _draw_edges(axes, couplings, places, strongest)
     _draw_spins(axes, couplings, places)
     if labels or (labels is None and len(names) <= _MOST_LABELS):
         _write_names(axes, names, places)
@@ -65,13 +69,16 @@ def draw_network(
         axes.legend(loc="best", frameon=False, fontsize=8)
 
 
-def _draw_edges(axes: "Axes", couplings: scipy.sparse.csr_array, places: FloatArray) -> None:
+def _draw_edges(
+    axes: "Axes", couplings: scipy.sparse.csr_array, places: FloatArray, strongest: float | None
+) -> None:
     from matplotlib.collections import LineCollection
 
     upper = scipy.sparse.triu(couplings, k=1).tocoo()
     strengths = np.abs(upper.data)
     widest = np.clip(35 / np.sqrt(max(upper.nnz, 1)), 0.8, 5.0)
-    widths = widest * (0.1 + 0.9 * strengths / strengths.max(initial=_TINY))
+    scale = strengths.max(initial=_TINY) if strongest is None else max(strongest, _TINY)
+    widths = widest * (0.1 + 0.9 * strengths / scale)
     lines = np.stack([places[upper.row], places[upper.col]], axis=1)
     for sign, colour, style, label in (
         (1, POSITIVE, "-", "alike"),

@@ -430,6 +430,17 @@ class FewGroupsError(IsingkitError):
         )
 
 
+class GroupSizeError(IsingkitError):
+    """Groups whose networks are to be compared are fewer than two, or have too few rows."""
+
+    def __init__(self, *, problem: str) -> None:
+        self.problem = problem
+        super().__init__(
+            f"groups must be two or more, each of enough rows to compare, but {problem}. Name "
+            "another column of groups, put small groups together, or leave their rows out."
+        )
+
+
 class UnderdeterminedError(IsingkitError):
     """An estimator without penalty has at least as many unknowns as samples."""
 

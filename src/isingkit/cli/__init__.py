@@ -26,6 +26,7 @@ COMMANDS = {
     "report": "Write the report of a fit anew, or of any model.",
     "score": "Compare a network found with the true one.",
     "compare": "Compare methods on a file of data.",
+    "compare-groups": "Compare the networks of groups of rows.",
     "landscape": "Find the states a network rests in, and barriers between them.",
     "reproduce": "Measure, predict and draw the paper's figures.",
     "theory": "Predict errors and the samples needed, without data.",

@@ -5,7 +5,7 @@ dark.
 import io
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from isingkit.drawing import NEGATIVE, POSITIVE
+from isingkit.arrays import FloatArray
+from isingkit.drawing import NEGATIVE, POSITIVE, draw_network
 from isingkit.fit_check import FitCheck
 from isingkit.plots import FIT_CHARTS, FitChart, draw_couplings
 from isingkit.report.contents import Contents, by_strength
@@ -102,6 +103,19 @@ def loadings(contents: Contents) -> str:
         first.set_ylim(-0.7, len(ranked) - 0.3)
 
     return _svg(draw, (9.0, 1.2 + 0.2 * len(ranked)), len(shares))
+
+
+def networks(panels: Sequence[tuple[str, Any]], names: Sequence[str], places: FloatArray) -> str:
+    """Networks side by side, in one layout and on one scale; panels: titles and couplings."""
+    short = tuple(_short(name) for name in names)
+    strongest = max(float(abs(couplings).max()) for _, couplings in panels)
+
+    def draw(axes: Any) -> None:
+        for one, (title, couplings) in zip(np.atleast_1d(axes), panels, strict=True):
+            draw_network(one, couplings, short, places=places, strongest=strongest)
+            one.set_title(_short(title))
+
+    return _svg(draw, (4.6 * len(panels), 4.2), len(panels)).replace("#444444", "currentColor")
 
 
 def data_and_model(contents: Contents) -> list[tuple[FitChart, str]]:

@@ -33,17 +33,15 @@ _ALWAYS = ("a", "b", "coupling")  # columns that a table without edges has, too
 
 def html_page(contents: Contents) -> str:
     """The report as HTML. All texts of the data are escaped."""
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = template_environment()
     environment.filters["signed"] = "{:+.3f}".format
     environment.filters["small"] = lambda value: "" if value is None else f"{value:.2g}"
     environment.filters["error"] = lambda value: "" if value is None else f"{value:.3f}"
     groups = sorted({spin["group"] for spin in contents.spins if spin["group"] is not None})
     columns = [one for one in PAGE_TABLE if one.key in _ALWAYS or one.is_known(contents.edges)]
-    rendered = environment.from_string(_resource("page.html")).render(
-        style=Markup(_resource("page.css")),
-        viewer=Markup(_resource("viewer.js")),
+    rendered = environment.from_string(resource("page.html")).render(
+        style=Markup(resource("page.css")),
+        viewer=Markup(resource("viewer.js")),
         version=__version__,
         contents=asdict(contents),
         title=contents.title,
@@ -71,7 +69,15 @@ def html_page(contents: Contents) -> str:
     return sealed(rendered)
 
 
-def _resource(name: str) -> str:
+def template_environment() -> Environment:
+    """How templates of pages are read: all texts are escaped."""
+    return Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+def resource(name: str) -> str:
+    """A file of this folder."""
     return files("isingkit.report").joinpath(name).read_text(encoding="utf-8")
 
 

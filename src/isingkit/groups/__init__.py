@@ -1,0 +1,1 @@
+"""Comparison of the networks of groups of rows: docs/design/groups.md."""

@@ -1,0 +1,93 @@
+"""GroupFile: rows of groups as files have them, in one file by a column, or in a file each."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isingkit.exceptions import ModelMismatchError, TableFileError
+from isingkit.formats import bare_name
+from isingkit.packing import PackedSpins, recoded
+from isingkit.spins import Table
+from isingkit.tables import listed
+from isingkit.tables.rows import Reading
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupFile:
+    """What `compare_groups` takes."""
+
+    spins: PackedSpins
+    labels: NDArray[Any]  # (n_rows,): the group of each
+    covariates: Table | None
+    row_groups: NDArray[Any] | None  # (n_rows,)
+
+
+def read_groups(
+    files: Sequence[Path],
+    by: str | None,
+    read: Callable[..., Reading],
+    *,
+    columns: str | None,
+    drop: str,
+    covariates: str | None,
+    row_groups: str | None,
+    missing: str,
+) -> GroupFile:
+    """The rows of one file, grouped by a column, or of several, a group each.
+
+    read: a reader of files as `read_spins` is; names of columns are separated by commas
+    """
+    beside = listed(covariates)
+    known = beside if by is None else [by, *beside]
+    also = {} if row_groups is None else {"groups": row_groups}
+    options = {"columns": listed(columns), "drop": listed(drop), "missing": missing, **also}
+    readings = [read(path, covariates=known, **options) for path in files]
+    tables = [one.covariates for one in readings if one.covariates is not None]
+    values = np.concatenate([table.array for table in tables]) if tables else None
+    if by is None:
+        labels = np.repeat(_names(files), [one.packed.n_samples for one in readings])
+    else:
+        assert values is not None
+        labels = values[:, 0]
+        values = values[:, 1:]
+    table = None if values is None or not beside else Table(tuple(beside), values)
+    return GroupFile(_joined(files, readings), labels, table, _units(readings))
+
+
+def _names(files: Sequence[Path]) -> list[str]:
+    """Names of groups: those of their files."""
+    names = [bare_name(path) or str(path) for path in files]
+    if len(set(names)) < len(names):
+        problem = "two files of groups have the same name"
+        raise TableFileError(path=files[-1], problem=problem)
+    return names
+
+
+def _joined(files: Sequence[Path], readings: Sequence[Reading]) -> PackedSpins:
+    """All rows, files after each other."""
+    first = readings[0].packed
+    parts = [first]
+    for path, reading in zip(files[1:], readings[1:], strict=True):
+        packed = reading.packed
+        if packed.names != first.names:
+            what = f"'{files[0].name}' and '{path.name}'"
+            raise ModelMismatchError(left=first.names, right=packed.names, what=what)
+        mapping = first.mapping or ()
+        parts.append(recoded(packed, mapping) if mapping else packed)
+    return PackedSpins.concatenate(parts)
+
+
+def _units(readings: Sequence[Reading]) -> NDArray[Any] | None:
+    """Labels of rows that belong together; files do not share any."""
+    units = []
+    first = 0
+    for reading in readings:
+        if reading.groups is None:
+            return None
+        units.append(first + reading.groups)
+        first += int(reading.groups.max()) + 1
+    return np.concatenate(units)
