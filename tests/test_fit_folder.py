@@ -217,9 +217,7 @@ def test_a_lock_that_is_never_given_back_is_waited_for_some_seconds_only(tmp_pat
 
 
 def test_a_fit_of_which_a_file_was_changed_is_refused(data, capsys):
-    """Each file, by `report` and `score`; and a page of another fit. Seen to fail: none was, but
-    where the model or the page could not be read.
-    """
+    """Each file, by `report` and `score`; and a page of another fit."""
     folder = data.parent / "fit"
     assert run("fit", data, "--method", "ridge", "-o", folder) == 0
     assert run("fit", data, "--method", "ridge", "--set", "ridge=5", "-o", data.parent / "b") == 0
@@ -255,7 +253,6 @@ def test_a_fit_of_an_earlier_version_is_read(data):
 
 @pytest.mark.parametrize("kind", ["teacher", "sample", "report", "compare"])
 def test_commands_write_over_nothing_without_force(data, capsys, kind):
-    """Seen to fail, each."""
     folder = data.parent
     model = folder / "m.npz"
     ik.random_regular(n_spins=4, degree=3, coupling=0.1, random_state=0).save(model)

@@ -35,7 +35,7 @@ def two_groups(seed, *, n_spins=10, n_rows=(300, 300), shift=0.5, flipped=False)
 
 def test_p_values_are_those_of_all_relabellings():
     """Two columns, 10 rows in each group, fields equal: the largest of Welch's t of products of
-    residuals over all 184,756 relabellings. Seen to fail with variances of the wrong group.
+    residuals over all 184,756 relabellings.
     """
     rng = np.random.default_rng(2)
     x = 2 * rng.integers(0, 2, (20, 2)) - 1
@@ -72,9 +72,7 @@ def newton_step(spins, fit, spin, other, members):
 
 
 def test_deviations_are_the_first_newton_steps_of_each_group_by_itself():
-    """Both directions by their information, for edges and other pairs. Seen to fail when spins are
-    cleared of neighbours in all rows instead of a group's.
-    """
+    """Both directions by their information, for edges and other pairs."""
     x, labels, _ = two_groups(3, n_spins=6)
     rows = grouped_rows(x, labels, None, None, "error")
     graph = np.zeros((6, 6), dtype=bool)
@@ -109,7 +107,7 @@ def test_a_flipped_coupling_is_found_where_it_is_and_fields_that_differ_are_not(
 
 def test_null_worlds_with_other_fields_are_rejected_as_often_as_the_level_says():
     """60 worlds at level 0.05: passes with probability 0.998 at 5 percent, fails with 0.98 at 25.
-    Seen to fail with fields="equal": 60 of 60. The protocol measures 400 worlds of each kind.
+    The protocol measures 400 worlds of each kind.
     """
     n_rejected = 0
     for seed in range(60):

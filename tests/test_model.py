@@ -208,7 +208,7 @@ def test_a_file_of_the_first_version_is_read(model, tmp_path):
 
 
 def test_a_file_that_claims_more_than_it_holds_is_refused_at_once(model, tmp_path):
-    """A header of 4 x 2^40 numbers over nothing. Seen to fail: memory was asked for first."""
+    """A header of 4 x 2^40 numbers over nothing."""
     header = io.BytesIO()
     shape = {"descr": "|i1", "fortran_order": False, "shape": (4, 1 << 40)}
     np.lib.format.write_array_header_1_0(header, shape)

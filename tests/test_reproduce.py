@@ -153,7 +153,7 @@ def test_records_of_another_configuration_are_not_mixed_in(tmp_path):
 
 
 def test_damaged_records_are_measured_again(tmp_path):
-    """Empty, changed, and of another unit. Seen to fail: "interrupted", or used as they were."""
+    """Empty, changed, and of another unit."""
     config = replace(runner.figure("fig7").Config.quick(), n_spins=(100,), n_worlds=4)
     before = runner.run("fig7", config, tmp_path)
     records = sorted(tmp_path.glob("records/*/*.json"))
