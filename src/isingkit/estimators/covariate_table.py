@@ -35,7 +35,7 @@ def covariate_table(
         "std_error": std_errors,
         "z": z_scores,
         "p_value": p_values,
-        "q_value": _q_values(p_values),
+        "q_value": benjamini_hochberg(p_values),
     }
     order = _surest_first(z_scores, flat)
     return as_table({name: columns[name][order] for name in COVARIATE_COLUMNS})
@@ -48,8 +48,10 @@ def _surest_first(z_scores: FloatArray, effects: FloatArray) -> Any:
     return np.lexsort((-np.round(np.abs(effects), _DIGITS), -sizes))
 
 
-def _q_values(p_values: FloatArray) -> FloatArray:
-    """Benjamini and Hochberg's, over p-values that are not NaN."""
+def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
+    """q-values: the share of false ones to expect among this and all that are surer; over p-values
+    that are not NaN.
+    """
     q_values = np.full(len(p_values), np.nan)
     tested = np.flatnonzero(~np.isnan(p_values))
     order = tested[np.argsort(p_values[tested], kind="stable")]

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from isingkit._kernels.threads import blas_threads_for
 from isingkit.arrays import BoolArray, FloatArray
 from isingkit.drawing import draw_network, positions
 from isingkit.estimators.auto import AutoIsing
+from isingkit.estimators.covariate_table import benjamini_hochberg
 from isingkit.exceptions import IsingkitWarning, require_choice, require_number
 from isingkit.groups.deviations import deviations, pooled_fit
 from isingkit.groups.grouped_rows import GroupedRows, grouped_rows
@@ -20,7 +20,6 @@ from isingkit.groups.networks import group_networks
 from isingkit.groups.relabelling import PairTests, tests_of_pairs
 from isingkit.groups.summary import summary
 from isingkit.groups.tables import (
-    benjamini_hochberg,
     centralities_of,
     edges_by_nct,
     edges_of,
@@ -30,6 +29,7 @@ from isingkit.groups.tables import (
     signs_of,
 )
 from isingkit.model import IsingModel
+from isingkit.result_table import ResultTable
 from isingkit.spins import Table
 from isingkit.worlds.graphs import Seed, generator
 
@@ -55,24 +55,24 @@ class GroupComparison:
     p_value: float  # that no pair differs
     # global strength and density: measure, value_<label> and error_<label> of each group,
     # difference, std_error, low, high, p_value
-    overall: NDArray[Any]
+    overall: ResultTable
     # pairs coupled in all rows together, and pairs that differ, surest difference first: source,
     # target, coupling_<label> of each group, difference, std_error, z, p_value, q_value
-    edges: NDArray[Any]
+    edges: ResultTable
     # of each column its strength and its expected influence: name, measure, value_<label> of each
     # group, difference, std_error, low, high, z, p_value, q_value
-    centralities: NDArray[Any]
+    centralities: ResultTable
     models: dict[str, IsingModel]  # the network of each group
     n_pairs: int  # that were tested
     n_untestable: int  # pairs of which some group tells nothing
 
     @property
-    def differing(self) -> NDArray[Any]:
+    def differing(self) -> ResultTable:
         """The rows of `edges` that differ: with family-wise control, with a probability of 0.95
         none of them falsely; with "fdr", some 5 percent of them.
         """
         column = "p_value" if self.control == "fwer" else "q_value"
-        return np.asarray(self.edges[self.edges[column] <= LEVEL])
+        return self.edges[self.edges[column] <= LEVEL]  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
         return "\n".join(summary(self))

@@ -1,50 +1,29 @@
-"""Tables of a comparison of groups, as structured arrays."""
+"""Tables of a comparison of groups."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from isingkit.arrays import BoolArray, FloatArray, Pairs
+from isingkit.estimators.covariate_table import benjamini_hochberg
 from isingkit.groups.grouped_rows import GroupedRows
 from isingkit.groups.nct import NetworkComparisonTest
 from isingkit.groups.networks import Estimate, GroupNetworks, ends_of
 from isingkit.groups.relabelling import PairTests
+from isingkit.result_table import ResultTable, as_table
 
 _CRITICAL = float(ndtri(0.975))  # z of an edge that counts in the density of a group
 _DIGITS = 9  # of statistics that tables are ordered by: rounding does not reach them
 _MEASURES = ["global strength", "density"]
 
 
-def _table(columns: Mapping[str, Any]) -> NDArray[Any]:
-    """A structured array of columns of equal length."""
-    arrays = {name: np.asarray(column) for name, column in columns.items()}
-    kinds = [(name, array.dtype) for name, array in arrays.items()]
-    n_rows = len(next(iter(arrays.values())))
-    table: NDArray[Any] = np.zeros(n_rows, dtype=kinds)
-    for name, array in arrays.items():
-        table[name] = array
-    return table
-
-
-def _surest_first(table: NDArray[Any], statistics: FloatArray) -> NDArray[Any]:
+def _surest_first(table: ResultTable, statistics: FloatArray) -> ResultTable:
     """Rows in the order of falling size of statistics; equal ones stay in order."""
     sizes = np.round(np.abs(statistics), _DIGITS)
     order = np.argsort(-sizes, kind="stable")
-    return np.asarray(table[order])
-
-
-def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
-    """q-values: the share of false ones to expect among this and all that are surer."""
-    order = np.argsort(p_values, kind="stable")
-    ranks = np.arange(1, len(p_values) + 1)
-    scaled = p_values[order] * len(p_values) / ranks
-    falling = np.minimum.accumulate(scaled[::-1])
-    q_values = np.empty(len(p_values))
-    q_values[order] = np.minimum(falling[::-1], 1.0)
-    return q_values
+    return table[order]  # type: ignore[no-any-return]
 
 
 def signs_of(networks: GroupNetworks, pooled: FloatArray, differs: BoolArray) -> FloatArray:
@@ -60,7 +39,7 @@ def signs_of(networks: GroupNetworks, pooled: FloatArray, differs: BoolArray) ->
 # Global strength and density
 
 
-def overall_of(networks: GroupNetworks, signs: FloatArray) -> NDArray[Any]:
+def overall_of(networks: GroupNetworks, signs: FloatArray) -> ResultTable:
     """Global strength and density of each group, and how they differ."""
     (strength,) = networks.estimates(signs[:, :, None])
     estimates = [strength, _density(networks)]
@@ -68,7 +47,7 @@ def overall_of(networks: GroupNetworks, signs: FloatArray) -> NDArray[Any]:
     return _overall(networks.rows, estimates, p_values)
 
 
-def overall_by_nct(rows: GroupedRows, found: NetworkComparisonTest) -> NDArray[Any]:
+def overall_by_nct(rows: GroupedRows, found: NetworkComparisonTest) -> ResultTable:
     """The same of eLasso's networks; only strength is tested."""
     unknown = np.full(2, np.nan)
     strengths = np.abs(found.couplings).sum(axis=1)
@@ -82,14 +61,14 @@ def overall_by_nct(rows: GroupedRows, found: NetworkComparisonTest) -> NDArray[A
 
 def _overall(
     rows: GroupedRows, estimates: Sequence[Estimate], p_values: Sequence[float]
-) -> NDArray[Any]:
+) -> ResultTable:
     columns: dict[str, Any] = {"measure": _MEASURES}
     columns |= _values(rows, estimates)
     for place, label in enumerate(rows.labels):
         columns[f"error_{label}"] = [one.std_errors[place] for one in estimates]
     columns |= _differences(estimates)
     columns["p_value"] = p_values
-    return _table(columns)
+    return as_table(columns)
 
 
 def _values(rows: GroupedRows, estimates: Sequence[Estimate]) -> dict[str, Any]:
@@ -138,7 +117,7 @@ def _told_from_zero(z: FloatArray, spread: Any) -> FloatArray:
 # Columns, and pairs of them
 
 
-def centralities_of(networks: GroupNetworks, signs: FloatArray) -> NDArray[Any]:
+def centralities_of(networks: GroupNetworks, signs: FloatArray) -> ResultTable:
     """Strength and expected influence of each column, surest difference first."""
     names = networks.rows.packed.names
     spins = np.arange(len(names))
@@ -150,26 +129,26 @@ def centralities_of(networks: GroupNetworks, signs: FloatArray) -> NDArray[Any]:
     return _centralities(networks.rows, names * 2, measures, [*strengths, *influences])
 
 
-def no_centralities(rows: GroupedRows) -> NDArray[Any]:
+def no_centralities(rows: GroupedRows) -> ResultTable:
     """A table of centralities without rows."""
     return _centralities(rows, (), np.empty(0, dtype=np.str_), [])
 
 
 def _centralities(
     rows: GroupedRows, names: Sequence[str], measures: Any, estimates: Sequence[Estimate]
-) -> NDArray[Any]:
+) -> ResultTable:
     columns: dict[str, Any] = {"name": np.array(names, dtype=np.str_), "measure": measures}
     columns |= _values(rows, estimates)
     columns |= _differences(estimates)
     z = np.array([one.z for one in estimates])
     p_values = np.array([one.p_value for one in estimates])
     columns |= {"z": z, "p_value": p_values, "q_value": benjamini_hochberg(p_values)}
-    return _surest_first(_table(columns), z)
+    return _surest_first(as_table(columns), z)
 
 
 def edges_of(
     networks: GroupNetworks, tests: PairTests, q_values: FloatArray, shown: BoolArray
-) -> NDArray[Any]:
+) -> ResultTable:
     """The pairs of these networks, surest difference first."""
     columns = _pairs(networks.rows, networks.pairs, networks.couplings)
     estimates = networks.of_pairs()
@@ -178,10 +157,10 @@ def edges_of(
     columns["z"] = tests.statistics[shown]
     columns["p_value"] = tests.family_p_values[shown]
     columns["q_value"] = q_values[shown]
-    return _surest_first(_table(columns), columns["z"])
+    return _surest_first(as_table(columns), columns["z"])
 
 
-def edges_by_nct(rows: GroupedRows, found: NetworkComparisonTest) -> NDArray[Any]:
+def edges_by_nct(rows: GroupedRows, found: NetworkComparisonTest) -> ResultTable:
     """Pairs that are edges of a group's network; eLasso has no errors."""
     shown = (found.couplings != 0).any(axis=0)
     couplings = found.couplings[:, shown]
@@ -191,7 +170,7 @@ def edges_by_nct(rows: GroupedRows, found: NetworkComparisonTest) -> NDArray[Any
     columns |= {"std_error": unknown, "z": unknown}
     columns["p_value"] = found.family_p_values[shown]
     columns["q_value"] = benjamini_hochberg(found.p_values)[shown]
-    return _surest_first(_table(columns), columns["difference"])
+    return _surest_first(as_table(columns), columns["difference"])
 
 
 def _pairs(rows: GroupedRows, pairs: Pairs, couplings: FloatArray) -> dict[str, Any]:

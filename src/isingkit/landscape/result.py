@@ -1,7 +1,6 @@
 """Landscape: minima, basins and passes, and what rows do in them."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 from isingkit.arrays import FloatArray, IntArray
 from isingkit.landscape.passes import Passes
 from isingkit.landscape.visits import Visits
+from isingkit.result_table import ResultTable
 
 _MOST_SHOWN = 12  # minima in a printed table
 _WIDTH = 60  # of the names in it
@@ -64,8 +64,8 @@ class Landscape:
         np.fill_diagonal(climbs, 0.0)
         return climbs
 
-    def table(self) -> NDArray[Any]:
-        """A structured array, one row a minimum: energy, depth, depth_error, basin_states (-1
+    def table(self) -> ResultTable:
+        """One row a minimum: energy, depth, depth_error, basin_states (-1
         beyond 24 spins), probability, share of the rows, stability.
         """
         found = np.zeros(self.n_minima, dtype=_MIN_COLUMNS)
@@ -76,7 +76,7 @@ class Landscape:
         found["probability"] = self.probabilities
         found["share"] = np.nan if self.visits is None else self.visits.shares
         found["stability"] = self.stability
-        return found
+        return found.view(ResultTable)
 
     def __str__(self) -> str:
         what = "all states looked at" if self.is_exact else "found by descents"
