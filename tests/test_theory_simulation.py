@@ -184,41 +184,6 @@ def test_predicted_precision_and_recall_are_the_measured_ones(kind):
         assert off.max() < 0.01, (kind, level, off.max())
 
 
-MANY = {  # degree, coupling, samples, ridge, prune, worlds
-    "strong couplings, many candidates": (4, 0.45, 400, 0.5, 0.05, 20),
-    "a third of the couplings lost in stage one": (4, 0.3, 280, 0.1, 0.12, 40),
-    "a chain": (2, 0.7, 200, 0.3, 0.08, 12),
-}
-
-
-@pytest.mark.parametrize("kind", MANY)
-def test_recovery_holds_where_candidates_meet_each_other(kind):
-    """400 spins: precision and recall within 0.01 where a twentieth of the edges is found.
-
-    Seen to catch candidates that know nothing of candidates beside them (off by 0.039); standard
-    errors are 0.002 to 0.003.
-    """
-    thresholds = np.linspace(0.02, 0.3, 15)
-    degree, coupling, n_samples, ridge, prune, n_worlds = MANY[kind]
-    estimates = []
-    truths = []
-    for seed in range(n_worlds):
-        model = ik.random_regular(n_spins=400, degree=degree, coupling=coupling, random_state=seed)
-        fit = ik.TwoStageIsing(ridge=ridge, prune=prune, fit_fields=False)
-        samples = ik.sample(model, n_samples, random_state=5000 + seed)
-        estimates.append(fit.fit(samples).estimates_)
-        truths.append(model.couplings.toarray() != 0)
-    precision, recall = directed_curves(estimates, truths, thresholds)
-    predicted = theory.recovery(
-        400, degree, coupling, n_samples, ridge=ridge, prune=prune, rule="directed"
-    )
-    seen = recall > 0.05
-    off = np.abs(precision - predicted.precision(thresholds))[seen]
-    assert off.max() < 0.01, (kind, off.max())
-    off = np.abs(recall - predicted.recall(thresholds))
-    assert off.max() < 0.01, (kind, off.max())
-
-
 @pytest.mark.parametrize(("n_spins", "coupling"), [(200, 0.4), (400, 0.3), (800, 0.4)])
 @pytest.mark.parametrize("probability", [0.8, 0.99])
 def test_samples_needed_are_the_samples_needed(n_spins, coupling, probability):

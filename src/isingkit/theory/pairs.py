@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from isingkit.arrays import BoolArray, FloatArray
-from isingkit.theory.joint import Joint
 
 ROOT_TWO_PI = np.sqrt(2 * np.pi)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
@@ -92,25 +91,6 @@ class Pairs:
         upwards = ndtr((centre - above) / self.second_std)
         downwards = ndtr((-centre - below) / self.second_std)
         return np.asarray(upwards + downwards)
-
-
-def rows(count: ArrayLike, joint: Joint, noise: ArrayLike) -> FloatArray:
-    """(n, 7): rows of pairs that are no edges, from (X_j, X_m, y_j) and the noise beside y_j."""
-    std = np.sqrt(joint.covariance[..., 0, 0])
-    slope = joint.covariance[..., 0, 2] / std**2
-    variance = joint.covariance[..., 2, 2] - (slope * std) ** 2 + noise
-    mean = joint.mean[..., 0]
-    second_mean = joint.mean[..., 2]
-    second_std = np.sqrt(variance)
-    columns = np.broadcast_arrays(count, 0.0, mean, std, second_mean, slope, second_std)
-    flat = [np.ravel(column) for column in columns]
-    return np.stack(flat, axis=1)
-
-
-def pairs_of(table: FloatArray) -> Pairs:
-    """Pairs from a table (n, 7) of their fields."""
-    count, is_edge, *others = table.T
-    return Pairs(count, is_edge.astype(bool), *others)
 
 
 def grouped(table: FloatArray) -> Pairs:
