@@ -37,7 +37,7 @@ RANKS = [
     {"worlds"},
     {"estimators"},
     {"abess", "methods", "metrics", "dask"},
-    {"comparison", "fit_check", "fit_folder", "landscape"},
+    {"centrality", "comparison", "fit_check", "fit_folder", "landscape"},
     {"plots"},
     {"report"},
     {"experiments"},

@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from isingkit import theory as theory
+    from isingkit.centrality import centrality as centrality
     from isingkit.comparison import compare as compare
     from isingkit.estimators.auto import AutoIsing as AutoIsing
     from isingkit.estimators.elasso import ELassoIsing as ELassoIsing
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from isingkit.worlds.sampling import sample as sample
 
 _HOMES = {
+    "centrality": "centrality",
     "compare": "comparison",
     "AutoIsing": "estimators.auto",
     "ELassoIsing": "estimators.elasso",
