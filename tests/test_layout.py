@@ -37,7 +37,15 @@ RANKS = [
     {"worlds"},
     {"estimators"},
     {"abess", "methods", "metrics", "dask"},
-    {"centrality", "comparison", "fit_check", "fit_folder", "landscape"},
+    {
+        "bootstrap",
+        "case_dropping",
+        "centrality",
+        "comparison",
+        "fit_check",
+        "fit_folder",
+        "landscape",
+    },
     {"plots"},
     {"report"},
     {"experiments"},
@@ -49,6 +57,7 @@ VECTOR_CODE = ("_kernels/sampling.py", "_kernels/lookup_popcount.py", "_kernels/
 ONE_PASS = ("read_cells", "number_in")
 # public, with an argument for each setting
 SETTINGS = ("__init__", "compare", "gram", "plot_fit_check", "read_spins", "sample")
+SETTINGS += ("bootstrap", "case_dropping")
 MOST_ARGUMENTS = 8
 MOST_PATHS = 15  # cyclomatic complexity
 MOST_LINES = 80

@@ -9,6 +9,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from isingkit import theory as theory
+    from isingkit.bootstrap import Bootstrap as Bootstrap
+    from isingkit.bootstrap import bootstrap as bootstrap
+    from isingkit.case_dropping import CaseDropping as CaseDropping
+    from isingkit.case_dropping import case_dropping as case_dropping
     from isingkit.centrality import centrality as centrality
     from isingkit.comparison import compare as compare
     from isingkit.estimators.auto import AutoIsing as AutoIsing
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
     from isingkit.plots import plot_disconnectivity as plot_disconnectivity
     from isingkit.plots import plot_fit_check as plot_fit_check
     from isingkit.plots import plot_precision_recall as plot_precision_recall
+    from isingkit.plots import plot_stability as plot_stability
     from isingkit.spins import Spins as Spins
     from isingkit.spins import as_spins as as_spins
     from isingkit.theory.phase import paramagnetic as paramagnetic
@@ -56,6 +61,10 @@ if TYPE_CHECKING:
     from isingkit.worlds.sampling import sample as sample
 
 _HOMES = {
+    "Bootstrap": "bootstrap",
+    "bootstrap": "bootstrap",
+    "CaseDropping": "case_dropping",
+    "case_dropping": "case_dropping",
     "centrality": "centrality",
     "compare": "comparison",
     "AutoIsing": "estimators.auto",
@@ -85,6 +94,7 @@ _HOMES = {
     "plot_disconnectivity": "plots",
     "plot_fit_check": "plots",
     "plot_precision_recall": "plots",
+    "plot_stability": "plots",
     "Spins": "spins",
     "as_spins": "spins",
     "exact": "worlds.exact",
