@@ -279,3 +279,26 @@ def test_shares_to_drop_are_refused_that_leave_all_or_nothing(rows, dropped):
         ik.case_dropping(ik.RidgeIsing(), rows, dropped=dropped)
     with pytest.raises(ex.SettingError, match="an estimator of isingkit"):
         ik.case_dropping("eLasso", rows)
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")  # counts: rows alike
+@pytest.mark.parametrize("name", [name for name in dir(ik) if name.endswith("Ising")])
+def test_every_estimator_is_resampled_alike_with_groups_and_with_counts(rows, name):
+    """Also those that know nothing of groups, or draw at random."""
+    estimator = getattr(ik, name)()
+    groups = np.arange(240) // 2
+    counts = np.tile([1, 2, 3], 80)
+    for given in ({"groups": groups}, {"counts": counts}):
+        found = [
+            ik.bootstrap(estimator, rows, n_resamples=2, random_state=0, n_jobs=n_jobs, **given)
+            for n_jobs in (1, 2)
+        ]
+        np.testing.assert_array_equal(found[0].couplings, found[1].couplings)
+        assert len(found[0].edges) >= 5
+    parts = [
+        ik.case_dropping(estimator, rows, dropped=[0.3], n_resamples=2, random_state=0, groups=some)
+        for some in (None, groups)
+    ]
+    for part in parts:
+        assert (part.correlations["edge"] > 0.5).all()
+    assert (parts[0].correlations["edge"] != parts[1].correlations["edge"]).all()

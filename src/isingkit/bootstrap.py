@@ -39,11 +39,10 @@ class Bootstrap:
 
     def differences(self) -> ResultTable:
         """Tests whether edges of the network of all rows differ, for each two of them: source,
-        target, other_source, other_target, difference of couplings, low, high, and `differs`,
-        whether 95 percent of the differences are on one side of zero by this interval.
+        target, other_source, other_target, difference of couplings, low and high (between which 95
+        percent of the differences are), and `differs`, whether zero is outside of these.
 
-        As in bootnet there is no correction for many tests: of edges that are all the same, 5
-        percent of pairs may be said to differ.
+        As in bootnet there is no correction for many tests, of which some come out by chance.
         """
         own = np.flatnonzero(self.edges["coupling"])
         first, second = (own[k] for k in np.triu_indices(len(own), 1))
