@@ -302,3 +302,24 @@ def test_every_estimator_is_resampled_alike_with_groups_and_with_counts(rows, na
     for part in parts:
         assert (part.correlations["edge"] > 0.5).all()
     assert (parts[0].correlations["edge"] != parts[1].correlations["edge"]).all()
+
+
+@pytest.mark.parametrize("weights", [np.tile([1.0, 2, 4], 80), np.tile([0.3, 1.1, 2.7], 80)])
+def test_rows_drawn_anew_keep_their_weights_as_in_a_fit(rows, weights):
+    """Whole weights count against the ridge as so many rows, others by their ratios only. Seen to
+    fail with both taken by their ratios.
+    """
+    table = np.asarray(rows)
+    estimator = ik.RidgeIsing(ridge=0.2, threshold=0)
+    found = ik.bootstrap(estimator, table, n_resamples=2, sample_weight=weights, random_state=5)
+    for couplings, rng in zip(found.couplings, np.random.default_rng(5).spawn(3)[1:], strict=True):
+        drawn = np.sort(rng.integers(240, size=240))
+        model = estimator.fit(table[drawn], sample_weight=weights[drawn]).model_
+        expected = model.couplings.toarray()[np.triu_indices(6, 1)]
+        np.testing.assert_allclose(np.sort(couplings), np.sort(expected), rtol=1e-9)
+
+
+def test_a_part_of_too_few_rows_says_nothing(rows):
+    """Of a row, or none. Seen to fail with parts learnt from however few rows they have."""
+    few = ik.case_dropping(ik.ELassoIsing(), rows[:20], dropped=[0.94, 0.99], n_resamples=2)
+    assert (few.correlations["edge"] == 0).all()

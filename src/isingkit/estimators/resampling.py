@@ -16,7 +16,7 @@ from isingkit.estimators.executor import Work, current_executor
 from isingkit.exceptions import require_instance
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins
-from isingkit.spins import RowWeights
+from isingkit.spins import RowWeights, require_network
 
 _WHOLE = 1e-9  # a share of rows that is so near to a whole number of them is that
 _ALONE = {"n_jobs": 1, "checkpoint": None, "progress": False}  # settings of one refit of many
@@ -34,13 +34,13 @@ def subsample(
         labels = np.unique(weights.groups)
         some = rng.permutation(labels)[: int(share * len(labels) + _WHOLE)]
         rows = np.flatnonzero(np.isin(weights.groups, some))
-        return packed[rows], weights[rows].scaled()
+        return packed[rows], weights[rows]
     if weights is not None and weights.counts.max() > 1:
         counts = weights.counts.astype(np.int64)
         return packed, _counted(weights, rng.binomial(counts, share))
     n_kept = int(share * packed.n_samples + _WHOLE)
     rows = np.sort(rng.permutation(packed.n_samples)[:n_kept])
-    return packed[rows], None if weights is None else weights[rows].scaled()
+    return packed[rows], None if weights is None else weights[rows]
 
 
 def redrawn(packed: PackedSpins, weights: RowWeights | None, rng: np.random.Generator) -> Rows:
@@ -52,19 +52,19 @@ def redrawn(packed: PackedSpins, weights: RowWeights | None, rng: np.random.Gene
         drawn = [members[k] for k in rng.integers(len(members), size=len(members))]
         rows = np.concatenate(drawn)
         groups = np.repeat(np.arange(len(drawn)), [len(group) for group in drawn])
-        return packed[rows], replace(weights[rows], groups=groups).scaled()
+        return packed[rows], replace(weights[rows], groups=groups)
     if weights is not None and weights.counts.max() > 1:
         n_samples = weights.n_samples
         return packed, _counted(weights, rng.multinomial(n_samples, weights.counts / n_samples))
     rows = np.sort(rng.integers(packed.n_samples, size=packed.n_samples))
-    return packed[rows], None if weights is None else weights[rows].scaled()
+    return packed[rows], None if weights is None else weights[rows]
 
 
 def _counted(weights: RowWeights, counts: IntArray) -> RowWeights:
     """The same weights, of rows that stand for other numbers of samples."""
     ratio = counts / np.maximum(weights.counts, 1)
     totals = weights.totals * ratio
-    return replace(weights, totals=totals, squares=weights.squares * ratio).scaled()
+    return replace(weights, totals=totals, squares=weights.squares * ratio)
 
 
 def over_resamples(
@@ -117,7 +117,11 @@ class Refits:
         estimator = clone(self.estimator)
         if estimator.get_params().get("random_state", 0) is None:
             estimator.set_params(random_state=rng)
-        model: IsingModel = estimator._learn(*rows, warned=True).model_
+        packed, weights = rows
+        n_samples = packed.n_samples if weights is None else weights.n_samples
+        require_network(n_samples, packed.n_spins)
+        in_samples = estimator._in_samples(packed, weights)
+        model: IsingModel = estimator._learn(packed, in_samples, warned=True).model_
         return model
 
 

@@ -81,7 +81,8 @@ def _refit(shared: _Shared, rng: np.random.Generator) -> tuple[IntArray, FloatAr
     """Keys of the edges that one half finds, and its couplings in the network of all rows."""
     keys = np.empty(0, dtype=np.int64)
     try:
-        found = shared.find(*subsample(shared.packed, shared.weights, 0.5, rng))
+        half, weights = subsample(shared.packed, shared.weights, 0.5, rng)
+        found = shared.find(half, None if weights is None else weights.scaled())
         keys = found.keys
         same, _ = found.fitted.refit(shared.pairs)
         return keys, same.firth_refit().couplings_and_errors()[0]
