@@ -330,6 +330,8 @@ def test_every_edge_and_every_rejected_pair_comes_with_its_evidence(spins):
         "source",
         "target",
         "coupling",
+        "low",
+        "high",
         "std_error",
         "z",
         "p_value",

@@ -399,6 +399,19 @@ def test_stability_on_a_cluster_is_that_of_one_machine(client, spins):
         np.testing.assert_array_equal(here.edges[name], there.edges[name])
 
 
+def test_resamples_on_a_cluster_are_those_of_one_machine(client, spins):
+    def resampled():
+        dropping = ik.case_dropping(ik.RidgeIsing(), spins, n_resamples=2, random_state=3)
+        boot = ik.bootstrap(ik.RidgeIsing(), spins, n_resamples=4, random_state=3)
+        return dropping.correlations["strength"], boot.couplings
+
+    here = resampled()
+    with isingkit.dask.using(client):
+        there = resampled()
+    for mine, its in zip(here, there, strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
 def test_samples_depend_on_the_seed_and_not_on_the_workers(client, cluster):
     model = ik.random_regular(n_spins=50, degree=3, coupling=0.3, random_state=0)
     found = isingkit.dask.sample(model, 1300, client, chunk=512, random_state=7)

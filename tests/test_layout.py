@@ -39,7 +39,16 @@ RANKS = [
     {"worlds"},
     {"estimators"},
     {"abess", "methods", "metrics", "dask"},
-    {"comparison", "fit_check", "fit_folder", "groups", "landscape"},
+    {
+        "bootstrap",
+        "case_dropping",
+        "centrality",
+        "comparison",
+        "fit_check",
+        "fit_folder",
+        "groups",
+        "landscape",
+    },
     {"plots"},
     {"report"},
     {"experiments"},
@@ -51,7 +60,8 @@ VECTOR_CODE = ("_kernels/sampling.py", "_kernels/lookup_popcount.py", "_kernels/
 ONE_PASS = ("read_cells", "number_in")
 # public, with an argument for each setting
 SETTINGS = (
-    "__init__", "compare", "compare_groups", "gram", "plot_fit_check", "read_spins", "sample",
+    "__init__", "bootstrap", "case_dropping", "compare", "compare_groups", "gram",
+    "plot_fit_check", "read_spins", "sample",
 )  # fmt: skip
 MOST_ARGUMENTS = 8
 MOST_PATHS = 15  # cyclomatic complexity

@@ -9,6 +9,11 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from isingkit import theory as theory
+    from isingkit.bootstrap import Bootstrap as Bootstrap
+    from isingkit.bootstrap import bootstrap as bootstrap
+    from isingkit.case_dropping import CaseDropping as CaseDropping
+    from isingkit.case_dropping import case_dropping as case_dropping
+    from isingkit.centrality import centrality as centrality
     from isingkit.comparison import compare as compare
     from isingkit.estimators.auto import AutoIsing as AutoIsing
     from isingkit.estimators.elasso import ELassoIsing as ELassoIsing
@@ -43,6 +48,7 @@ if TYPE_CHECKING:
     from isingkit.plots import plot_disconnectivity as plot_disconnectivity
     from isingkit.plots import plot_fit_check as plot_fit_check
     from isingkit.plots import plot_precision_recall as plot_precision_recall
+    from isingkit.plots import plot_stability as plot_stability
     from isingkit.spins import Spins as Spins
     from isingkit.spins import as_spins as as_spins
     from isingkit.theory.phase import paramagnetic as paramagnetic
@@ -57,6 +63,11 @@ if TYPE_CHECKING:
     from isingkit.worlds.sampling import sample as sample
 
 _HOMES = {
+    "Bootstrap": "bootstrap",
+    "bootstrap": "bootstrap",
+    "CaseDropping": "case_dropping",
+    "case_dropping": "case_dropping",
+    "centrality": "centrality",
     "compare": "comparison",
     "AutoIsing": "estimators.auto",
     "ELassoIsing": "estimators.elasso",
@@ -87,6 +98,7 @@ _HOMES = {
     "plot_disconnectivity": "plots",
     "plot_fit_check": "plots",
     "plot_precision_recall": "plots",
+    "plot_stability": "plots",
     "Spins": "spins",
     "as_spins": "spins",
     "exact": "worlds.exact",

@@ -146,11 +146,11 @@ def _is_answered(address: str, timeout: float) -> bool:
 
 @contextmanager
 def using(client: Client) -> Iterator[None]:
-    """Within, screens of more than 5000 spins (TwoStageIsing, AutoIsing), AutoIsing.stability and
-    compare are done by the cluster.
+    """Within, screens of more than 5000 spins (TwoStageIsing, AutoIsing), AutoIsing.stability,
+    case_dropping, bootstrap and compare are done by the cluster.
 
     Results are those of one machine. Bits of the data go to every worker once, then one small task
-    for each band of spins, each half of the rows, or each method. Finished bands are recorded here,
+    for each band of spins, each part of the rows, or each method. Finished bands are recorded here,
     in `checkpoint`, where one is given.
 
     Parameters

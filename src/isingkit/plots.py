@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isingkit.arrays import FloatArray
+from isingkit.case_dropping import CaseDropping
 from isingkit.drawing import NEGATIVE, POSITIVE, new_axes, signed_colours
 from isingkit.estimators.hidden_causes import HiddenReport
 from isingkit.exceptions import require_choice, require_instance
@@ -147,6 +148,33 @@ def plot_disconnectivity(landscape: Landscape, ax: "Axes | None" = None) -> "Axe
     if not landscape.is_exact:
         axes.set_title("passes are upper bounds", fontsize=9)
     axes.margins(0.1, 0.12)
+    return axes
+
+
+def plot_stability(result: CaseDropping, ax: "Axes | None" = None) -> "Axes":
+    """Mean correlation with the centralities of all rows against the share of rows kept, a line a
+    measure, with bands that hold 95 percent of the correlations; 0.7 is dotted.
+
+    Parameters
+    ----------
+    result
+        What `isingkit.case_dropping` returns.
+    ax
+        Axes to draw into; by default new ones.
+    """
+    require_instance("result", result, CaseDropping, "what isingkit.case_dropping returns")
+    axes = new_axes((6, 4)) if ax is None else ax
+    table = result.table()
+    for measure in result.correlations:
+        rows = table[table["measure"] == measure]
+        kept = 1 - rows["dropped"]
+        label = measure.replace("_", " ")
+        (line,) = axes.plot(kept, rows["correlation"], "o-", ms=4, label=label)
+        axes.fill_between(kept, rows["low"], rows["high"], color=line.get_color(), alpha=0.15, lw=0)
+    axes.axhline(0.7, color="0.6", ls=":", lw=1)
+    axes.set(xlabel="share of rows kept", ylabel="correlation with all rows", ylim=(None, 1.02))
+    axes.invert_xaxis()  # as bootnet draws it: fewer rows to the right
+    axes.legend(frameon=False)
     return axes
 
 

@@ -2,16 +2,14 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
-from isingkit._kernels.threads import one_blas_thread, parallel_map
 from isingkit.arrays import BoolArray, FloatArray, IntArray
-from isingkit.estimators.executor import current_executor
 from isingkit.estimators.fitted_graph import FittedGraph
+from isingkit.estimators.resampling import over_resamples, subsample
 from isingkit.exceptions import IsingkitError
 from isingkit.packing import PackedSpins
 from isingkit.result_table import ResultTable
@@ -58,29 +56,11 @@ def stability_of(
     progress: bool,
 ) -> Stability:
     """`find` on all rows and on halves; the same for any number of threads, and on a cluster."""
-    seeds = rng.spawn(n_resamples)
-    run = current_executor()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # halves may lack what all rows have; the fit itself warns
+        warnings.simplefilter("ignore")  # the fit itself warns
         whole = find(packed, weights)
-        shared = _Shared(packed, weights, find, whole.fitted.graph.pairs)
-        found: list[Any] = [None] * n_resamples
-        with (
-            tqdm(total=n_resamples, desc="halves", unit="half", disable=not progress) as bar,
-            one_blas_thread(),
-        ):
-
-            def refit_halves(start: int, stop: int) -> None:
-                for number in range(start, stop):
-                    found[number] = _refit(shared, seeds[number])
-                    bar.update()
-
-            if run is None:
-                parallel_map(refit_halves, n_resamples, n_jobs=n_jobs)
-            else:
-                for number, keys_and_couplings in run(_refit_quietly, shared, seeds):
-                    found[number] = keys_and_couplings
-                    bar.update()
+    shared = _Shared(packed, weights, find, whole.fitted.graph.pairs)
+    found = over_resamples(_refit, shared, rng.spawn(n_resamples), "half", n_jobs, progress)
     keys, couplings = zip(*found, strict=True)
     return Stability(
         _table(whole, np.concatenate(keys), np.array(couplings), packed.names), n_resamples
@@ -101,38 +81,13 @@ def _refit(shared: _Shared, rng: np.random.Generator) -> tuple[IntArray, FloatAr
     """Keys of the edges that one half finds, and its couplings in the network of all rows."""
     keys = np.empty(0, dtype=np.int64)
     try:
-        found = shared.find(*_half(shared.packed, shared.weights, rng))
+        half, weights = subsample(shared.packed, shared.weights, 0.5, rng)
+        found = shared.find(half, None if weights is None else weights.scaled())
         keys = found.keys
         same, _ = found.fitted.refit(shared.pairs)
         return keys, same.firth_refit().couplings_and_errors()[0]
     except IsingkitError:  # nothing can be said from this half
         return keys, np.full(len(shared.pairs), np.nan)
-
-
-def _refit_quietly(shared: _Shared, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return _refit(shared, rng)
-
-
-def _half(
-    packed: PackedSpins, weights: RowWeights | None, rng: np.random.Generator
-) -> tuple[PackedSpins, RowWeights | None]:
-    """Half of the rows; of rows that belong together, half of the groups; of rows that stand for
-    several samples, half of those.
-    """
-    if weights is not None and weights.groups is not None:
-        labels = np.unique(weights.groups)
-        some = rng.permutation(labels)[: len(labels) // 2]
-        rows = np.flatnonzero(np.isin(weights.groups, some))
-        return packed[rows], weights[rows].scaled()
-    if weights is not None and weights.counts.max() > 1:
-        counts = weights.counts
-        kept = rng.binomial(counts.astype(np.int64), 0.5) / np.maximum(counts, 1)
-        half = replace(weights, totals=weights.totals * kept, squares=weights.squares * kept)
-        return packed, half.scaled()
-    rows = np.sort(rng.permutation(packed.n_samples)[: packed.n_samples // 2])
-    return packed[rows], None if weights is None else weights[rows].scaled()
 
 
 def _table(

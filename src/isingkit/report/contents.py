@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-import networkx
 import numpy as np
 
+from isingkit.centrality import betweenness
 from isingkit.drawing import positions
 from isingkit.estimators.hidden_table import loading_rows
 from isingkit.exceptions import FileFormatError
@@ -125,7 +125,7 @@ def _spins(model: IsingModel, shown: Any, strengths: Any) -> list[dict[str, Any]
     """What is shown of each spin."""
     influence = model.couplings.sum(axis=0)
     degrees = np.diff(model.couplings.indptr)
-    betweenness = _betweenness(model) if model.n_spins <= _MOST_FOR_PATHS else {}
+    on_paths = _betweenness(model) if model.n_spins <= _MOST_FOR_PATHS else {}
     places = positions(model.couplings[shown][:, shown])
     return [
         {
@@ -134,7 +134,7 @@ def _spins(model: IsingModel, shown: Any, strengths: Any) -> list[dict[str, Any]
             "degree": int(degrees[i]),
             "strength": float(strengths[i]),
             "influence": float(influence[i]),
-            "betweenness": betweenness.get(model.names[i]),
+            "betweenness": on_paths.get(model.names[i]),
             "group": None,
             "x": float(x),
             "y": float(y),
@@ -222,11 +222,9 @@ def _codings(mapping: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 def _betweenness(model: IsingModel) -> dict[str, float]:
     """Fraction of the shortest paths that pass a spin; an edge is as long as it is weak."""
-    graph = model.to_networkx()
-    for _, _, edge in graph.edges(data=True):
-        edge["length"] = 1 / abs(edge["coupling"])
-    centrality = networkx.betweenness_centrality(graph, weight="length")
-    return {name: float(value) for name, value in centrality.items()}
+    n_others = model.n_spins - 1
+    shares = betweenness(model) / max(n_others * (n_others - 1), 1)
+    return dict(zip(model.names, shares.tolist(), strict=True))
 
 
 def _plain(check: FitCheck) -> dict[str, Any]:
