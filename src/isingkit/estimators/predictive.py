@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.model_selection import GroupKFold, KFold
 from tqdm.auto import tqdm
 
 from isingkit._kernels import nodewise as kernels
@@ -165,6 +164,8 @@ def _splits(
     packed: PackedSpins, weights: RowWeights | None, rng: np.random.Generator | None
 ) -> Iterator[tuple[IntArray, IntArray]]:
     """Rows kept and rows left out; rows that belong together stay together."""
+    from sklearn.model_selection import GroupKFold, KFold  # slow to load, and rarely needed
+
     groups = None if weights is None else weights.groups
     n_apart = packed.n_samples if groups is None else len(np.unique(groups))
     n_folds = min(SETTINGS.n_folds, n_apart)
