@@ -110,14 +110,14 @@ class AutoIsing(IsingEstimator):
     hidden
         How many causes that are no columns act on many spins (a state, a trend, groups of rows
         nobody knows of); or "auto", which looks. Edges are then those that such causes do not
-        explain. Not beyond 5000 columns, nor with `missing="impute"`.
+        explain. Not beyond 5000 columns of fewer rows, nor with `missing="impute"`.
     at_least
         Edges are pairs whose coupling is shown to exceed this in absolute value: where rows are
         very many, tiny couplings are significant too. Smaller ones stay part of the network that
         couplings are estimated in, and are listed in `rejected_`.
     predictive
         Whether to look for the model that predicts rows best, too: `predictive_model_`. Edges are
-        the same; it costs some ten to twenty fits. For complete tables without covariates.
+        the same; it takes ten to twenty times as long. For complete tables without covariates.
     random_state
         Seed, or a numpy Generator, of what is imputed, and of rows that prediction leaves out.
     checkpoint

@@ -38,7 +38,7 @@ class CauseSettings:
     few_spins: int = 10  # in which a cause cannot be told from edges
     leftover: float = 1.1  # eigenvalue of clipped z-scores, in units of noise's: look closer
     least_gain: float = 1.5  # by `gain_over`
-    if_few: float = 2800.0  # over the number of spins squared, and 1: at least that
+    if_few: float = 2800.0  # over the number of spins squared, plus 1: the least gain, where more
     at_a_look: float = 0.5  # so much less is enough for a search
     least_calm: float = 0.05  # log of the factor by which z-scores outside the network shrink
     clear: float = 2.5  # beyond the least gain: then it may be less, ...

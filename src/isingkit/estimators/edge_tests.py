@@ -46,7 +46,8 @@ class EdgeTests:
     z_scores: FloatArray
     p_values: FloatArray  # two-sided
     weights: FloatArray  # by the rest of the graph
-    # Benjamini, Krieger and Yekutieli over all pairs of spins, p-values over weights
+    # over all pairs of spins, p-values over weights: Benjamini and Hochberg, with "fdr" by the
+    # null share of Benjamini, Krieger and Yekutieli
     q_values: FloatArray
     passes: BoolArray
 
@@ -262,8 +263,8 @@ class EdgeTester:
 
     def _bar(self, total: int, what: str, unit: str) -> Any:
         """A progress bar, where one is wanted and there is much to do."""
-        hidden = not (self.progress and total > SETTINGS.slow)
-        return tqdm(total=total, desc=what, unit=unit, disable=hidden, delay=1)
+        is_quiet = not (self.progress and total > SETTINGS.slow)
+        return tqdm(total=total, desc=what, unit=unit, disable=is_quiet, delay=1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -120,8 +120,8 @@ def find_network(packed: PackedSpins, design: RowDesign, settings: SearchSetting
         raise SettingError(
             setting="hidden",
             value=settings.hidden,
-            expected=f"0 or 'auto' beyond {sizes.MOST_DENSE} columns: pass what you know of rows "
-            "as covariates",
+            expected=f"0 or 'auto' beyond {sizes.MOST_DENSE} columns of fewer rows: pass what you "
+            "know of rows as covariates",
         )
     road = _by_bits if is_large else _by_matrices
     way = road(packed, design, settings)

@@ -132,8 +132,8 @@ class _Search:
         n_spins = self.fitted.n_spins
         scores = self.tester.scores
         chosen = np.flatnonzero(self.stale)
-        hidden = not (self.tester.progress and len(chosen) > SETTINGS.slow)
-        bar = tqdm(total=len(chosen), desc="scoring", unit=" spins", disable=hidden, delay=1)
+        is_quiet = not (self.tester.progress and len(chosen) > SETTINGS.slow)
+        bar = tqdm(total=len(chosen), desc="scoring", unit=" spins", disable=is_quiet, delay=1)
         with bar, one_blas_thread():
             for start in range(0, len(chosen), sizes.PORTION):
                 some = chosen[start : start + sizes.PORTION]
