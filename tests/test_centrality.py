@@ -323,3 +323,15 @@ def test_a_part_of_too_few_rows_says_nothing(rows):
     """Of a row, or none. Seen to fail with parts learnt from however few rows they have."""
     few = ik.case_dropping(ik.ELassoIsing(), rows[:20], dropped=[0.94, 0.99], n_resamples=2)
     assert (few.correlations["edge"] == 0).all()
+
+
+def test_rows_without_any_value_may_have_weights():
+    """Seen to fail: weights of 50 rows were said to be too many for 49."""
+    chain = ik.IsingModel([[0, 0.5, 0], [0.5, 0, -0.2], [0, -0.2, 0]])
+    table = np.asarray(ik.exact(chain).sample(n_samples=50, random_state=0)).astype(float)
+    table[3] = np.nan
+    with pytest.warns(ex.EmptyRowsWarning):
+        found = ik.centrality(chain, table, sample_weight=np.ones(50))
+    kept = np.delete(table, 3, axis=0)
+    expected = ik.centrality(chain, kept)["predictability"]
+    np.testing.assert_allclose(found["predictability"], expected)

@@ -1,5 +1,6 @@
 """What a fit leaves on disk, and what it leaves alone."""
 
+import errno
 import json
 import os
 import signal
@@ -272,3 +273,24 @@ def test_commands_write_over_nothing_without_force(data, capsys, kind):
     assert mine.read_text() == "mine"
     assert run(kind, *arguments, "--force") == 0
     assert mine.read_bytes() != b"mine"
+
+
+def test_a_link_to_a_folder_on_another_disk_stays_a_link(data, tmp_path, monkeypatch):
+    """Seen to fail: the link was replaced by a folder, and a fit lost to "cross-device link"."""
+    real = tmp_path / "real"
+    real.mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(real)
+    plain = Path.replace
+
+    def across_disks(self, target):
+        if Path(target).parent == real and self.parent != real:
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        return plain(self, target)
+
+    monkeypatch.setattr(Path, "replace", across_disks)
+    for force in ([], ["--force"]):
+        assert run("fit", data, "--method", "ridge", "-o", link, *force) == 0
+        assert link.is_symlink()
+        assert (real / "fit.json").is_file()
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []

@@ -334,3 +334,25 @@ def test_the_page_shows_both_networks_what_differs_and_the_table(capsys, tmp_pat
         assert page.evaluate("document.documentElement.scrollWidth") <= 400
         browser.close()
     assert noticed == [page_file.as_uri()]
+
+
+def test_persons_of_one_row_each_are_rows_in_whatever_order_their_names_are():
+    """Seen to fail: values stood in the order of rows, and groups in that of names."""
+    x, labels, _ = two_groups(1, n_spins=4, flipped=True)
+    persons = np.random.default_rng(0).permutation(len(labels))
+    plain = ik.compare_groups(x, labels, permutations=200, random_state=0)
+    named = ik.compare_groups(x, labels, row_groups=persons, permutations=200, random_state=0)
+    assert named.p_value == plain.p_value
+    np.testing.assert_allclose(named.edges["z"], plain.edges["z"], rtol=0.01)
+
+
+def test_groups_may_be_more_than_a_byte_counts_and_labels_must_differ_as_text():
+    """Seen to fail: 180 groups of one network had p = 0.005, and 1 and "1" were one group."""
+    chain = ik.IsingModel([[0, 0.3, 0], [0.3, 0, 0.3], [0, 0.3, 0]])
+    x = np.asarray(ik.exact(chain).sample(n_samples=1800, random_state=0))
+    labels = np.repeat(np.arange(180), 10)
+    found = ik.compare_groups(x, labels, fields="equal", permutations=199, random_state=0)
+    assert found.p_value > 0.05
+    mixed = np.array([1, "1"] * 900, dtype=object)
+    with pytest.raises(ex.GroupsError, match="read the same"):
+        ik.compare_groups(x, mixed, permutations=9)

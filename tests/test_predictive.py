@@ -110,3 +110,13 @@ def test_what_cannot_be_predicted_from_is_refused_at_once(settings, given, probl
         table[0, 0] = np.nan
     with pytest.raises(ex.SettingError, match=problem):
         ik.AutoIsing(**{"predictive": True} | settings).fit(table, **given)
+
+
+def test_few_groups_and_huge_counts_are_refused_before_any_work():
+    """Seen to fail: 8 and 9 groups after the fit, and counts of 10^9 for lack of memory."""
+    table = np.random.default_rng(0).integers(0, 2, (90, 3))
+    with pytest.raises(ex.SettingError, match="with 8 groups or fewer"):
+        ik.AutoIsing(predictive=True).fit(table, groups=np.arange(90) % 8)
+    assert hasattr(ik.AutoIsing(predictive=True).fit(table, groups=np.arange(90) % 9), "model_")
+    with pytest.raises(ex.SettingError, match="samples, which show weak couplings"):
+        ik.AutoIsing(predictive=True).fit(table[:8], counts=np.full(8, 10**9))

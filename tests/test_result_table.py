@@ -61,3 +61,14 @@ def test_a_package_that_is_not_there_is_asked_for_by_name(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="install it with 'pip install pandas'"):
         as_table({"n": [1]}).to_pandas()
+
+
+def test_empty_tables_keep_their_types_and_unknown_values_come_last():
+    """Seen to fail: columns without a type, and NaN before the largest."""
+    polars = pytest.importorskip("polars")
+    empty = as_table({"name": np.empty(0, "<U3"), "z": np.empty(0)}).to_polars()
+    assert list(empty.schema.values()) == [polars.String, polars.Float64]
+    table = as_table({"name": ["a", "b", "c", "d"], "z": [1.0, np.nan, 2.0, 2.0]})
+    assert table.sorted_by("z", descending=True)["name"].tolist() == ["c", "d", "a", "b"]
+    assert table.sorted_by("name", descending=True)["name"].tolist() == ["d", "c", "b", "a"]
+    assert "<pre>" in (table == table[0])._repr_html_()

@@ -116,7 +116,8 @@ def _clear_strays(final: Path) -> None:
     with contextlib.suppress(OSError):  # of a folder that cannot be looked into, say
         for stray in final.parent.iterdir():
             if stray.name.startswith(_prefix(final)) and _is_abandoned(stray):
-                stray.unlink() if stray.is_file() else shutil.rmtree(stray)
+                is_folder = stray.is_dir() and not stray.is_symlink()
+                shutil.rmtree(stray) if is_folder else stray.unlink()
 
 
 def _is_abandoned(stray: Path) -> bool:

@@ -69,10 +69,13 @@ def centrality(
     )
     columns: dict[str, Any] = {"name": np.array(model.names, dtype=np.str_), **measures_of(model)}
     if X is not None:
-        packed = pack(X if isinstance(X, PackedSpins | Spins) else as_spins(X, missing="pairwise"))
-        packed = matched(packed, model)
-        weights = row_weights(sample_weight, counts, packed.n_samples)
-        values = covariates_for(model.effects, covariates, packed.n_samples)
+        is_read = isinstance(X, PackedSpins | Spins)
+        spins = X if is_read else as_spins(X, missing="pairwise")  # without rows that are empty
+        rows = None if is_read else spins.rows
+        packed = matched(pack(spins), model)
+        n_rows = packed.n_samples if rows is None else len(rows)
+        weights = row_weights(sample_weight, counts, packed.n_samples, rows=rows)
+        values = covariates_for(model.effects, covariates, n_rows, rows)
         shifts = np.zeros((packed.n_samples, 1))
         if values is not None and model.effects is not None:
             shifts = values @ model.effects.values.T

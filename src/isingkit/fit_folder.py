@@ -5,8 +5,10 @@ where there are covariates `covariate_effects.csv`, and where there are hidden c
 
 import csv
 import datetime
+import errno
 import json
 import math
+import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -173,6 +175,7 @@ def write_fit(fit: Fit, report: str, folder: Path, *, force: bool = False) -> No
     """The folder, whole or not at all, with the page `report`. One that is there is left alone,
     unless `force` and a fit: then the files of that fit are replaced, and others are kept.
     """
+    folder = folder.resolve()  # what a link leads to, not the link
     require_free(folder, force)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with new_folder(folder) as new:
@@ -226,9 +229,20 @@ def _take_place(new: Path, folder: Path) -> None:
         return
     for name in FILES:
         if (new / name).exists():
-            (new / name).replace(folder / name)
+            _move(new / name, folder / name)
         elif name in own:
             (folder / name).unlink(missing_ok=True)
+
+
+def _move(path: Path, final: Path) -> None:
+    """To its final place, which may be on another disk than the folder around it."""
+    try:
+        path.replace(final)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        with replacing(final) as temporary:
+            shutil.copyfile(path, temporary)
 
 
 def require_free(folder: Path, force: bool) -> None:

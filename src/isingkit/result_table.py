@@ -27,8 +27,15 @@ class ResultTable(np.ndarray[Any, Any]):
 
     def sorted_by(self, column: str, *, descending: bool = False) -> "ResultTable":
         """The same rows in the order of a column."""
-        order = np.argsort(self[column], kind="stable")
-        return self[order[::-1] if descending else order]  # type: ignore[no-any-return]
+        values = self[column]
+        order = np.argsort(values, kind="stable")
+        if descending:
+            ranks = np.unique(values, return_inverse=True)[1]  # those of NaN are equal, and last
+            order = np.argsort(-ranks, kind="stable")
+            if values.dtype.kind == "f":
+                is_known = ~np.isnan(values[order])
+                order = np.concatenate([order[is_known], order[~is_known]])
+        return self[order]  # type: ignore[no-any-return]
 
     def to_pandas(self) -> Any:
         """A pandas.DataFrame."""
@@ -38,7 +45,9 @@ class ResultTable(np.ndarray[Any, Any]):
     def to_polars(self) -> Any:
         """A polars.DataFrame."""
         polars = _package("polars")
-        return polars.DataFrame({name: _plain(self[name]).tolist() for name in self._names})
+        return polars.DataFrame(
+            {name: polars.Series(name, self[name].copy()) for name in self._names}
+        )
 
     @property
     def _names(self) -> Sequence[str]:
@@ -59,6 +68,8 @@ class ResultTable(np.ndarray[Any, Any]):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
+        if self.ndim != 1 or not self._names:
+            return f"<pre>{html.escape(str(self))}</pre>"
         cells = self._cells()
         heads = "".join(f"<th>{html.escape(name)}</th>" for name in cells)
         rows = [

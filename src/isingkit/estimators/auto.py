@@ -23,7 +23,7 @@ from isingkit.estimators.edge_tests import SharedCauses
 from isingkit.estimators.explanation import way_of_pair
 from isingkit.estimators.fitted_graph import FittedGraph, Samples
 from isingkit.estimators.graph import keys_of
-from isingkit.estimators.grouped_rows import dependent, grouped, require_groups
+from isingkit.estimators.grouped_rows import FEWEST_GROUPS, dependent, grouped, require_groups
 from isingkit.estimators.hidden_causes import errors_beside_scores, hidden_report
 from isingkit.estimators.imputed_search import find_imputed
 from isingkit.estimators.incomplete_rows import incomplete_rows
@@ -295,7 +295,7 @@ class AutoIsing(IsingEstimator):
     def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
         self.__dict__.pop("predictive_model_", None)
         if self.predictive:
-            self._require_predictable(packed)
+            self._require_predictable(packed, weights)
         self._learn_network(packed, weights, warned)
         if self.predictive:
             with blas_threads_for(packed.n_spins), warnings.catch_warnings():
@@ -303,15 +303,21 @@ class AutoIsing(IsingEstimator):
                 self.predictive_model_ = self._predictive_model(*each_sample(packed, weights))
         return self
 
-    def _require_predictable(self, packed: PackedSpins) -> None:
+    def _require_predictable(self, packed: PackedSpins, weights: RowWeights | None) -> None:
         """Refuse what no model of all pairs is made of."""
         problem = None
+        groups = None if weights is None else weights.groups
+        n_samples = packed.n_samples if weights is None else weights.counts.sum()
         if packed.present is not None:
             problem = "where cells are missing; missing='drop' predicts from complete rows"
         elif self._coding is not None:
             problem = "with covariates"
         elif packed.n_spins > PREDICTION.most_spins:
             problem = f"beyond {PREDICTION.most_spins} columns"
+        elif n_samples > _MOST_SAMPLES:
+            problem = f"beyond {_MOST_SAMPLES} samples, which show weak couplings by themselves"
+        elif groups is not None and len(np.unique(groups)) <= FEWEST_GROUPS:
+            problem = f"with {FEWEST_GROUPS} groups or fewer, of which some must be left out"
         if problem is not None:
             raise SettingError(setting="predictive", value=True, expected=f"False {problem}")
 

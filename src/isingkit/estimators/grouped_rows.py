@@ -17,14 +17,14 @@ _LEAST_HELD = 0.02  # design effect less 1 that groups hold, at least
 _MOST_FREEDOM = 1.0  # degrees of freedom of all pairs, for each group
 _CELLS = 1 << 22  # values in memory at a time
 _NOTHING = 1e-300
-_FEWEST_GROUPS = 8  # below, nobody could tell how much groups vary
+FEWEST_GROUPS = 8  # below, nobody could tell how much groups vary
 
 
 def require_groups(groups: IntArray) -> None:
     """Refuse groups of which nobody could tell how much they vary."""
     n_groups = len(np.unique(groups))
-    if n_groups < _FEWEST_GROUPS:
-        raise FewGroupsError(n_groups=n_groups, least=_FEWEST_GROUPS)
+    if n_groups < FEWEST_GROUPS:
+        raise FewGroupsError(n_groups=n_groups, least=FEWEST_GROUPS)
 
 
 def grouped(

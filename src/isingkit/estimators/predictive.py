@@ -116,10 +116,12 @@ def best_shrinkage(
     splits = list(_splits(packed, weights, rng))
     folds = []
     for kept, left_out in tqdm(splits, desc="prediction", disable=not progress):
-        some, some_weights = packed[kept], _some(weights, kept)
+        some = packed[kept]
+        some_weights = None if weights is None else weights[kept].scaled()
         rows = distinct_rows(some, some_weights)
         learnt = learn(some, some_weights)
-        folds.append(_Fold(rows, learnt, packed[left_out], _some(weights, left_out)))
+        others_weights = None if weights is None else weights[left_out]
+        folds.append(_Fold(rows, learnt, packed[left_out], others_weights))
     total = sum(float(fold.totals.sum()) for fold in folds)
     best = None
     best_score = round(sum(fold.score_of_network() for fold in folds) / total, SETTINGS.digits)
@@ -168,7 +170,9 @@ def _splits(
 
     groups = None if weights is None else weights.groups
     n_apart = packed.n_samples if groups is None else len(np.unique(groups))
-    n_folds = min(SETTINGS.n_folds, n_apart)
+    # of few groups as many are kept as can be: a network needs some
+    n_folds = n_apart if groups is not None and n_apart < 2 * SETTINGS.n_folds else SETTINGS.n_folds
+    n_folds = min(n_folds, n_apart)
     splitter = KFold(n_folds)
     if groups is not None:
         splitter = GroupKFold(n_folds)
@@ -176,7 +180,3 @@ def _splits(
         seed = int(rng.integers(1 << 31))
         splitter = KFold(n_folds, shuffle=True, random_state=seed)
     yield from splitter.split(np.zeros((packed.n_samples, 1)), groups=groups)
-
-
-def _some(weights: RowWeights | None, rows: IntArray) -> RowWeights | None:
-    return None if weights is None else weights[rows].scaled()

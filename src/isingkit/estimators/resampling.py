@@ -19,7 +19,8 @@ from isingkit.packing import PackedSpins
 from isingkit.spins import RowWeights, require_network
 
 _WHOLE = 1e-9  # a share of rows that is so near to a whole number of them is that
-_ALONE = {"n_jobs": 1, "checkpoint": None, "progress": False}  # settings of one refit of many
+# settings of one refit of many
+_ALONE = {"n_jobs": 1, "checkpoint": None, "progress": False, "predictive": False}
 
 Rows = tuple[PackedSpins, RowWeights | None]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from isingkit.arrays import FloatArray, IntArray
 from isingkit.covariates import as_covariates
-from isingkit.exceptions import GroupSizeError, MissingValuesError, SettingError
+from isingkit.exceptions import GroupsError, GroupSizeError, MissingValuesError, SettingError
 from isingkit.missing import COMPLETE_ROWS
 from isingkit.packing import PackedSpins, apply_missing_policy, pack
 from isingkit.spins import Spins, as_groups, as_spins, missing_policy, require_network
@@ -96,6 +96,8 @@ def _coded(groups: Any, n_samples: int, kept: Any) -> tuple[IntArray, tuple[str,
     given = np.asarray(groups) if kept is None else np.asarray(groups)[kept]
     _, first = np.unique(first_codes, return_index=True)
     texts = [_text(given[place]) for place in first]
+    if len(set(texts)) < len(texts):
+        raise GroupsError(problem="two different labels read the same, such as 1 and '1'")
     order = _sorted_places(given[first].tolist())
     place_of = np.empty(len(order), dtype=np.int64)
     place_of[order] = np.arange(len(order))

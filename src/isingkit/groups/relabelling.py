@@ -4,6 +4,7 @@ labels of groups mean nothing: docs/design/groups.md.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,15 +65,15 @@ class _Units:
 
     def sums(self, values: FloatArray) -> FloatArray:
         """(n_units, n): sums over the rows of units."""
-        if len(self.codes) == len(self.groups):
+        if np.array_equal(self.codes, np.arange(len(self.groups))):
             return values
         totals = np.zeros((len(self.groups), values.shape[1]))
         np.add.at(totals, self.codes, values)
         return totals
 
-    def labels(self, n_times: int, rng: np.random.Generator) -> NDArray[np.int8]:
+    def labels(self, n_times: int, rng: np.random.Generator) -> NDArray[Any]:
         """(n_times, n_units): the groups of units, in random order."""
-        labels = self.groups.astype(np.int8)
+        labels = self.groups.astype(np.min_scalar_type(int(self.groups.max())))
         every_time = np.broadcast_to(labels, (n_times, len(labels)))
         return rng.permuted(every_time, axis=1)
 
@@ -241,7 +242,7 @@ class _SeparateUnits:
             return statistics
         return np.asarray(statistics * np.sign(means[1] - means[0]))
 
-    def relabelled(self, labels: NDArray[np.int8]) -> FloatArray:
+    def relabelled(self, labels: NDArray[Any]) -> FloatArray:
         """(n_times, n_pairs): of other labels, (n_times, n_units)."""
         means = []
         variances = []
@@ -291,7 +292,7 @@ class _PairedUnits:
         variance = np.maximum(self.variance, self.floor) * self.factor
         return np.where(self.varies, self.total / np.sqrt(variance), 0.0)
 
-    def relabelled(self, signs: NDArray[np.int8]) -> FloatArray:
+    def relabelled(self, signs: NDArray[Any]) -> FloatArray:
         """(n_times, n_pairs): of other signs, (n_times, n_units)."""
         scaled = np.where(self.varies, self.errors / np.sqrt(self.variance), 0.0)
         return np.abs(signs.astype(np.float64) @ scaled)
