@@ -67,7 +67,7 @@ MOST_ARGUMENTS = 8
 MOST_PATHS = 15  # cyclomatic complexity
 MOST_LINES = 80
 MOST_LINES_OF_NINE_IN_TEN = 24  # as wrapped at 88 columns, where others wrap
-MOST_NODES = 5.95  # expressions within expressions, per statement; 5.8 is wanted
+MOST_NODES = 5.88  # expressions within expressions, per statement; 5.8 is wanted
 MOST_TUPLES = 12  # assignments of a tuple to a tuple, per 1000 statements
 PUBLIC = [name for name in ik.__all__ if name not in ("exceptions", "theory")]
 PARTS = [f"theory.{name}" for name in ik.theory.__all__] + [
@@ -207,7 +207,7 @@ def test_a_statement_says_one_thing():
 
 
 def test_statements_are_short():
-    """Names, operations and calls, per statement. Seen to fail with 5.90 allowed."""
+    """Names, operations and calls, per statement. Seen to fail with 5.87 allowed."""
     nodes = []
     for path in FILES:
         if not is_vector_code(path):
