@@ -143,7 +143,10 @@ def test_rows_of_one_person_count_as_one():
     person = np.repeat(np.arange(len(x)), 3)
     declared = ik.compare_groups(**thrice, row_groups=person, permutations=100, random_state=0)
     ignored = ik.compare_groups(**thrice, permutations=100, random_state=0)
-    edges = [set(zip(one.edges["source"], one.edges["target"])) for one in (single, declared)]  # noqa: B905
+    edges = [
+        set(zip(one.edges["source"], one.edges["target"], strict=True))
+        for one in (single, declared)
+    ]
     both = edges[0] & edges[1]
     z = [
         np.array([row["z"] for row in np.sort(one.edges, order=["source", "target"])
