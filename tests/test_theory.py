@@ -11,6 +11,9 @@ import isingkit as ik
 import reference
 from isingkit import exceptions as ex
 from isingkit import theory
+from isingkit.theory import losses
+from isingkit.theory.local_loss import local_loss
+from isingkit.theory.loops import cluster_estimates
 from isingkit.theory.scatter import edge_scatter, neighbour_scatter
 from isingkit.theory.spectrum import effective_ridge
 
@@ -63,9 +66,7 @@ def integral(spectrum, function):
 )
 @pytest.mark.parametrize(("x", "ridge"), [(2.0, 0.3), (0.01, 5.0), (40.0, 0.001)])
 def test_g_functions_are_integrals_over_the_density(degree, coupling, x, ridge):
-    """[eq:G1-x-def-1] [eq:G3-x] [eq:EVD-nita-results] [eq:eNS/n-result-2] to ten digits;
-    [eq:fixed-point equation-1] undoes G1.
-    """
+    """[eq:G1-x-def-1] [eq:G3-x] [eq:EVD-nita-results] to ten digits; the inverse undoes G1."""
     spectrum = theory.RegularSpectrum(degree, coupling)
     for found, function in (
         (1.0, lambda eta: 1.0),
@@ -96,7 +97,7 @@ def test_moments_of_the_spectrum_are_those_of_the_bethe_matrix():
 
 
 def test_equations_of_state_hold_everywhere():
-    """[eq:q and a equation] [eq:EOS-sparse] [eq:y-hat-result]: kappa and Q as the paper's appendix
+    """[eq:q and a equation] [eq:EOS-sparse]: kappa and Q as the paper's appendix
     prints them, alpha from 1e-3 to 1e4, ridge from 1e-6 to 1e6, from weak coupling to the edge of
     the phase, one neighbour or fifty."""
     ridges = np.geomspace(1e-6, 1e6, 25)
@@ -241,6 +242,25 @@ def test_theorem_two_bounds_the_decay_on_any_tree(data):
             assert 0 < ratio <= bound * (1 + 1e-5)
             if i not in parents:
                 assert ratio == pytest.approx(bound, rel=1e-5)
+
+
+def test_no_generation_adds_more_than_its_bound():
+    """[eq:RSS_NN]: equality at the first generation, and at infinite ridge, where means fall like
+    correlations.
+    """
+    for degree, coupling in ((2, 0.8), (3, 0.4), (5, 0.3)):
+        for ridge in (0.1, 10.0, 1e8):
+            p = theory.random_regular(degree, coupling, 0.8, ridge)
+            generations = np.arange(1, 7)
+            sizes = degree * (degree - 1.0) ** (generations - 1)
+            added = sizes * np.array(p.means[:6]) ** 2
+            bound = theory.generation_bound(degree, coupling, p.means[0], generations)
+            assert added[0] == pytest.approx(bound[0])
+            assert (added[1:] < bound[1:]).all()
+            if ridge == 1e8:
+                assert added == pytest.approx(bound, rel=1e-5)
+    with pytest.raises(ex.SettingError, match="generation must be 1 or more"):
+        theory.generation_bound(3, 0.4, 0.2, 0)
 
 
 def test_least_squares_is_in_closed_form():
@@ -599,3 +619,162 @@ def test_limits_lie_below_what_two_stages_need():
             limit(100, 3, 0.4, 1.0)
         with pytest.raises(ex.OrderedPhaseError):
             limit(100, 3, 1.5)
+
+
+LOSSES = [losses.Squares(), losses.Logistic(), losses.Exponential()]
+
+
+def test_any_loss_becomes_least_squares_to_twelve_digits():
+    """The equations of state of a general loss, with squares for the loss, against those of least
+    squares, which are solved for one unknown in closed form.
+    """
+    points = [
+        (3, 0.4, 10, 10),
+        (3, -0.4, 0.8, 0.1),
+        (4, 0.5, 2, 0),
+        (6, 0.35, 0.5, 1.0),
+        (1, 0.7, 2, 0.3),
+        (2, 0.9, 3, 0.01),
+    ]
+    for point in points:
+        found = local_loss(losses.Squares(), *point)
+        expected = theory.random_regular(*point)
+        for name in ("kappa", "chi", "effective_ridge", "Q", "R", "rss", "bias"):
+            quantity = getattr(found, name)
+            assert quantity == pytest.approx(getattr(expected, name), rel=1e-12), (point, name)
+        np.testing.assert_allclose(found.means, expected.means, rtol=1e-11, atol=1e-16)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_proximal_operators_minimise(loss):
+    """l'(x) + (x - y) / chi vanishes at the fitted field x, its slope by y is the one given, and
+    slope and curvature are the derivatives of the loss as it is written.
+    """
+    value = {
+        "squares": lambda y: (1 - y) ** 2,
+        "pseudolikelihood": lambda y: np.logaddexp(0, -2 * y),
+        "screening": lambda y: np.exp(-y),
+    }[loss.name]
+    y = np.linspace(-30, 30, 241)
+    for chi in (1e-3, 0.3, 5.0, 300.0):
+        slope, by_field = loss.fitted_slope(y, chi)
+        fitted = y - chi * slope
+        np.testing.assert_allclose(loss.slope(fitted), slope, rtol=1e-9, atol=1e-12)
+        there, _ = loss.fitted_slope(y + 1e-5, chi)
+        before, _ = loss.fitted_slope(y - 1e-5, chi)
+        np.testing.assert_allclose((there - before) / 2e-5, by_field, rtol=1e-5, atol=1e-8)
+    near = np.linspace(-2, 2, 21)
+    numeric = (value(near + 1e-6) - value(near - 1e-6)) / 2e-6
+    np.testing.assert_allclose(loss.slope(near), numeric, rtol=1e-7, atol=1e-9)
+    numeric = (loss.slope(near + 1e-6) - loss.slope(near - 1e-6)) / 2e-6
+    np.testing.assert_allclose(loss.curvature(near), numeric, rtol=1e-7)
+
+
+@pytest.mark.parametrize("predict", [theory.pseudolikelihood, theory.interaction_screening])
+def test_errors_of_local_losses_have_the_limits_they_must(predict):
+    """Consistent with many samples; like least squares with a large ridge, whose half is theirs;
+    divergent where the minimum is lost, and refused beyond.
+    """
+    many = predict(3, 0.4, 10_000)
+    assert isinstance(many, theory.LossPrediction)
+    assert many.bias == pytest.approx(1, abs=3e-4)
+    assert many.rss < 4e-4
+    assert not many.means[1:].any()
+    shrunk = predict(3, 0.4, 2, ridge=1000)
+    linear = theory.random_regular(3, 0.4, 2, ridge=2000)
+    assert shrunk.rss == pytest.approx(linear.rss, rel=1e-4)
+    np.testing.assert_allclose(shrunk.means[:2], linear.means[:2], rtol=3e-3)
+    limit = theory.separation_limit(3, 0.4)
+    errors = [predict(3, 0.4, limit * more).rss for more in (1.02, 1.1, 1.5, 3)]
+    assert np.all(np.diff(errors) < 0)
+    assert errors[0] > 50
+    with pytest.raises(ex.SettingError, match="no minimum"):
+        predict(3, 0.4, limit)
+    assert np.isfinite(predict(3, 0.4, 0.5 * limit, ridge=1e-3).rss)
+    for bad in ({"ridge": -1}, {"samples_per_spin": 0}, {"coupling": 0}, {"degree": 2.5}):
+        with pytest.raises(ex.SettingError):
+            predict(**({"degree": 3, "coupling": 0.4, "samples_per_spin": 5} | bad))
+    with pytest.raises(ex.OrderedPhaseError):
+        predict(3, 1.0, 5)
+
+
+def test_separation_limit_is_two_without_couplings_and_grows_with_them():
+    """2 is Cover's; with one neighbour that always agrees no number of samples is enough."""
+    assert theory.separation_limit(3, 0.0) == pytest.approx(2, abs=1e-12)
+    limits = [theory.separation_limit(2, coupling) for coupling in (0.1, 0.4, 0.8, 1.6, 3.0)]
+    assert np.all(np.diff(limits) > 0)
+    assert limits[-1] > 100
+    with pytest.raises(ex.SettingError):
+        theory.separation_limit(3, "a")
+
+
+def test_lasso_limit_is_that_of_the_optimality_conditions():
+    """k = 2 E[e^2] / l1^2 in closed form for least squares, 19.41 at c = 3, K = 0.4, l1 = 0.3; all
+    losses have the same limit for weak couplings, where neighbours hardly matter.
+    """
+    for degree, coupling, l1 in ((3, 0.4, 0.3), (5, 0.3, 0.1), (1, 0.7, 0.2)):
+        square = np.tanh(coupling) ** 2
+        error = (1 - square + degree * l1**2) / (1 + (degree - 1) * square)
+        assert theory.lasso_limit(degree, coupling, l1) == pytest.approx(2 * error / l1**2)
+    assert round(theory.lasso_limit(3, 0.4, 0.3), 2) == 19.41
+    for loss in ("pseudolikelihood", "screening"):
+        assert theory.lasso_limit(3, 0.01, 0.005, loss) == pytest.approx(2 / 0.005**2, rel=1e-3)
+    with pytest.raises(ex.SettingError, match="loss"):
+        theory.lasso_limit(3, 0.4, 0.3, "absolute")
+
+
+def test_penalised_recovery_behaves_as_precision_and_recall_do():
+    """More samples find more, a larger penalty invents less, "and" claims less than "or"."""
+    setting = {"n_spins": 200, "degree": 3, "coupling": 0.4, "n_samples": 200}
+    low, high = (theory.sparse_recovery(**setting, l1=l1) for l1 in (0.15, 0.25))
+    assert isinstance(low, theory.SparseRecovery)
+    assert low.false > 5 * high.false
+    assert low.recall > high.recall
+    more = theory.sparse_recovery(**(setting | {"n_samples": 800}), l1=0.15)
+    assert more.precision > low.precision
+    assert more.probability > low.probability
+    both = theory.sparse_recovery(**setting, l1=0.15, rule="and")
+    each = theory.sparse_recovery(**setting, l1=0.15, rule="directed")
+    assert low.false + both.false == pytest.approx(each.false)
+    assert both.found < low.found
+    # beyond tanh K only edges of triangles are found, beyond their correlation, 0.497, none
+    many = setting | {"n_samples": 20_000}
+    assert 0.01 < theory.sparse_recovery(**many, l1=0.41).recall < 0.05
+    assert theory.sparse_recovery(**many, l1=0.55).recall < 1e-3
+    for bad in ({"l1": 0}, {"l1": 0.2, "rule": "x"}, {"l1": 0.2, "loss": "x"}, {"l1": 1e-3}):
+        with pytest.raises(ex.SettingError):
+            theory.sparse_recovery(**(setting | bad))
+
+
+def test_estimates_on_loops_are_those_of_the_inverse_correlations():
+    """Rings of three and four spins, frustrated or not, by all their states: to 1e-12. A pair with
+    trees on both ends is as on a tree, and a triangle's sign moves estimates by a tenth or more.
+    """
+    strength = 0.5
+    spectrum = theory.RegularSpectrum(2, strength)
+    for length in (3, 4):
+        for sign in (1, -1):
+            signs = np.zeros((length, length))
+            for place in range(length):
+                signs[place, (place + 1) % length] = 1
+            signs[length - 1, 0] = sign
+            signs = signs + signs.T
+            inverse = np.linalg.inv(ik.exact(ik.IsingModel(strength * signs)).pair_means)
+            for k in (0.3, 2.0):
+                kept = inverse @ np.linalg.inv(np.eye(length) + k * inverse)
+                found = cluster_estimates(spectrum, k, signs)
+                assert found.first == pytest.approx(-kept[0, 1] / kept[0, 0], rel=1e-12)
+            found = cluster_estimates(spectrum, 0.0, signs)
+            assert found.first == pytest.approx(-inverse[0, 1] / inverse[0, 0], rel=1e-12)
+    spectrum = theory.RegularSpectrum(4, strength)
+    pair = np.array([[0.0, 1.0], [1.0, 0.0]])
+    p = theory.random_regular(4, strength, 2.0, 1.0)
+    found = cluster_estimates(spectrum, p.effective_ridge, pair)
+    assert found.first == pytest.approx(float(p.means[0]), rel=1e-12)
+    assert found.second == pytest.approx(theory.linear_means([strength] * 4)[0], rel=1e-12)
+    assert found.noise == pytest.approx(1, rel=1e-12)
+    weak, strong = (
+        cluster_estimates(spectrum, p.effective_ridge, np.array(signs)).first
+        for signs in ([[0, 1, 1], [1, 0, -1], [1, -1, 0]], [[0, 1, 1], [1, 0, 1], [1, 1, 0]])
+    )
+    assert weak < 0.9 * found.first < 1.1 * found.first < strong

@@ -7,6 +7,7 @@ from scipy.sparse.linalg import splu
 from scipy.stats import binom
 
 import isingkit as ik
+import reference
 from isingkit import theory
 
 pytestmark = pytest.mark.statistics
@@ -213,3 +214,80 @@ def test_samples_needed_are_the_samples_needed(n_spins, coupling, probability):
     assert low <= exact(needed) <= high
     if n_spins == 200 and probability == 0.8:
         assert exact(3 * needed // 4) < low
+
+
+@pytest.mark.parametrize(("alpha", "ridge"), [(6.0, 0.0), (0.8, 0.1), (2.0, 1.0)])
+@pytest.mark.parametrize("loss", ["pseudolikelihood", "screening"])
+def test_local_losses_have_the_predicted_error(loss, alpha, ridge):
+    """10 worlds of 100 spins of degree 3: errors and bias within 3 standard errors (some percent)
+    plus 2 / N. Tables of more points: benchmarks/protocols/theory_against_simulation.py.
+    """
+    n_spins = 100
+    estimators = {
+        "pseudolikelihood": ik.PseudolikelihoodIsing,
+        "screening": ik.InteractionScreeningIsing,
+    }
+    predict = {
+        "pseudolikelihood": theory.pseudolikelihood,
+        "screening": theory.interaction_screening,
+    }
+    rows = []
+    for seed in range(10):
+        model = ik.random_regular(n_spins=n_spins, degree=3, coupling=0.4, random_state=seed)
+        samples = ik.sample(model, int(alpha * n_spins), random_state=100 + seed)
+        estimator = estimators[loss](l2=ridge / alpha, fit_fields=False)
+        estimates = estimator.fit(samples).estimates_
+        truth = model.couplings.toarray()
+        near = truth != 0
+        rss = np.mean(np.sum((estimates - truth) ** 2, axis=1))
+        rows.append([rss, np.mean(estimates[near] / truth[near])])
+    worlds = np.array(rows)
+    finite = n_spins / (n_spins - 1)
+    expected = predict[loss](3, 0.4, alpha * finite, ridge * finite)
+    within("rss", worlds[:, 0], expected.rss, 2 / n_spins)
+    within("bias", worlds[:, 1], expected.bias, 2 / n_spins)
+
+
+def test_pseudolikelihood_loses_its_maximum_where_the_limit_says():
+    """A linear program decides whether some combination of the others predicts a spin: of 40 spins
+    of two worlds of 80, the share without a maximum is above 3/4 at 0.85 of the limit and below
+    1/4 at 1.15. A limit off by 15 percent would be seen.
+    """
+    limit = theory.separation_limit(3, 0.4)
+    n_spins = 80
+    shares = []
+    for more in (0.85, 1.15):
+        separated = []
+        for seed in range(2):
+            model = ik.random_regular(n_spins=n_spins, degree=3, coupling=0.4, random_state=seed)
+            n_samples = int(more * limit * (n_spins - 1))
+            spins = np.asarray(ik.sample(model, n_samples, random_state=seed)).astype(float)
+            separated += [reference.is_separable(spins, spin) for spin in range(20)]
+        shares.append(np.mean(separated))
+    assert shares[0] > 0.75, shares
+    assert shares[1] < 0.25, shares
+
+
+@pytest.mark.parametrize("rule", ["average", "and"])
+@pytest.mark.parametrize("loss", ["squares", "pseudolikelihood", "screening"])
+def test_penalised_estimates_find_what_was_predicted(loss, rule):
+    """8 worlds of 200 spins of degree 3 from 200 samples, half of the edges claimed being false:
+    precision and recall within 0.02, some 2 standard errors of precision.
+    """
+    estimators = {
+        "squares": ik.LassoIsing,
+        "pseudolikelihood": ik.PseudolikelihoodIsing,
+        "screening": ik.InteractionScreeningIsing,
+    }
+    n_spins = 200
+    counts = np.zeros(3)
+    for seed in range(8):
+        model = ik.random_regular(n_spins=n_spins, degree=3, coupling=0.4, random_state=seed)
+        samples = ik.sample(model, 200, random_state=100 + seed)
+        fit = estimators[loss](l1=0.16, rule=rule).fit(samples)
+        found = fit.model_.couplings.toarray() != 0
+        truth = model.couplings.toarray() != 0
+        counts += np.sum(found & truth), np.sum(found & ~truth), np.sum(truth)
+    expected = theory.sparse_recovery(n_spins, 3, 0.4, 200, 0.16, loss=loss, rule=rule)
+    assert counts[0] / (counts[0] + counts[1]) == pytest.approx(expected.precision, abs=0.02)
+    assert counts[0] / counts[2] == pytest.approx(expected.recall, abs=0.02)

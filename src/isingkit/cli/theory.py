@@ -11,8 +11,14 @@ import click
 from click.core import ParameterSource
 
 from isingkit import __version__
+from isingkit.cli.usage import force_option, require_new
 
 SWEPT = ("samples_per_spin", "ridge", "coupling")
+LOSSES = {
+    "squares": "LassoIsing",
+    "pseudolikelihood": "PseudolikelihoodIsing",
+    "screening": "InteractionScreeningIsing",
+}
 PICTURES = (".png", ".svg", ".pdf")
 ABOUT_ERRORS = {"samples_per_spin", "ridge", "depth", "sweep"}  # options --spins does not need
 COLUMNS = ("rss", "bias", "R", "Q", "test_error")  # of a sweep's table
@@ -76,8 +82,12 @@ class Options:
     depth: int | None
     sweep: Sweep | None
     plot: Path | None
+    force: bool
+    loss: str
     spins: int | None
     probability: float
+    l1: float | None
+    samples: int | None
     as_json: bool
 
     @property
@@ -145,6 +155,14 @@ class Options:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Draw the sweep's curves: .png, .svg or .pdf.",
 )
+@force_option
+@click.option(
+    "--loss",
+    type=click.Choice(list(LOSSES)),
+    default="squares",
+    show_default=True,
+    help="What estimates minimise; others than squares with --degree.",
+)
 @click.option(
     "--spins",
     type=click.IntRange(min=3),
@@ -157,14 +175,23 @@ class Options:
     show_default=True,
     help="Of finding it exactly, for --spins.",
 )
+@click.option(
+    "--l1",
+    type=click.FloatRange(min=0, min_open=True),
+    help="With --degree, --spins and --samples: what estimates with this penalty find.",
+)
+@click.option("--samples", type=click.IntRange(min=1), help="Number of samples, for --l1.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def command(**asked: Any) -> None:
-    """Predict the error of linear and ridge estimates, without data.
+    """Predict the error of estimates, without data.
 
     For instance: isingkit theory --degree 3 --coupling 0.4 --samples-per-spin 0.8 --ridge 0.1
 
     How many samples for a network of 1000 spins: isingkit theory --degree 3 --coupling 0.4 --spins
-    1000
+    1000. For any other network, and any method: isingkit plan
+
+    What LassoIsing finds: isingkit theory --degree 3 --coupling 0.4 --spins 200 --samples 300
+    --l1 0.2
     """
     context = click.get_current_context()
     options = Options(**asked)
@@ -174,13 +201,18 @@ def command(**asked: Any) -> None:
     typed = {name for name in asked if _was_typed(context, name)}
     for problem in _problems(options, typed):
         raise click.UsageError(problem, context)
+    if options.plot is not None:
+        require_new(options.plot, options.force)
 
     only_samples = options.spins is not None and not typed & ABOUT_ERRORS
     rows = [] if only_samples else _predicted(options)
-    needed = _samples_needed(options)
+    needed = _samples_needed(options) if options.l1 is None else None
+    found = _found_by_l1(options)
     facts: dict[str, object] = {"version": __version__, "depth": options.depth, "rows": rows}
     if needed:
         facts["samples_needed"] = needed
+    if found:
+        facts["l1"] = found
     if options.plot is not None:
         _draw(rows, options)
         facts["plot"] = str(options.plot)
@@ -188,6 +220,8 @@ def command(**asked: Any) -> None:
         click.echo(json.dumps(_without_nan(facts)))
     else:
         _print(options, rows, needed)
+        if found:
+            _print_found(found)
 
 
 def _was_typed(context: click.Context, name: str) -> bool:
@@ -224,7 +258,22 @@ def _problems_of_question(options: Options, typed: set[str]) -> Iterator[str]:
     if options.mean_degree is not None and options.depth is not None:
         yield "--depth is for --degree and --model"
     if options.spins is not None and options.degree is None:
-        yield "--spins needs --degree"
+        yield (
+            "--spins is for --degree, networks of one degree and one strength: for any other "
+            "network ask 'isingkit plan'"
+        )
+    yield from _problems_of_losses(options)
+
+
+def _problems_of_losses(options: Options) -> Iterator[str]:
+    if options.loss != "squares" and (options.degree is None or options.depth is not None):
+        yield "--loss other than squares is for --degree, without --depth"
+    if (options.l1 is None) != (options.samples is None):
+        yield "--l1 and --samples go together"
+    if options.l1 is not None and options.spins is None:
+        yield "--l1 needs --spins"
+    if options.loss != "squares" and options.spins is not None and options.l1 is None:
+        yield "--spins without --l1 is about two stages of least squares: leave --loss out"
 
 
 def _problems_of_plot(options: Options, plot: Path) -> Iterator[str]:
@@ -249,6 +298,7 @@ def _predicted(options: Options) -> list[Row]:
         model=IsingModel.load(options.model) if options.model is not None else None,
         spin=options.spin,
         depth=options.depth,
+        loss=options.loss,
     )
     if options.sweep is None:
         return curves.predict(config)
@@ -276,6 +326,34 @@ def _samples_needed(options: Options) -> Row | None:
     }
 
 
+def _found_by_l1(options: Options) -> Row | None:
+    """For --l1: what estimates with this penalty get right."""
+    if options.l1 is None or options.samples is None or options.spins is None:
+        return None
+    if options.degree is None or options.coupling is None:
+        return None
+    from isingkit import theory
+
+    size = (options.spins, options.degree, options.coupling, options.samples)
+    found = theory.sparse_recovery(*size, options.l1, loss=options.loss)
+    limit = theory.lasso_limit(options.degree, options.coupling, options.l1, options.loss)
+    names = ("n_spins", "n_samples", "loss", "l1", "precision", "recall", "found", "false")
+    facts = {name: getattr(found, name) for name in names}
+    return facts | {"probability": found.probability, "samples_per_log_spins": limit}
+
+
+def _print_found(found: Row) -> None:
+    click.echo(
+        f"{LOSSES[found['loss']]}(l1={found['l1']:g}) from {found['n_samples']} samples of "
+        f"{found['n_spins']} spins: precision {found['precision']:.3f}, recall "
+        f"{found['recall']:.3f} ({found['found']:.1f} edges found, {found['false']:.1f} invented)"
+    )
+    click.echo(
+        f"a spin of N gets no edge too many from more than "
+        f"{found['samples_per_log_spins']:.3g} log N samples"
+    )
+
+
 def _draw(rows: list[Row], options: Options) -> None:
     from isingkit.atomic import replacing
     from isingkit.experiments import theory_curves as curves
@@ -295,7 +373,7 @@ def _print(options: Options, rows: list[Row], needed: Row | None) -> None:
         if options.swept is None:
             _print_quantities(rows[0])
         else:
-            _print_table(rows, (options.swept, *COLUMNS))
+            _print_table(rows, (options.swept, *(name for name in COLUMNS if name in rows[0])))
     if needed:
         _print_needed(needed)
     if options.plot is not None:
@@ -309,6 +387,7 @@ def _heading(options: Options) -> str:
         "samples_per_spin": options.samples_per_spin,
         "ridge": options.ridge,
         "depth": options.depth or "infinite",
+        "loss": options.loss,
     }
     parts = [options.teacher]
     for name, value in settings.items():
@@ -321,6 +400,8 @@ def _print_quantities(row: Row) -> None:
     from isingkit.experiments.theory_curves import QUANTITIES
 
     for name, meaning in QUANTITIES.items():
+        if name not in row:
+            continue
         click.echo(f"{name:>16} {row[name]:12.6g}   {meaning}")
     means = "  ".join(f"{mean:.4g}" for mean in row["means"][:4])
     click.echo(f"{'means':>16} {means}   |mean estimate| of generation 1, 2, ...")

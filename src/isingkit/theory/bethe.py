@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
 from isingkit.arrays import FloatArray
 from isingkit.exceptions import OrderedPhaseError, SettingError, require_instance
@@ -13,7 +14,7 @@ from isingkit.theory.phase import require_paramagnetic
 from isingkit.theory.spectrum import Spectrum, Traces, numbers, scalar_weights, traces_one_by_one
 
 
-def bethe_matrix(model: IsingModel) -> scipy.sparse.csr_array:
+def bethe_matrix(model: IsingModel) -> csr_array:
     r"""H of a tree-like model: H_ii = 1 + \sum_k \sinh^2 J_ik, H_ij = -\sinh(2 J_ij) / 2.
     [eq:C0-inverse-matrix-1-v2]
 

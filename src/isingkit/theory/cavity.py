@@ -71,11 +71,13 @@ class CavitySpectrum(Spectrum):
         g = 1 / (one + k * self.diagonal - received)
         # H_ii - sum_j m_ij / q: exact where (1 - p g) / q would lose digits for small q
         remaining = self.diagonal - (received / k if k > 0 else 0.0)
+        by_one = 1 - self._received(messages.by_one)
+        by_ridge = self.diagonal - self._received(messages.by_ridge)
         return Diagonals(
             inverse=g,
-            inverse_squared=g**2 * (1 - self._received(messages.by_one)),
+            inverse_squared=g**2 * by_one,
             kept=g * remaining,
-            noise=g**2 * (self.diagonal - self._received(messages.by_ridge)),
+            noise=g**2 * by_ridge,
             messages=messages.value,
         )
 
@@ -109,11 +111,10 @@ class CavitySpectrum(Spectrum):
         for _ in range(MOST_SWEEPS):
             before = messages
             messages = self._updated(before, one, k)
-            change = max(
-                _relative_change(messages.value, before.value),
-                _relative_change(messages.by_one, before.by_one),
-                _relative_change(messages.by_ridge, before.by_ridge),
-            )
+            of_value = _relative_change(messages.value, before.value)
+            of_slope = _relative_change(messages.by_one, before.by_one)
+            of_ridge = _relative_change(messages.by_ridge, before.by_ridge)
+            change = max(of_value, of_slope, of_ridge)
             if change <= TOLERANCE:
                 return messages
         raise NotConvergedError(what="belief propagation", residual=change)

@@ -80,7 +80,8 @@ def fano_limit(n_spins: int, degree: int, coupling: float, probability: float = 
     require_question(n_spins, degree, coupling, probability)
     n_edges = n_spins * degree / 2
     n_pairs = n_spins * (n_spins - 1) / 2
-    log_choices = gammaln(n_pairs + 1) - gammaln(n_edges + 1) - gammaln(n_pairs - n_edges + 1)
+    n_others = n_pairs - n_edges
+    log_choices = gammaln(n_pairs + 1) - gammaln(n_edges + 1) - gammaln(n_others + 1)
     log_networks = log_choices + n_edges * np.log(2)
     strength = abs(coupling)
     # log cosh without overflow or loss of digits

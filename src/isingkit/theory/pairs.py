@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from isingkit.arrays import BoolArray, FloatArray
+from isingkit.arrays import BoolArray, FloatArray, IntArray
 
 ROOT_TWO_PI = np.sqrt(2 * np.pi)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
@@ -32,6 +32,39 @@ class Pairs:
         if prune is None:
             return self._passing_first(threshold)
         return self._passing_both(threshold, prune)
+
+    def split(
+        self, places: IntArray, counts: FloatArray, changes: FloatArray, left: FloatArray
+    ) -> "Pairs":
+        """More pairs, like those at `places` but for their means and stage two's variance.
+
+        places, counts: (n_new,)
+        changes: (n_new, 3), of the means of both stages, and factors of stage two's variance
+        left: (n,), what is left of the pairs there were
+        """
+        of_first, of_second, noise = changes.T
+
+        def longer(values: FloatArray) -> FloatArray:
+            return np.concatenate([values, values[places]])
+
+        n = len(self.count)
+        mean = longer(self.mean)
+        second_mean = longer(self.second_mean)
+        mean[n:] += of_first
+        second_mean[n:] += of_second
+        known = (longer(self.slope) * longer(self.std))[n:] ** 2
+        second_std = longer(self.second_std)
+        total = known + second_std[n:] ** 2
+        second_std[n:] = np.sqrt(np.maximum(noise * total - known, 0.1 * total))
+        return Pairs(
+            count=np.concatenate([left, counts]),
+            is_edge=np.concatenate([self.is_edge, self.is_edge[places]]),
+            mean=mean,
+            std=longer(self.std),
+            second_mean=second_mean,
+            slope=longer(self.slope),
+            second_std=second_std,
+        )
 
     def first_level(self, level: FloatArray | float) -> FloatArray:
         """A level of stage one after Fisher's transformation of estimates, scaled to stage two."""
@@ -101,14 +134,9 @@ def grouped(table: FloatArray) -> Pairs:
     table: (n, 6), the fields of Pairs but for the count
     """
     is_edge, mean, std, second_mean, slope, second_std = table.T
-    steps = (
-        is_edge,
-        50 * mean / std,
-        100 * np.log(std),
-        50 * second_mean / second_std,
-        50 * slope * std / second_std,
-        100 * np.log(second_std),
-    )
+    of_first = (50 * mean / std, 100 * np.log(std))
+    of_second = (50 * second_mean / second_std, 50 * slope * std / second_std)
+    steps = (is_edge, *of_first, *of_second, 100 * np.log(second_std))
     # all steps in one number: sorting rows would take many times longer
     key = np.zeros(len(table), dtype=np.int64)
     for step in steps:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
+from scipy.sparse import csr_array
 
 from isingkit.arrays import FloatArray, IntArray
 from isingkit.exceptions import OrderedPhaseError, require_instance
@@ -78,7 +78,7 @@ def _spectral_radius(model: IsingModel, weights: FloatArray) -> float:
     return float(np.exp(np.mean(log_growth[N_STEPS // 2 :])))
 
 
-def _reverse_entries(graph: scipy.sparse.csr_array) -> IntArray:
+def _reverse_entries(graph: csr_array) -> IntArray:
     """For each stored entry [i, j], the place of [j, i]."""
     places = graph.copy()
     places.data = np.arange(graph.nnz, dtype=np.float64)

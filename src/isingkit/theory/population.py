@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from isingkit.arrays import FloatArray, IntArray
@@ -152,7 +153,7 @@ class EnsembleSpectrum(Spectrum):
         spins = self.population(effective_ridge)
         return Traces(spins.g.mean(), spins.t2.mean(), spins.p.mean(), spins.p2.mean())
 
-    def _last_generation(self, one: float, k: float, rng: np.random.Generator) -> Branches:
+    def _last_generation(self, one: float, k: float, rng: Generator) -> Branches:
         nothing = np.zeros(self.size)
         branches = Branches(nothing, nothing, nothing, nothing)
         for generation in range(self.generations):
@@ -174,7 +175,7 @@ class EnsembleSpectrum(Spectrum):
             )
         return branches
 
-    def _drawn(self, law: FloatArray, rng: np.random.Generator) -> Children:
+    def _drawn(self, law: FloatArray, rng: Generator) -> Children:
         """Children of a new generation; their numbers are placed evenly over the law of degrees."""
         places = (np.arange(self.size) + rng.random()) / self.size
         degrees = np.searchsorted(np.cumsum(law), places, side="right")

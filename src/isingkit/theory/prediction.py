@@ -102,20 +102,23 @@ def predicted(state: State, means: MeanEstimates, depth: int | None) -> Predicti
     noise = means.unexplained / np.where(finite > 0, slope, alpha)
     R = noise * state.traces.p2
     cost = means.unexplained + finite_k * means.squares  # 1 - b J
+    chi = finite * state.traces.t / kappa
+    Q = noise * state.traces.t2
+    free_energy = kappa / 2 * cost
     return Prediction(
         samples_per_spin=plain(alpha),
         ridge=plain(state.ridge),
         depth=depth,
         kappa=plain(kappa),
         effective_ridge=plain(k),
-        chi=plain(finite * state.traces.t / kappa),
-        Q=plain(noise * state.traces.t2),
+        chi=plain(chi),
+        Q=plain(Q),
         R=plain(R),
         rss=plain(means.error + R),
         bias=plain(means.bias),
         unexplained=plain(means.unexplained),
         means=means.by_generation,
-        free_energy=plain(kappa / 2 * cost),
+        free_energy=plain(free_energy),
     )
 
 

@@ -131,12 +131,9 @@ class _First:
         return np.asarray(self.residual[i] * self.local / (self.n_samples * self.variance[i]))
 
     def typical(self, i: int) -> StageOne:
-        return StageOne(
-            self.effective_ridge,
-            local=float(self.local.mean()),
-            kept=self.kept,
-            scatter=self.n_samples * float(self.variance[i].mean()),
-        )
+        local = float(self.local.mean())
+        scatter = self.n_samples * float(self.variance[i].mean())
+        return StageOne(self.effective_ridge, local=local, kept=self.kept, scatter=scatter)
 
     def pairs(self, i: int) -> Pairs:
         """Spin i with each other spin, itself counted not at all."""

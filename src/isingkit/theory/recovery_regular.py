@@ -1,11 +1,16 @@
 """Recovery of random regular graphs, generation by generation around a spin."""
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
-from isingkit.arrays import BoolArray, FloatArray
+from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.exceptions import SettingError
+from isingkit.theory.generations import generation_sizes
+from isingkit.theory.linear import linear_means
+from isingkit.theory.loops import SQUARE, TRIANGLE, cluster_estimates, loops_through_edge
 from isingkit.theory.pairs import Pairs
 from isingkit.theory.recovery import (
     Recovery,
@@ -15,7 +20,7 @@ from isingkit.theory.recovery import (
     samples_left,
 )
 from isingkit.theory.regular import RegularSpectrum
-from isingkit.theory.ridge import random_regular
+from isingkit.theory.ridge import random_regular, series
 from isingkit.theory.scatter import (
     StageOne,
     candidate_interference,
@@ -24,7 +29,7 @@ from isingkit.theory.scatter import (
     neighbour_variance,
 )
 
-MOST_GENERATIONS = 64
+_LOST = 0.02  # standard deviations
 
 
 def recovery(
@@ -78,21 +83,26 @@ def recovery(
     noise = second.noise
     if directions == 2:
         noise = noise * (1 + _agreement(graph, first.is_edge)) / 2
-    known = first.slope**2 * first.pairs.std**2
+    gain = _gain_behind_neighbours(graph, first, second.survival)
+    known = (first.slope * gain * first.pairs.std) ** 2
     variance = remaining_variance(noise, known, n_samples, second.left)
-    mean, lost = means_of_survivors(
-        np.full(degree, graph.strength), np.full(degree, second.survival)
-    )
+    strengths = np.full(degree, graph.strength)
+    survival = np.full(degree, second.survival)
+    mean, lost = means_of_survivors(strengths, survival)
     variance = variance + np.where(first.is_edge, lost[0] / directions, 0.0)
+    count = first.pairs.count / directions * n_spins
+    second_mean = np.where(first.is_edge, mean[0] - second.shift, 0.0)
+    slope = second.slope * gain
     pairs = Pairs(
-        count=first.pairs.count / directions * n_spins,
+        count=count,
         is_edge=first.is_edge,
         mean=first.pairs.mean,
         std=first.pairs.std,
-        second_mean=np.where(first.is_edge, mean[0] - second.shift, 0.0),
-        slope=np.full(len(variance), second.slope),
+        second_mean=second_mean,
+        slope=slope,
         second_std=np.sqrt(variance),
     )
+    pairs = _with_loops(graph, pairs, first.typical.effective_ridge, directions)
     return Recovery(n_spins, n_samples, ridge, prune, pairs, directions)
 
 
@@ -137,18 +147,25 @@ class _Second:
     left: float  # samples beyond the number of candidates
 
 
+@lru_cache(maxsize=64)  # searches ask for many values of prune
 def _stage_one(graph: _Graph, ridge: float) -> _First:
     n_regressors = graph.n_spins - 1
     alpha = graph.n_samples / n_regressors
     penalty = ridge * graph.n_spins / n_regressors
     prediction = random_regular(graph.degree, graph.strength, alpha, penalty)
     k = prediction.effective_ridge
-    counts = _generation_sizes(graph.n_spins, graph.degree)
+    counts = generation_sizes(graph.n_spins, graph.degree)
     is_edge = np.arange(len(counts)) == 0
     means = np.zeros(len(counts))
     by_generation = np.ravel(prediction.means)[: len(counts)]
     means[: len(by_generation)] = by_generation
     variance = prediction.R / n_regressors
+    # generations whose means are lost in the noise count together
+    n_apart = max(2, int(np.sum(means > _LOST * np.sqrt(variance))))
+    if len(counts) > n_apart + 1:
+        counts = np.append(counts[:n_apart], counts[n_apart:].sum())
+        means = np.append(means[:n_apart], 0.0)
+        is_edge = is_edge[: n_apart + 1]
     edge_variance = neighbour_variance(graph.spectrum, k, alpha) / graph.n_samples
     std = np.sqrt(np.where(is_edge, edge_variance, variance))
     traces = graph.spectrum.traces(k)
@@ -204,22 +221,117 @@ def _correlation_noise(graph: _Graph, passing: FloatArray) -> FloatArray:
     return added
 
 
+def _gain_behind_neighbours(graph: _Graph, first: _First, survival: float) -> FloatArray:
+    r"""How much more of an excess in stage one comes back in stage two, by generation.
+
+    A spin behind a neighbour that is a candidate, too, is regressed together with it:
+    [C^{-1} G]_jj / G_jj with C and G = (1 + k H)^{-1} of both is
+    (1 - \theta r) / (1 - \theta^2), r being the decay of means by a generation.
+    """
+    gain = np.ones(len(first.pairs.count))
+    if len(gain) > 1 and graph.degree > 1:
+        theta = np.tanh(graph.strength)
+        decay = first.pairs.mean[1] / first.pairs.mean[0]
+        together = (1 - theta * decay) / (1 - theta**2)
+        gain[1] = 1 + survival * (together - 1)
+    return gain
+
+
 def _agreement(graph: _Graph, is_edge: BoolArray) -> FloatArray:
-    """Correlation of both directed estimates of a pair, by generation."""
+    """Correlation of both directed estimates of a pair, by generation.
+
+    Of spins behind a common neighbour n it is that of e_i (s_j - theta s_n) and e_j (s_i - theta
+    s_n), which are independent given n.
+    """
     _, correlation = edge_scatter(graph.degree, graph.strength)
-    return np.where(is_edge, correlation, graph.residual)
+    agreement = np.where(is_edge, correlation, graph.residual)
+    if len(agreement) > 1 and graph.degree > 1:
+        theta = np.tanh(graph.strength)
+        estimate = float(linear_means(np.full(graph.degree, graph.strength))[0])
+        own = 1 - (graph.degree - 1) * theta * estimate
+        agreement[1] = (1 - theta**2) * own**2 / graph.residual
+    return agreement
 
 
-def _generation_sizes(n_spins: int, degree: int) -> FloatArray:
-    """Spins in each generation around one, while any are left; the last takes what remains."""
-    sizes: list[float] = []
-    left = n_spins - 1
-    while left > 0 and len(sizes) < MOST_GENERATIONS:
-        size = min(left, degree * (degree - 1) ** len(sizes))
-        if size == 0:
-            break
-        sizes.append(size)
-        left -= size
-    if left > 0:
-        sizes.append(left)
-    return np.array(sizes, dtype=np.float64)
+class _Cluster(NamedTuple):
+    """Spins with loops among them: their couplings' signs, and which pair is looked at."""
+
+    place: int  # of the pair: 0 for an edge, 1 for the second generation
+    n_pairs: float  # undirected, in the whole graph
+    edges: tuple[tuple[int, int, int], ...]  # spins and sign; the pair is 0 and 1
+
+    def signs(self) -> FloatArray:
+        n_spins = 1 + max(max(a, b) for a, b, _ in self.edges)
+        signs = np.zeros((n_spins, n_spins))
+        for a, b, sign in self.edges:
+            signs[a, b] = signs[b, a] = sign
+        return signs
+
+
+def _clusters(n_spins: int, degree: int) -> list[_Cluster]:
+    """Triangles, two of them with an edge in common, squares, and spins across a square.
+
+    There are (c - 1)^m / (2 m) loops of length m, half of them frustrated, whatever the number of
+    spins.
+    """
+    found = []
+    n_edges = n_spins * degree / 2
+    in_triangle = loops_through_edge(n_spins, degree, TRIANGLE)
+    n_twice = n_edges * in_triangle**2 / 2
+    corner = ((0, 1, 1), (0, 2, 1))
+    side = ((0, 1, 1), (1, 2, 1), (2, 3, 1))
+    across = ((0, 2, 1), (2, 1, 1), (1, 3, 1))
+    for sign in (1, -1):
+        once = n_edges * in_triangle * (1 - in_triangle) / 2
+        found.append(_Cluster(0, max(once, 0.0), (*corner, (1, 2, sign))))
+        twice = (*corner, (1, 2, sign), (0, 3, 1), (1, 3, sign))
+        found.append(_Cluster(0, n_twice / 4, twice))
+        in_square = loops_through_edge(n_spins, degree, SQUARE)
+        found.append(_Cluster(0, n_edges * in_square / 2, (*side, (3, 0, sign))))
+        found.append(_Cluster(1, n_edges * in_square / 4, (*across, (3, 0, sign))))
+    mixed = (*corner, (1, 2, 1), (0, 3, 1), (1, 3, -1))
+    found.append(_Cluster(0, n_twice / 2, mixed))
+    return found
+
+
+class _OnLoops(NamedTuple):
+    """Undirected pairs on loops: of which generation, how many, and how they differ."""
+
+    places: IntArray  # (n,): 0 for edges, 1 for the second generation
+    counts: FloatArray  # (n,)
+    changes: FloatArray  # (n, 3): of the means of both stages, and factors of stage two's variance
+
+
+@lru_cache(maxsize=64)
+def _on_loops(graph: _Graph, k: float) -> _OnLoops:
+    spectrum = graph.spectrum
+    means, _ = series(spectrum, np.asarray(k))
+    tree = float(linear_means(np.full(graph.degree, graph.strength))[0])
+    on_tree = ((float(means[0]), tree), (float(means[1]), 0.0))
+    clusters = _clusters(graph.n_spins, graph.degree)
+    changes = []
+    for cluster in clusters:
+        found = cluster_estimates(spectrum, k, cluster.signs())
+        first, second = on_tree[cluster.place]
+        changes.append((found.first - first, found.second - second, found.noise))
+    places = np.array([cluster.place for cluster in clusters])
+    return _OnLoops(places, np.array([cluster.n_pairs for cluster in clusters]), np.array(changes))
+
+
+def _with_loops(graph: _Graph, pairs: Pairs, k: float, directions: int) -> Pairs:
+    """Pairs on triangles and squares apart from the others of their generation.
+
+    They are few, but edges of frustrated ones are the hardest to find, and spins across a square
+    the likeliest to be taken for neighbours.
+    """
+    if graph.degree < 3 or len(pairs.count) < 2:
+        return pairs
+    loops = _on_loops(graph, k)
+    counts = loops.counts * (2 / directions)
+    left = pairs.count.copy()
+    for place in (0, 1):
+        here = loops.places == place
+        # in small graphs of many neighbours loops overlap: half of all pairs is the most
+        counts[here] *= min(1.0, left[place] / 2 / counts[here].sum())
+        left[place] -= counts[here].sum()
+    return pairs.split(loops.places, counts, loops.changes, left)

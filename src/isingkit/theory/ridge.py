@@ -41,8 +41,8 @@ def random_regular(
 ) -> Prediction:
     """Prediction for a spin of a random regular graph: couplings of one strength, of any signs.
 
-    [eq:EOS-sparse] [eq:y-hat-result] [eq:J-bar-condition] [eq:J-mean-linear-equation]
-    [eq:R-def-resuls] [eq:RSS-def-2] [eq:bias-def]
+    [eq:EOS-sparse] [eq:J-bar-condition] [eq:J-mean-linear-equation] [eq:R-def-resuls]
+    [eq:RSS-def-2] [eq:bias-def]
 
     Estimates of a spin's generation g have one mean, x_g, so that depth d is a d x d system, and
     infinite depth a geometric series. Arrays broadcast: ten thousand points of a phase diagram are
@@ -127,6 +127,44 @@ def decay_bound(coupling: ArrayLike, effective_ridge: ArrayLike) -> Any:
         expected = "a number >= 0"
         raise SettingError(setting="effective_ridge", value=effective_ridge, expected=expected)
     return plain(theta * k / (one * (1 - theta**2) + k))
+
+
+def generation_bound(
+    degree: ArrayLike, coupling: ArrayLike, first_mean: ArrayLike, generation: ArrayLike
+) -> Any:
+    r"""What a generation's mean estimates add to the RSS at the most, on random regular graphs.
+    [eq:RSS_NN]
+
+    c (c - 1)^{g - 1} \tanh^{2 (g - 1)} K x_1^2: by Theorem 2 means fall from one generation to the
+    next at least as fast as correlations, while spins of a generation are c - 1 times as many. It
+    goes to zero below (c - 1) \tanh^2 K = 1, so that few generations are enough.
+
+    Parameters
+    ----------
+    degree
+        c.
+    coupling
+        K.
+    first_mean
+        x_1, |mean estimate| of neighbours, as `means[0]` of a Prediction has it.
+    generation
+        g, from 1 on; the bound holds from 2 on, and at 1 it is the sum itself.
+
+    Examples
+    --------
+    >>> from isingkit import theory
+    >>> p = theory.random_regular(degree=3, coupling=0.4, samples_per_spin=0.8, ridge=10)
+    >>> bound = theory.generation_bound(3, 0.4, p.means[0], 2)
+    >>> bool(6 * p.means[1] ** 2 < bound)
+    True
+    """
+    branches = numbers("degree", degree) - 1
+    theta = np.tanh(np.abs(numbers("coupling", coupling)))
+    first = numbers("first_mean", first_mean)
+    steps = numbers("generation", generation) - 1
+    if np.any(steps < 0):
+        raise SettingError(setting="generation", value=generation, expected="1 or more")
+    return plain((branches + 1) * (branches * theta**2) ** steps * first**2)
 
 
 def best_ridge(degree: int, coupling: float, samples_per_spin: float) -> float:

@@ -99,12 +99,16 @@ def _mean_estimates(spins: Population, k: float) -> MeanEstimates:
     replaced = couplings**2 - 2 * couplings * means
     error = squares + np.bincount(owner, weights=replaced, minlength=len(spins.g))
     coupled = couplings > 0
+    mean = np.mean(means) if len(means) else 0.0
+    ratios = means[coupled] / couplings[coupled]
+    bias = np.mean(ratios) if len(ratios) else np.nan
+    unexplained = spins.p2 / spins.p**2
     return MeanEstimates(
-        by_generation=np.array([np.mean(means)]) if len(means) else np.zeros(1),
+        by_generation=np.array([mean]),
         squares=np.mean(squares),
         error=np.mean(error),
-        bias=np.mean(means[coupled] / couplings[coupled]) if coupled.any() else np.nan,
-        unexplained=np.mean(spins.p2 / spins.p**2),
+        bias=bias,
+        unexplained=np.mean(unexplained),
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import cg
 
@@ -108,16 +109,20 @@ def _mean_estimates(ball: IsingModel, distances: IntArray, k: float) -> MeanEsti
     estimates[0] = 0.0
     truth = ball.couplings[[0]].toarray().ravel()
     near = truth != 0
+    ratios = estimates[near] / truth[near]
+    bias = np.mean(ratios) if len(ratios) else np.nan
+    error = np.sum((truth - estimates) ** 2)
+    unexplained = column @ kept / kept[0] ** 2
     return MeanEstimates(
         by_generation=_by_generation(estimates, distances),
         squares=float(estimates @ estimates),
-        error=np.sum((truth - estimates) ** 2),
-        bias=np.mean(estimates[near] / truth[near]) if near.any() else np.nan,
-        unexplained=column @ kept / kept[0] ** 2,
+        error=error,
+        bias=bias,
+        unexplained=unexplained,
     )
 
 
-def _first_column_of_inverse(matrix: scipy.sparse.csr_array) -> FloatArray:
+def _first_column_of_inverse(matrix: csr_array) -> FloatArray:
     start = np.zeros(matrix.shape[0])
     start[0] = 1.0
     column, failed = cg(matrix, start, rtol=1e-14, maxiter=100_000)

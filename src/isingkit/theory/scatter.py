@@ -116,7 +116,8 @@ def edge_scatter(degree: int, strength: float) -> tuple[float, float]:
     mean = theta / (1 + (degree - 1) * theta**2)
     # C^-1 = own on the diagonal + common everywhere
     own = 1 / (1 - theta**2)
-    determinant = (1 - theta**2) * (1 - theta**2 + degree * theta**2)
+    square = theta**2
+    determinant = (1 - square) * (1 - square + degree * square)
     common = -(theta**2) / determinant
     n_up = np.arange(degree)
     sums = 2 * n_up - (degree - 1)  # of the other neighbours

@@ -70,12 +70,11 @@ class Spectrum(ABC):
 
     def g1_slope(self, x: ArrayLike, ridge: float) -> Any:
         """G_1'(x)."""
-        return -self.traces(2 * ridge / np.asarray(x)).t2 / np.asarray(x) ** 2
+        points = np.asarray(x)
+        return -self.traces(2 * ridge / points).t2 / points**2
 
     def g2(self, x: float, ridge: float) -> float:
-        r"""G_2(x) = \int d\eta \rho(\eta) \log(x + 2 \lambda \eta), whose slope is G_1.
-        [eq:eNS/n-result-2]
-        """
+        r"""G_2(x) = \int d\eta \rho(\eta) \log(x + 2 \lambda \eta), whose slope is G_1."""
         return float(np.log(x) + self.log_trace(2 * ridge / x))
 
     def g3(self, x: ArrayLike, ridge: float) -> Any:
@@ -84,11 +83,11 @@ class Spectrum(ABC):
 
     def g3_slope(self, x: ArrayLike, ridge: float) -> Any:
         """G_3'(x)."""
-        return -self.traces(2 * ridge / np.asarray(x)).p2 / np.asarray(x) ** 2
+        points = np.asarray(x)
+        return -self.traces(2 * ridge / points).p2 / points**2
 
     def inverse_g1(self, y: float, ridge: float) -> float:
         r"""x > 0 with G_1(x) = y; on a tree there is one for 0 < y < 1 / (2 \lambda).
-        [eq:fixed-point equation-1]
 
         In k = 2 lambda / x it reads k t(k) = 2 lambda y; the left is concave, so Newton's steps
         from the left never overshoot.
