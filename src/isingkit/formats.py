@@ -1,12 +1,22 @@
 """File formats: kinds of files that hold data, by suffix; `tables.READERS` reads them."""
 
+import os
 import re
 from pathlib import Path
 
-SUFFIXES = (".csv", ".tsv", ".parquet", ".npy", ".npz", ".spins")
+FilePath = str | os.PathLike[str]
+SUFFIXES = (".csv", ".tsv", ".rtab", ".parquet", ".npy", ".npz", ".mtx", ".h5ad", ".spins")
 COMPRESSED = ".gz"  # text only
-NAMES = "CSV, TSV (also .gz), Parquet, NPY, NPZ or .spins"  # for help
-LISTED = ".csv, .tsv (also .gz), .parquet, .npy, .npz and .spins"  # for errors
+# for help, and for errors
+NAMES = "CSV, TSV, Rtab, Matrix Market .mtx (these also .gz), Parquet, NPY, NPZ, .h5ad or .spins"
+LISTED = ".csv, .tsv, .rtab, .mtx (these also .gz), .parquet, .npy, .npz, .h5ad and .spins"
+# of other programs, by suffix
+FOREIGN = {
+    ".xlsx": "Excel", ".xls": "Excel", ".xlsm": "Excel", ".ods": "LibreOffice",
+    ".numbers": "Numbers", ".sav": "SPSS", ".zsav": "SPSS", ".por": "SPSS", ".dta": "Stata",
+    ".sas7bdat": "SAS", ".rds": "R", ".rdata": "R", ".rda": "R", ".jasp": "JASP", ".omv": "jamovi",
+    ".mat": "MATLAB",
+}  # fmt: skip
 STANDARD_INPUT = "-"  # text in columns
 
 
@@ -18,6 +28,14 @@ def format_of(path: Path) -> str:
     if len(suffixes) > 1 and suffixes[-1] == COMPRESSED:
         suffixes.pop()
     return suffixes[-1] if suffixes else ""
+
+
+def unknown_format(path: Path) -> str:
+    """What is wrong with a file that no reader knows, and what to do."""
+    program = FOREIGN.get(format_of(path))
+    if program is not None:
+        return f"it is a file of {program}: save it there as CSV, and take that"
+    return f"its name ends in none of {LISTED}"
 
 
 def bare_name(path: Path) -> str:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from isingkit.exceptions import MissingValuesError
+from isingkit.cli.usage import usage_error
+from isingkit.exceptions import IsingkitError, MissingValuesError, SpinValueError
 from isingkit.formats import NAMES
 from isingkit.missing import EVERY_POLICY, MissingPolicy
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 columns_option = click.option(
     "--columns", help="Columns to use, separated by commas; by default all."
 )
+id_option = click.option("--id-column", help="Column that names the rows; left out.")
 drop_option = click.option("--drop", default="", help="Columns to leave out, separated by commas.")
 weights_option = click.option(
     "--weights", help="Column that says how much a row matters, as in a survey."
@@ -26,18 +28,41 @@ counts_option = click.option(
 covariates_option = click.option(
     "--covariates",
     help="Columns of what else is known of rows (age, site, day), separated by commas: numbers or "
-    "categories that shift how often spins are up, and are no spins.",
+    "categories that shift how often the others are up, and are no part of the network.",
 )
 binarize_option = click.option(
-    "--binarize", type=float, help="Threshold that turns real-valued columns into spins."
+    "--binarize", type=float, help="Threshold that turns numbers into two values."
 )
+
+
+def shape_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A command with options for tables of very many columns."""
+    transpose = click.option(
+        "--transpose",
+        is_flag=True,
+        help="The file has variables in rows and samples in columns; .Rtab files always have.",
+    )
+    min_count = click.option(
+        "--min-count",
+        type=click.IntRange(min=0),
+        default=0,
+        help="Leave out columns either value of which occurs in fewer rows.",
+    )
+    max_share = click.option(
+        "--max-share",
+        type=click.FloatRange(0, 1, min_open=True),
+        default=1.0,
+        help="Leave out columns one value of which has a larger share of all rows.",
+    )
+    return transpose(min_count(max_share(command)))
 
 
 def data_argument(command: Callable[..., Any]) -> Callable[..., Any]:
     """A command with the argument DATA, which its help explains at the end."""
     command.__doc__ = f"""{command.__doc__ or ""}
 
-    DATA is a {NAMES} file, one row a sample and one column a spin; - reads CSV from standard input.
+    DATA is a {NAMES} file, one row a sample (a person, a site, a time) and one column a variable of
+    two values; - reads CSV from standard input.
     """
     existing = click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)
     return click.argument("data", type=existing)(command)
@@ -63,5 +88,34 @@ def read(data: Path, policies: Sequence[MissingPolicy], **options: Any) -> "Read
 
     try:
         return read_spins(data, **options, progress=True)
-    except MissingValuesError as error:
-        raise error.offering(policies) from None
+    except IsingkitError as error:
+        _tell_all_decisions(error, policies, options)
+        if isinstance(error, MissingValuesError):
+            raise error.offering(policies) from None
+        raise
+
+
+def _tell_all_decisions(
+    error: IsingkitError, policies: Sequence[MissingPolicy], options: dict[str, Any]
+) -> None:
+    """Where a table leaves things open, all of them, and options that settle them."""
+    from isingkit.tables.decisions import decisions, suggested_options
+
+    if error.survey is None:
+        return
+    columns, n_rows = error.survey
+    decided = {name: options[name] for name in ("binarize", "missing") if name in options}
+    found = decisions(columns, n_rows, policies, **decided)
+    if len(found) == 1 and isinstance(error, SpinValueError):
+        (one,) = found
+        remedies = " or ".join(one.options)
+        raise usage_error(
+            f"column {one.column} holds {one.seen}, but two are needed: use {remedies}"
+        ) from None
+    if len(found) < 2:
+        return
+    click.echo(f"isingkit: {len(found)} things to decide:", err=True)
+    for one in found:
+        click.echo(f"  {one.line()}", err=True)
+    remedies = suggested_options(found)
+    raise usage_error(f"this table cannot be used as it is; perhaps add: {remedies}") from None

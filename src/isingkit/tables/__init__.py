@@ -2,22 +2,32 @@
 ever in memory as a whole.
 """
 
-import os
+import csv
+import io
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from isingkit.exceptions import TableFileError
-from isingkit.formats import LISTED, STANDARD_INPUT, format_of
+from isingkit.exceptions import TableFileError, require_number
+from isingkit.formats import STANDARD_INPUT, FilePath, format_of, unknown_format
 from isingkit.packing import PackedSpins, apply_missing_policy
 from isingkit.spins import missing_policy, require_binarize
+from isingkit.tables.filters import without_rare
+from isingkit.tables.matrices import (
+    is_sparse_archive,
+    read_dense,
+    read_h5ad,
+    read_matrix_market,
+    read_sparse,
+    read_transposed_text,
+)
 from isingkit.tables.parts import read_array, read_parquet
 from isingkit.tables.rows import Reading, ReadOptions
 from isingkit.tables.text import read_text
 
 
 def read_spins(
-    path: str | os.PathLike[str],
+    path: FilePath,
     *,
     columns: Sequence[str] = (),
     drop: Sequence[str] = (),
@@ -27,10 +37,13 @@ def read_spins(
     covariates: Sequence[str] = (),
     binarize: float | None = None,
     missing: str = "error",
+    transpose: bool = False,
+    min_count: int = 0,
+    max_share: float = 1.0,
     progress: bool = False,
 ) -> Reading:
     """Packed spins, and what rows count for, of a file: CSV or TSV (also .gz, or "-" for standard
-    input), Parquet, NPY, NPZ or .spins.
+    input), Rtab, Matrix Market, Parquet, NPY, NPZ (also of scipy.sparse), .h5ad or .spins.
 
     Spins are those that `as_spins` makes of the same table. Cells of columns that are not used are
     not looked at.
@@ -56,11 +69,19 @@ def read_spins(
         As for `as_spins`.
     missing
         As for `as_spins`.
+    transpose
+        Whether the file has variables in rows and samples in columns; Rtab files always have.
+    min_count
+        Columns either value of which occurs in fewer rows are left out, with a warning.
+    max_share
+        The same of columns one value of which has a larger share of all rows.
     progress
         Whether to show a progress bar, on standard error, when reading takes long.
     """
     policy = missing_policy(missing)
     require_binarize(binarize)
+    require_number("min_count", min_count, at_least=0, whole=True)
+    require_number("max_share", max_share, above=0)
     options = ReadOptions(
         path=Path(path),
         columns=tuple(columns),
@@ -71,17 +92,30 @@ def read_spins(
         covariates=tuple(dict.fromkeys(covariates)),
         binarize=binarize,
         missing=policy,
+        transpose=transpose,
         progress=progress,
     )
-    read = READERS.get(format_of(options.path))
+    ending = format_of(options.path)
+    if ending not in READERS:
+        raise TableFileError(path=options.path, problem=unknown_format(options.path))
+    read = (TRANSPOSED if transpose else READERS).get(ending)
     if read is None:
-        raise TableFileError(path=options.path, problem=f"its name ends in none of {LISTED}")
-    return read(options)
+        problem = f"files that end in {ending} are not read with variables in rows"
+        raise TableFileError(path=options.path, problem=problem)
+    return without_rare(read, options, min_count, max_share)
 
 
 def listed(names: str | None) -> list[str]:
-    """Names separated by commas."""
-    return [name.strip() for name in (names or "").split(",") if name.strip()]
+    """Names separated by commas; one that holds a comma stands in double quotes, as in CSV."""
+    cells = next(csv.reader([names or ""], skipinitialspace=True), [])
+    return [name.strip() for name in cells if name.strip()]
+
+
+def as_list(names: Sequence[str]) -> str:
+    """The text of which `listed` makes these names."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(names)
+    return text.getvalue()
 
 
 def _read_packed(options: ReadOptions) -> Reading:
@@ -94,12 +128,32 @@ def _read_packed(options: ReadOptions) -> Reading:
     return Reading(apply_missing_policy(packed, options.missing)[0])
 
 
+def _read_archive(options: ReadOptions) -> Reading:
+    """An .npz file: of numpy, or of scipy.sparse."""
+    if is_sparse_archive(options.path):
+        return read_sparse(options)
+    return read_dense(options) if options.transpose else read_array(options)
+
+
 READERS: dict[str, Callable[[ReadOptions], Reading]] = {
     STANDARD_INPUT: partial(read_text, separator=","),
     ".csv": partial(read_text, separator=","),
     ".tsv": partial(read_text, separator="\t"),
     ".parquet": read_parquet,
     ".npy": read_array,
-    ".npz": read_array,
+    ".rtab": partial(read_transposed_text, separator="\t"),
+    ".npz": _read_archive,
+    ".mtx": read_matrix_market,
+    ".h5ad": read_h5ad,
     ".spins": _read_packed,
+}
+# by files with variables in rows
+TRANSPOSED: dict[str, Callable[[ReadOptions], Reading]] = {
+    ".csv": partial(read_transposed_text, separator=","),
+    ".tsv": partial(read_transposed_text, separator="\t"),
+    ".rtab": partial(read_transposed_text, separator="\t"),
+    ".npy": read_dense,
+    ".npz": _read_archive,
+    ".mtx": read_matrix_market,
+    ".h5ad": read_h5ad,
 }

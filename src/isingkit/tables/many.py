@@ -1,13 +1,13 @@
 """Many files that are parts of one table: what each holds, and one coding for all."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from isingkit.exceptions import CodingMismatchError, ModelMismatchError, SettingError
+from isingkit.formats import FilePath
 from isingkit.packing import recoded, values_seen
-from isingkit.spins import Coding, Column, codings_of, column_of
+from isingkit.spins import Coding, Column, Names, codings_of, column_of
 from isingkit.tables import read_spins
 from isingkit.tables.rows import Reading
 
@@ -16,13 +16,13 @@ from isingkit.tables.rows import Reading
 class Seen:
     """What the columns of one file hold."""
 
-    names: tuple[str, ...]
+    names: Names
     # that the file would be read with by itself; None where it holds bare spins
     mapping: tuple[Coding, ...] | None
     values: tuple[tuple[Any, ...], ...]  # of each column those that occur
 
 
-def seen_in(path: str | os.PathLike[str], **options: Any) -> Seen:
+def seen_in(path: FilePath, **options: Any) -> Seen:
     """What a file holds, read with the options of `read_spins`."""
     packed = read_spins(path, **options).packed
     values = [
@@ -47,7 +47,8 @@ def common_mapping(files: Sequence[Seen], binarize: float | None) -> list[Coding
 def _column(files: Sequence[Seen], place: int, binarize: float | None) -> Column:
     codings = [file.mapping[place] for file in files if file.mapping is not None]
     other = next((coding for coding in codings if coding != codings[0]), codings[0])
-    if binarize is not None and codings[0] == other == (f"<= {binarize:g}", f"> {binarize:g}"):
+    of_threshold = None if binarize is None else (f"<= {binarize:g}", f"> {binarize:g}")
+    if codings[0] == other == of_threshold:
         return Column(files[0].names[place], 0, 1, 0, None)  # numbers, whichever
     values = {value for file in files for value in file.values[place]}
     if len(values) > 2 or len({isinstance(value, str) for value in values}) > 1:
@@ -55,9 +56,7 @@ def _column(files: Sequence[Seen], place: int, binarize: float | None) -> Column
     return column_of(files[0].names[place], values, 0)
 
 
-def read_coded(
-    path: str | os.PathLike[str], mapping: Sequence[Coding] | None, **options: Any
-) -> Reading:
+def read_coded(path: FilePath, mapping: Sequence[Coding] | None, **options: Any) -> Reading:
     """The file as `read_spins` reads it, but with a given coding."""
     reading = read_spins(path, **options)
     if mapping is None or reading.packed.mapping is None:

@@ -5,7 +5,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,6 +18,7 @@ from isingkit.exceptions import IsingkitError, TableFileError
 from isingkit.memory import require_memory
 from isingkit.spins import (
     Column,
+    Names,
     Table,
     arrow_values,
     check_missing,
@@ -29,25 +30,26 @@ from isingkit.spins import (
     require_matrix,
     require_table,
     survey,
+    surveyed,
 )
 from isingkit.tables.rows import Labels, Reading, ReadOptions, RowPacker, no_numbers, progress_bar
 
-_PART = 1 << 19  # numbers of an array or a Parquet file in memory at a time
+PART = 1 << 19  # numbers of an array or a Parquet file in memory at a time
 _NAME = 60  # bytes of the name of a column
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class Parts:
     """A table that is read part by part, as often as one likes."""
 
-    names: tuple[str, ...]
+    names: Names
     n_rows: int
     parts: Callable[[], Iterable[Any]]
     select: Callable[[Any, list[int]], Any]  # some columns of a part, as `survey` takes them
     column: Callable[[Any, int], NDArray[Any]]  # one column of a part
 
 
-def _read_parts(source: _Parts, options: ReadOptions) -> Reading:
+def read_parts(source: Parts, options: ReadOptions) -> Reading:
     chosen = options.chosen(source.names)
     names = [source.names[place] for place in chosen]
     require_table(names, source.n_rows)
@@ -61,18 +63,20 @@ def _read_parts(source: _Parts, options: ReadOptions) -> Reading:
         def n_complete() -> int:
             return sum(n_complete_rows(source.select(part, chosen)) for part in source.parts())
 
-        check_missing(columns, options.missing, source.n_rows, True, n_complete)
-        codings = codings_of(columns, options.binarize)
+        with surveyed(columns, source.n_rows):
+            check_missing(columns, options.missing, source.n_rows, True, n_complete)
+            codings = codings_of(columns, options.binarize)
         rows = RowPacker(names, options.missing)
         labels = Labels()
         for part in source.parts():
             values = encoded(source.select(part, chosen), codings, options.binarize)
             rows.add(values, _numbers_beside(source, part, options, labels))
             bar.update(len(part))
-    return rows.reading(rows.packed(codings), options, labels)
+    reading = rows.reading(rows.packed(codings), options, labels)
+    return replace(reading, columns=tuple(columns))
 
 
-def _numbers_beside(source: _Parts, part: Any, options: ReadOptions, labels: Labels) -> FloatArray:
+def _numbers_beside(source: Parts, part: Any, options: ReadOptions, labels: Labels) -> FloatArray:
     """Columns of a part that are no spins: (n_rows, n_columns)."""
     numbers = np.empty((len(part), len(options.beside)))
     for k, (name, has_labels) in enumerate(zip(options.beside, options.has_labels, strict=True)):
@@ -117,21 +121,21 @@ def read_parquet(options: ReadOptions) -> Reading:
     with file:
         used = [names[place] for place in options.chosen(names)]
         used += options.beside
-        source = _Parts(
+        source = Parts(
             names=names,
             n_rows=file.metadata.num_rows,
             parts=lambda: _parquet_parts(file, used, options),
             select=lambda part, places: part.select([names[place] for place in places]),
             column=lambda part, place: arrow_values(part.column(names[place])),
         )
-        return _read_parts(source, options)
+        return read_parts(source, options)
 
 
 def _parquet_parts(file: Any, columns: list[str], options: ReadOptions) -> Iterator[Any]:
     import pyarrow
 
     try:
-        for batch in file.iter_batches(max(64, _PART // len(columns)), columns=columns):
+        for batch in file.iter_batches(max(64, PART // len(columns)), columns=columns):
             yield pyarrow.Table.from_batches([batch])
     except Exception as error:  # as above
         raise _no_parquet(options, error) from None
@@ -170,8 +174,8 @@ def read_array(options: ReadOptions) -> Reading:
         is_all = len(places) == n_columns
         return Table(tuple(names[place] for place in places), part if is_all else part[:, places])
 
-    source = _Parts(names, n_rows, parts, select, column=lambda part, place: part[:, place])
-    return _read_parts(source, options)
+    source = Parts(names, n_rows, parts, select, column=lambda part, place: part[:, place])
+    return read_parts(source, options)
 
 
 @contextmanager
@@ -214,7 +218,7 @@ def _stored(path: Path, member: str | None) -> Iterator[tuple[IO[bytes], int]]:
 def _array_parts(path: Path, member: str | None) -> Iterator[NDArray[Any]]:
     with _stored(path, member) as (stream, n_bytes):
         (n_rows, n_columns), is_by_column, dtype = array_header(stream, n_bytes)
-        step = max(64, _PART // max(1, n_columns))
+        step = max(64, PART // max(1, n_columns))
         starts = range(0, n_rows, step)
         if is_by_column:
             if member is not None:

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from isingkit.arrays import FloatArray, IntArray
+from isingkit.arrays import FloatArray, IntArray, SpinArray
 from isingkit.exceptions import TableFileError, short
 from isingkit.missing import MissingPolicy
 from isingkit.packing import PackedSpins, Words, bits
 from isingkit.spins import (
     Coding,
+    Column,
+    Names,
     Table,
     as_counts,
     as_groups,
@@ -38,6 +40,7 @@ class Reading:
     counts: FloatArray | None = None  # how many samples they stand for
     groups: IntArray | None = None  # which belong together
     covariates: Table | None = None  # what else is known of rows: numbers or texts, None if missing
+    columns: tuple[Column, ...] = ()  # what those held that became spins; none of packed ones
 
     @property
     def n_samples(self) -> int:
@@ -56,14 +59,15 @@ class ReadOptions:
     """Which columns of a file to read, and how."""
 
     path: Path
-    columns: tuple[str, ...]
-    drop: tuple[str, ...]
+    columns: Names
+    drop: Names
     weights: str | None
     counts: str | None
     groups: str | None
-    covariates: tuple[str, ...]
+    covariates: Names
     binarize: float | None
     missing: MissingPolicy
+    transpose: bool  # whether variables are in rows
     progress: bool
 
     @property
@@ -119,9 +123,9 @@ class RowPacker:
         self._present: list[Words | None] = []  # beside _words; None where nothing is missing
         self._numbers: list[FloatArray] = []
         # rows that fill no word yet
-        self._rest: NDArray[np.int8] = np.empty((0, len(names)), dtype=np.int8)
+        self._rest: SpinArray = np.empty((0, len(names)), dtype=np.int8)
 
-    def add(self, codes: NDArray[np.int8], numbers: FloatArray) -> None:
+    def add(self, codes: SpinArray, numbers: FloatArray) -> None:
         """More rows: -1, +1 and 0 where missing, (n_rows, n_spins); and what stands beside them,
         (n_rows, n_columns).
         """
@@ -183,7 +187,7 @@ class RowPacker:
             covariates = Table(options.covariates, np.column_stack(read))
         return Reading(packed, weights, counts, groups, covariates)
 
-    def _pack(self, codes: NDArray[np.int8]) -> None:
+    def _pack(self, codes: SpinArray) -> None:
         if not len(codes):
             return
         self._words.append(bits(codes))

@@ -24,15 +24,18 @@ from isingkit.formats import COMPRESSED, STANDARD_INPUT
 from isingkit.spins import (
     MISSING_TEXTS,
     Coding,
+    Names,
     Table,
     check_missing,
     codings_of,
     column_of,
+    surveyed,
 )
 from isingkit.tables.rows import Labels, Reading, ReadOptions, RowPacker, no_numbers, progress_bar
 
 _CHUNK = 1 << 22  # bytes of text, and codes of spins, in memory at a time
 _HEAD = 1 << 16  # bytes looked at to tell names of columns from values
+_LONGEST_HEAD = 1 << 26  # bytes of the first rows: what is longer is no table
 _FEW = 4  # rows that tell nothing of whether the first is different
 # bytes of a cell, as for the csv module: what is longer is a quote that was never closed
 _LONGEST = 1 << 17
@@ -46,7 +49,7 @@ class _Layout:
     """What the first rows of a text tell."""
 
     separator: str
-    names: tuple[str, ...]
+    names: Names
     has_titles: bool
     start: int  # bytes before the first row of values
     n_lines: int  # lines before it
@@ -55,7 +58,7 @@ class _Layout:
 def read_text(options: ReadOptions, separator: str) -> Reading:
     try:
         with _opened(options) as read:
-            head, is_all = _head(read)
+            head, is_all = _head(read, options.path)
             layout = _layout(head, is_all, separator, options.path)
             cells = _Cells(layout, options)
             for fresh in _chunks(head[layout.start :], read):
@@ -88,8 +91,10 @@ def _opened(options: ReadOptions) -> Iterator[Callable[[int], bytes]]:
         yield read
 
 
-def _head(read: Callable[[int], bytes]) -> tuple[bytes, bool]:
-    """The first bytes of a text, a few rows at least, and whether they are all."""
+def _head(read: Callable[[int], bytes], path: Path) -> tuple[bytes, bool]:
+    """The first bytes of a text, a few rows at least, and whether they are all. A small archive may
+    hold a line without end.
+    """
     pieces: list[bytes] = []
     n_bytes = 0
     n_ends = 0
@@ -100,6 +105,9 @@ def _head(read: Callable[[int], bytes]) -> tuple[bytes, bool]:
         pieces.append(fresh)
         n_bytes += len(fresh)
         n_ends += fresh.count(b"\n") + fresh.count(b"\r")
+        if n_bytes > _LONGEST_HEAD and n_ends < 3:
+            problem = f"its first rows take more than {_LONGEST_HEAD >> 20} MiB"
+            raise TableFileError(path=path, problem=problem)
     return b"".join(pieces), False
 
 
@@ -126,7 +134,8 @@ def _layout(head: bytes, is_all: bool, separator: str, path: Path) -> _Layout:
         raise TableFileError(path=path, problem="it is empty")
     if len(rows) > 2 and not is_all:  # the last may go on
         rows.pop()
-    columns = list(zip(*(row for row in rows if len(row) == len(rows[0])), strict=True))
+    full = [row for row in rows if len(row) == len(rows[0])]
+    columns = list(zip(*full, strict=True))
     if not _has_titles(columns):
         names = tuple(f"x{k}" for k in range(len(columns)))
         return _Layout(separator, names, has_titles=False, start=mark, n_lines=0)
@@ -134,7 +143,7 @@ def _layout(head: bytes, is_all: bool, separator: str, path: Path) -> _Layout:
     return _Layout(separator, _titles(columns), has_titles=True, start=start, n_lines=n_lines)
 
 
-def _titles(columns: Sequence[Sequence[str]]) -> tuple[str, ...]:
+def _titles(columns: Sequence[Sequence[str]]) -> Names:
     return tuple(column[0].strip() or f"column {k + 1}" for k, column in enumerate(columns))
 
 
@@ -296,7 +305,8 @@ class _Tokens:
             self.slots = np.zeros(2 * len(self.slots), dtype=np.int64)
             for entry in range(self.n_entries):
                 kernels.insert(self.slots, self.entries, self.arena, entry)
-        self.arena[self.n_bytes : self.n_bytes + len(token)] = np.frombuffer(token, dtype=np.uint8)
+        end = self.n_bytes + len(token)
+        self.arena[self.n_bytes : end] = np.frombuffer(token, dtype=np.uint8)
         self.entries[self.n_entries] = column, self.n_bytes, len(token), code
         kernels.insert(self.slots, self.entries, self.arena, self.n_entries)
         self.n_entries += 1
@@ -364,14 +374,16 @@ class _Cells:
         threshold = None if binarize is None else float(binarize)
         numbers = self.numbers if self.options.beside else None
         crowded = True if (self.kinds == kernels.CROWDED).any() else None
+        separator = ord(self.layout.separator)
+        tokens = (self.tokens.slots, self.tokens.entries, self.tokens.arena)
         status: int = kernels.read_cells(
             view,
-            ord(self.layout.separator),
+            separator,
             self.state,
             self.kinds,
             self.places,
             self.known,
-            (self.tokens.slots, self.tokens.entries, self.tokens.arena),
+            tokens,
             threshold,
             crowded,
             self.answer,
@@ -400,11 +412,13 @@ class _Cells:
             )
         ]
         n_complete = rows.n_complete
-        check_missing(columns, self.options.missing, rows.n_rows, True, lambda: n_complete)
-        codings = codings_of(columns, self.options.binarize)
+        with surveyed(columns, rows.n_rows):
+            check_missing(columns, self.options.missing, rows.n_rows, True, lambda: n_complete)
+            codings = codings_of(columns, self.options.binarize)
         flipped = [one.is_flipped(coding) for one, coding in zip(values, codings, strict=True)]
         packed = rows.packed(codings, flipped)
         reading = rows.reading(packed, self.options, self.labels)
+        reading = replace(reading, columns=tuple(columns))
         if reading.covariates is None:
             return reading
         return replace(reading, covariates=_with_numbers(reading.covariates))

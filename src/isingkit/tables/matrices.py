@@ -1,0 +1,200 @@
+"""Tables that are held in memory as one matrix while they are read: sparse ones, and those with
+variables in rows.
+"""
+
+import csv
+import gzip
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.io
+import scipy.sparse
+from numpy.typing import NDArray
+
+from isingkit.exceptions import IsingkitError, TableFileError
+from isingkit.formats import COMPRESSED
+from isingkit.memory import require_memory
+from isingkit.spins import MISSING_TEXTS, Table, require_matrix
+from isingkit.tables.parts import PART, Parts, read_parts
+from isingkit.tables.rows import Reading, ReadOptions
+
+_SPARSE_MEMBERS = {"format.npy", "shape.npy", "data.npy"}  # of what scipy.sparse.save_npz writes
+
+
+def read_matrix(options: ReadOptions, matrix: Any, names: Sequence[str] | None = None) -> Reading:
+    """A matrix, dense or scipy.sparse, one row a sample; some rows at a time are dense."""
+    require_matrix(matrix.shape, "matrix")
+    n_rows, n_columns = matrix.shape
+    titles = tuple(f"x{k}" for k in range(n_columns)) if names is None else tuple(map(str, names))
+    if scipy.sparse.issparse(matrix):
+        matrix = matrix.tocsr()
+    step = max(64, PART // max(1, n_columns))
+
+    def parts() -> Iterator[NDArray[Any]]:
+        for start in range(0, n_rows, step):
+            some = matrix[start : start + step]
+            yield np.ascontiguousarray(some.toarray() if scipy.sparse.issparse(some) else some)
+
+    def select(part: NDArray[Any], places: list[int]) -> Table:
+        is_all = len(places) == n_columns
+        return Table(tuple(titles[place] for place in places), part if is_all else part[:, places])
+
+    source = Parts(titles, n_rows, parts, select, column=lambda part, place: part[:, place])
+    return read_parts(source, options)
+
+
+def is_sparse_archive(path: Path) -> bool:
+    """Whether an .npz file is one that scipy.sparse.save_npz has written."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return set(archive.namelist()) >= _SPARSE_MEMBERS
+    except Exception:  # no archive, or a damaged one: for the other reader to tell
+        return False
+
+
+def read_sparse(options: ReadOptions) -> Reading:
+    """What scipy.sparse.save_npz has written."""
+    return _read_as(options, scipy.sparse.load_npz, "a sparse matrix")
+
+
+def read_dense(options: ReadOptions) -> Reading:
+    """An .npy file, or the one table of an .npz file, with variables in rows."""
+    return _read_as(options, _loaded, "numbers")
+
+
+def read_matrix_market(options: ReadOptions) -> Reading:
+    """A Matrix Market file, also compressed."""
+    return _read_as(options, scipy.io.mmread, "a Matrix Market file")
+
+
+def _read_as(options: ReadOptions, load: Callable[[Path], Any], kind: str) -> Reading:
+    try:
+        matrix = load(options.path)
+    except (IsingkitError, PermissionError, MemoryError):
+        raise
+    except Exception as error:  # readers have many kinds of errors for damage
+        problem = f"it cannot be read as {kind} ({error})"
+        raise TableFileError(path=options.path, problem=problem) from None
+    return read_matrix(options, matrix.T if options.transpose else matrix)
+
+
+def _loaded(path: Path) -> NDArray[Any]:
+    """The one table of a file."""
+    loaded = np.load(path, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        return loaded
+    with loaded as archive:
+        tables = [archive[name] for name in archive.files]
+    found = [table for table in tables if table.ndim == 2]
+    if len(found) != 1:
+        problem = f"it holds {len(found)} tables where one was expected"
+        raise TableFileError(path=path, problem=problem)
+    return found[0]
+
+
+def read_h5ad(options: ReadOptions) -> Reading:
+    """Cells and genes as anndata keeps them: `X`, with genes (`var`) for columns."""
+    try:
+        import anndata
+    except ImportError:
+        problem = "reading .h5ad needs anndata: pip install anndata"
+        raise TableFileError(path=options.path, problem=problem) from None
+    try:
+        data = anndata.read_h5ad(options.path)
+    except Exception as error:  # of h5py and of anndata
+        problem = f"it cannot be read as .h5ad ({error})"
+        raise TableFileError(path=options.path, problem=problem) from None
+    if data.X is None:
+        raise TableFileError(path=options.path, problem="it has no matrix X")
+    if options.transpose:
+        return read_matrix(options, data.X.T, list(data.obs_names))
+    return read_matrix(options, data.X, list(data.var_names))
+
+
+# Texts with variables in rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Variable:
+    """One line of a text: a name, and the values of all samples."""
+
+    name: str
+    values: NDArray[Any]  # int8 of 0 and 1; else float64, NaN where missing; else texts, or None
+
+
+def read_transposed_text(options: ReadOptions, separator: str) -> Reading:
+    """Text with one line a variable, whose name comes first, and one column a sample.
+
+    A line above that names samples is passed over.
+    """
+    try:
+        lines = list(_lines(options))
+        has_titles = bool(lines) and _are_titles(_cells(lines[0], separator))
+        variables = [_variable(line, separator) for line in lines[has_titles:]]
+    except (gzip.BadGzipFile, EOFError, UnicodeDecodeError, csv.Error) as error:
+        problem = f"it cannot be read as text in columns ({error})"
+        raise TableFileError(path=options.path, problem=problem) from None
+    if not variables:
+        raise TableFileError(path=options.path, problem="it is empty")
+    sizes = {len(one.values) for one in variables}
+    if len(sizes) != 1:
+        problem = "its lines have different numbers of cells"
+        raise TableFileError(path=options.path, problem=problem)
+    (n_samples,) = sizes
+    require_memory(8 * n_samples * len(variables), n_spins=len(variables), n_samples=n_samples)
+    names = tuple(one.name for one in variables)
+    return read_matrix(options, _stacked(variables).T, names)
+
+
+def _lines(options: ReadOptions) -> Iterator[bytes]:
+    """Lines that hold something."""
+    is_gzip = options.path.suffix.lower() == COMPRESSED
+    with (gzip.open if is_gzip else open)(options.path, "rb") as file:
+        for line in file:
+            kept = line.rstrip(b"\r\n").removeprefix(b"\xef\xbb\xbf")
+            if kept.strip():
+                yield kept
+
+
+def _cells(line: bytes, separator: str) -> list[str]:
+    (cells,) = csv.reader([line.decode("utf-8")], delimiter=separator)
+    return [cell.strip() for cell in cells]
+
+
+def _are_titles(cells: Sequence[str]) -> bool:
+    """Whether a first line names samples: what comes after its first cell is no value."""
+    return any(_number(cell) is None for cell in cells[1:])
+
+
+def _number(text: str) -> float | None:
+    """None for what is neither a number nor missing."""
+    if text.casefold() in MISSING_TEXTS:
+        return np.nan
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None
+
+
+def _variable(line: bytes, separator: str) -> _Variable:
+    name, _, rest = line.partition(separator.encode())
+    digits = np.frombuffer(rest, dtype=np.uint8)
+    values = digits[::2] - np.uint8(ord("0"))
+    is_plain = b'"' not in name and len(digits) % 2 == 1
+    if is_plain and (values <= 1).all() and (digits[1::2] == ord(separator)).all():
+        return _Variable(name.decode("utf-8").strip(), values.astype(np.int8))
+    title, *cells = _cells(line, separator)
+    numbers = [_number(cell) for cell in cells]
+    if all(number is not None for number in numbers):
+        return _Variable(title, np.array(numbers, dtype=np.float64))
+    texts = [None if cell.casefold() in MISSING_TEXTS else cell for cell in cells]
+    return _Variable(title, np.array(texts, dtype=object))
+
+
+def _stacked(variables: Sequence[_Variable]) -> NDArray[Any]:
+    """(n_variables, n_samples): of the narrowest kind that holds all."""
+    return np.stack([one.values for one in variables])

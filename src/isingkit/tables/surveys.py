@@ -1,0 +1,86 @@
+"""Survey: what all columns of a table hold, as `isingkit check --json` tells it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from isingkit.exceptions import IsingkitError
+from isingkit.result_table import Record
+from isingkit.spins import Coding, Column, codings_of, column_of, is_codable
+from isingkit.tables.rows import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What is known of a table before anything is decided."""
+
+    columns: tuple[Column, ...]
+    n_rows: int
+
+    @classmethod
+    def of_reading(cls, reading: Reading) -> "Survey":
+        """Of a table that could be read."""
+        packed = reading.packed
+        mapping = packed.mapping or [(-1, 1)] * packed.n_spins
+        pairs = zip(packed.names, mapping, strict=True)
+        columns = reading.columns or tuple(column_of(name, values, 0) for name, values in pairs)
+        return cls(columns, packed.n_samples)
+
+    @classmethod
+    def of_error(cls, error: IsingkitError) -> "Survey | None":
+        """Of a table that was refused, where all of it had been looked at."""
+        return None if error.survey is None else cls(*error.survey)
+
+    @classmethod
+    def from_facts(cls, facts: Record) -> "Survey":
+        """Of what `facts` had told."""
+        return cls(tuple(_column(one) for one in facts["columns"]), facts["n_rows"])
+
+    def facts(self, binarize: float | None = None) -> Record:
+        """For JSON: `n_rows`, and of each column `name`, `low`, `high`, `distinct` (where there are
+        more than two values, the first), `n_missing` and `coding`, null where there is none.
+        """
+        codings = self.codings(self.columns, binarize)
+        columns = [
+            {
+                "name": one.name,
+                "low": _plain(one.low),
+                "high": _plain(one.high),
+                "distinct": None if one.distinct is None else list(map(_plain, one.distinct)),
+                "n_missing": int(one.n_missing),
+                "coding": codings.get(one.name),
+            }
+            for one in self.columns
+        ]
+        return {"n_rows": self.n_rows, "columns": columns}
+
+    def codings(
+        self, columns: Sequence[Column], binarize: float | None
+    ) -> dict[str, tuple[Any, Any]]:
+        """Which values become -1 and +1, of those columns that can."""
+        codable = [
+            one for one in columns if one.n_missing < self.n_rows and is_codable(one, binarize)
+        ]
+        codings: list[Coding] = codings_of(codable, binarize)
+        return {
+            one.name: (_plain(low), _plain(high))
+            for one, (low, high) in zip(codable, codings, strict=True)
+        }
+
+
+def _column(facts: Record) -> Column:
+    distinct = facts["distinct"]
+    return Column(
+        facts["name"],
+        facts["low"],
+        facts["high"],
+        facts["n_missing"],
+        None if distinct is None else tuple(distinct),
+    )
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold; None in place of a value that was not there."""
+    value = value.item() if hasattr(value, "item") else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,208 @@
+"""Files of the field: variables in rows, sparse matrices, and columns that hardly ever change."""
+
+import gzip
+import sys
+import types
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+
+from isingkit import exceptions as ex
+from isingkit.cli import main
+from isingkit.tables import read_spins
+
+GENES = ("geneA", "geneB", "geneC", "geneD", "geneE")
+
+
+@pytest.fixture
+def table(rng):
+    """(70, 5) of 0 and 1."""
+    return rng.integers(0, 2, (70, 5))
+
+
+def text_of(table, separator, names=GENES):
+    titles = separator.join(["Gene", *(f"genome{k}" for k in range(len(table)))])
+    lines = [
+        separator.join([name, *map(str, row)]) for name, row in zip(names, table.T, strict=True)
+    ]
+    return "\n".join([titles, *lines]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "separator", "transpose"),
+    [
+        ("a.Rtab", "\t", False),
+        ("a.rtab.gz", "\t", False),
+        ("a.Rtab", "\t", True),
+        ("a.tsv", "\t", True),
+        ("a.csv", ",", True),
+        ("a.csv.gz", ",", True),
+    ],
+)
+def test_variables_in_rows_are_read_as_columns(table, tmp_path, name, separator, transpose):
+    data = text_of(table, separator).encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    packed = read_spins(tmp_path / name, transpose=transpose).packed
+    assert packed.names == GENES
+    np.testing.assert_array_equal(np.asarray(packed), 2 * table - 1)
+
+
+def test_lines_of_numbers_texts_and_gaps_are_read_as_the_table_the_other_way_round(tmp_path):
+    """The same cells, once with variables in columns."""
+    lines = [
+        ["name", "s1", "s2", "s3", "s4"],
+        ['"a,b"', "yes", "no", "yes", "NA"],
+        ["c", "1", "2", "2", ""],
+        ["d", "0", "1", "1", "0"],
+    ]
+    (tmp_path / "rows.csv").write_text("\n".join(map(",".join, lines)))
+    columns = list(zip(*lines, strict=True))[1:]
+    titles = [line[0] for line in lines[1:]]
+    text = [titles, *[column[1:] for column in columns]]
+    (tmp_path / "columns.csv").write_text("\n".join(map(",".join, text)))
+    one = read_spins(tmp_path / "rows.csv", transpose=True, missing="pairwise").packed
+    other = read_spins(tmp_path / "columns.csv", missing="pairwise").packed
+    assert one.names == other.names == ("a,b", "c", "d")
+    assert one.mapping == other.mapping
+    np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+
+
+def test_without_names_of_samples_every_line_is_a_variable(tmp_path):
+    (tmp_path / "a.tsv").write_text("x\t0\t1\t1\ny\t1\t0\t1\n")
+    packed = read_spins(tmp_path / "a.tsv", transpose=True).packed
+    assert packed.names == ("x", "y")
+    assert packed.n_samples == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "it is empty"),
+        ("Gene\ta\tb\nx\t0\t1\ny\t0\n", "different numbers of cells"),
+        ("Gene\ta\tb\nx\t0\t\udcff\n", "cannot be read as text"),
+    ],
+)
+def test_broken_lines_are_told(tmp_path, text, problem):
+    (tmp_path / "a.Rtab").write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(ex.TableFileError, match=problem):
+        read_spins(tmp_path / "a.Rtab")
+
+
+def test_more_than_two_values_are_named(tmp_path):
+    (tmp_path / "a.Rtab").write_text("Gene\ta\tb\tc\nx\t0\t1\t2\ny\t0\t1\t1\n")
+    with pytest.raises(ex.SpinValueError, match="x"):
+        read_spins(tmp_path / "a.Rtab")
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("name", ["a.npz", "a.mtx", "a.mtx.gz", "dense.npz", "dense.npy"])
+def test_matrices_sparse_or_dense_are_the_table(table, tmp_path, name, transpose):
+    matrix = table.T if transpose else table
+    path = tmp_path / name
+    if name == "a.npz":
+        scipy.sparse.save_npz(path, scipy.sparse.csc_array(matrix))
+    elif name.startswith("a.mtx"):
+        scipy.io.mmwrite(tmp_path / "a.mtx", scipy.sparse.coo_array(matrix))
+        if name.endswith("gz"):
+            path.write_bytes(gzip.compress((tmp_path / "a.mtx").read_bytes()))
+    elif name == "dense.npz":
+        np.savez(path, X=matrix)
+    else:
+        np.save(path, matrix)
+    packed = read_spins(path, transpose=transpose).packed
+    np.testing.assert_array_equal(np.asarray(packed), 2 * table - 1)
+    assert packed.names == tuple(f"x{k}" for k in range(5))
+    some = read_spins(path, transpose=transpose, columns=["x3", "x1"]).packed
+    np.testing.assert_array_equal(np.asarray(some), 2 * table[:, [3, 1]] - 1)
+
+
+def test_counts_in_a_matrix_are_binarized(table, tmp_path):
+    scipy.sparse.save_npz(tmp_path / "a.npz", scipy.sparse.csr_array(7 * table))
+    packed = read_spins(tmp_path / "a.npz", binarize=0).packed
+    np.testing.assert_array_equal(np.asarray(packed), 2 * table - 1)
+
+
+@pytest.mark.parametrize("name", ["a.mtx", "a.npz"])
+def test_damaged_matrices_are_told(table, tmp_path, name):
+    if name == "a.npz":
+        scipy.sparse.save_npz(tmp_path / name, scipy.sparse.csr_array(table), compressed=False)
+        whole = bytearray((tmp_path / name).read_bytes())
+        place = whole.index(b"\x93NUMPY")
+        whole[place : place + 6] = b"nonsen"
+        (tmp_path / name).write_bytes(whole)
+    else:
+        (tmp_path / name).write_text("%%MatrixMarket matrix coordinate integer general\n3 3 1\n9 9")
+    with pytest.raises(ex.TableFileError, match="cannot be read as"):
+        read_spins(tmp_path / name)
+
+
+def test_genes_of_cells_are_read_through_anndata(table, tmp_path, monkeypatch):
+    """A stand-in for the package, which may not be installed: its names as they are documented."""
+    held = types.SimpleNamespace(
+        X=scipy.sparse.csr_matrix(table),
+        var_names=np.array(GENES),
+        obs_names=np.array([f"cell{k}" for k in range(70)]),
+    )
+    stand_in = types.ModuleType("anndata")
+    stand_in.read_h5ad = lambda path: held
+    monkeypatch.setitem(sys.modules, "anndata", stand_in)
+    packed = read_spins(tmp_path / "a.h5ad").packed
+    assert packed.names == GENES
+    np.testing.assert_array_equal(np.asarray(packed), 2 * table - 1)
+    held.X = scipy.sparse.csr_matrix(table[:2] * 0 + [[0], [1]])
+    held.obs_names = held.obs_names[:2]
+    with pytest.warns(ex.ConstantColumnWarning):
+        assert read_spins(tmp_path / "a.h5ad", transpose=True).packed.names == ("cell0", "cell1")
+
+
+def test_without_anndata_the_message_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "anndata", None)
+    with pytest.raises(ex.TableFileError, match="pip install anndata"):
+        read_spins(tmp_path / "a.h5ad")
+
+
+def test_formats_that_cannot_be_transposed_say_so(tmp_path):
+    with pytest.raises(ex.TableFileError, match="not read with variables in rows"):
+        read_spins(tmp_path / "a.parquet", transpose=True)
+
+
+def test_columns_that_hardly_change_are_left_out_and_named(tmp_path):
+    table = np.zeros((100, 4), dtype=int)
+    for j, n_high in enumerate((50, 3, 98, 0)):
+        table[:n_high, j] = 1
+    np.savetxt(tmp_path / "a.csv", table, "%d", ",", header="a,b,c,d", comments="")
+    with pytest.warns(
+        ex.RareColumnsWarning, match=r"3 of 4 columns .* fewer than 5 rows.*'b'"
+    ) as told:
+        assert read_spins(tmp_path / "a.csv", min_count=5).packed.names == ("a",)
+    assert told[0].message.columns == ("b", "c", "d")
+    with pytest.warns(ex.RareColumnsWarning, match=r"more than 0\.97 of the rows"):
+        assert read_spins(tmp_path / "a.csv", max_share=0.97).packed.names == ("a", "b")
+    with pytest.raises(ex.TableFileError, match="none is left"):
+        read_spins(tmp_path / "a.csv", min_count=60)
+
+
+def test_missing_cells_count_for_neither_value(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n" + "0,0\n" * 6 + "1,1\n" * 3 + ",1\n" * 3)
+    with pytest.warns(ex.RareColumnsWarning, match="'a'"):
+        kept = read_spins(tmp_path / "a.csv", min_count=4, missing="pairwise").packed
+    assert kept.names == ("b",)
+
+
+def test_the_command_reads_a_table_of_genes_in_rows(tmp_path, capsys, rng):
+    table = rng.integers(0, 2, (80, 6))
+    table[:, 5] = 0
+    table[:2, 5] = 1
+    names = [f"gene{j}" for j in range(6)]
+    (tmp_path / "genes.csv").write_text(text_of(table, ",", names))
+    arguments = ["fit", str(tmp_path / "genes.csv"), "-o", str(tmp_path / "fit"), "--transpose"]
+    with pytest.raises(SystemExit) as stopped:
+        main([*arguments, "--min-count", "3", "--method", "ridge"])
+    told = capsys.readouterr()
+    assert stopped.value.code == 0, told.err
+    assert "80 rows of 5 columns" in told.out
+    assert "1 of 6 columns have one value in fewer than 3 rows, and were left out: 'gene5'" in (
+        told.err
+    )
