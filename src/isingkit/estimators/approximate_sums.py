@@ -39,28 +39,19 @@ def approximate_sums(
     coarse = np.ones(len(rows), dtype=bool)
     looks: list[ApproximateSums] = []
     if lookup_popcount.has_shuffle():
-        by_lookup = _LookUp(
-            np.arange(len(rows)), of_rows.astype(np.float32), *_tables(rows, n_jobs), n_jobs
-        )
+        tables = _tables(rows, n_jobs)
+        every = np.arange(len(rows))
+        by_lookup = _LookUp(every, of_rows.astype(np.float32), *tables, n_jobs)
         coarse = by_lookup.errors > most
         looks.append(by_lookup if not coarse.any() else by_lookup.of(np.flatnonzero(~coarse)))
     if coarse.any():
         some = rows[coarse]
-        errors = (
-            (rows.shape[1] + 4)
-            * _SINGLE
-            * np.sqrt(np.einsum("ij,ij->i", some, some) * rows.shape[1])
-        )
+        n_samples = rows.shape[1]
+        squares = np.einsum("ij,ij->i", some, some)
+        errors = (n_samples + 4) * _SINGLE * np.sqrt(squares * n_samples)
         numbers = np.flatnonzero(coarse)
-        looks.append(
-            _Product(
-                numbers,
-                of_rows[:, numbers].astype(np.float32),
-                some.astype(np.float32),
-                errors,
-                n_jobs,
-            )
-        )
+        factors = of_rows[:, numbers].astype(np.float32)
+        looks.append(_Product(numbers, factors, some.astype(np.float32), errors, n_jobs))
     return looks
 
 
@@ -101,9 +92,8 @@ class _LookUp:
     def of(self, some: IntArray) -> "_LookUp":
         """Some of the rows only."""
         parts = (self.tables[some], self.units[some], self.offsets[some], self.errors[some])
-        return _LookUp(
-            self.numbers[some], np.ascontiguousarray(self.of_rows[:, some]), *parts, self.n_jobs
-        )
+        of_rows = np.ascontiguousarray(self.of_rows[:, some])
+        return _LookUp(self.numbers[some], of_rows, *parts, self.n_jobs)
 
     def among(self, words: Words, of_spins: FloatArray, after: IntArray, level: float) -> IntArray:
         n_blocks = -(-len(words) // lookup_popcount.COLUMNS)

@@ -1,8 +1,7 @@
 """AutoIsing: structure without knobs. Screen, eliminate, refit, test: docs/design/auto.md."""
 
-import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -14,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from isingkit._kernels.threads import blas_threads_for
 from isingkit.arrays import FloatArray
 from isingkit.covariates import CovariateCoding, CovariateEffects
-from isingkit.estimators.base import IsingEstimator
+from isingkit.estimators.base import IsingEstimator, warns_itself
 from isingkit.estimators.bits import repeated_if_large
+from isingkit.estimators.cause_look import EdgeRule, without_weak
 from isingkit.estimators.closed_forms import bethe_form, linear_form, tree_couplings
 from isingkit.estimators.covariate_table import covariate_table
 from isingkit.estimators.diagnostics import LIMITS, Evidence, diagnose
@@ -26,6 +26,7 @@ from isingkit.estimators.graph import keys_of
 from isingkit.estimators.grouped_rows import FEWEST_GROUPS, dependent, grouped, require_groups
 from isingkit.estimators.hidden_causes import errors_beside_scores, hidden_report
 from isingkit.estimators.imputed_search import find_imputed
+from isingkit.estimators.inclusion import inclusion_of
 from isingkit.estimators.incomplete_rows import incomplete_rows
 from isingkit.estimators.intervals import intervals_of_found
 from isingkit.estimators.missed_edges import missed_edges, without_missed
@@ -43,28 +44,28 @@ from isingkit.estimators.row_dependence import (
     row_dependence,
 )
 from isingkit.estimators.row_design import RowDesign, each_sample, row_design
+from isingkit.estimators.selection import FutileSearch
 from isingkit.estimators.sized_edges import SizedEdges, sized_edges
 from isingkit.estimators.stability import FoundEdges, Stability, stability_of
-from isingkit.estimators.tested_edges import surest_first, tested_edges
+from isingkit.estimators.tested_edges import strongest_first, surest_first, tested_edges
 from isingkit.exceptions import (
-    CountsAsWeightsWarning,
     SettingError,
     require_choice,
     require_instance,
     require_number,
-    warn,
 )
+from isingkit.formats import FilePath
 from isingkit.missing import EVERY_POLICY, MissingPolicy
 from isingkit.model import IsingModel, log_pseudolikelihood
-from isingkit.packing import PackedSpins, distinct_samples
+from isingkit.packing import PackedSpins
 from isingkit.spins import RowWeights, warn_of_constants
 from isingkit.worlds.graphs import Seed, generator
 
 _ROWS = ("auto", "independent", "ordered")
 _MOST_SEARCHES = 4  # of rows that belong together
+_MUCH_ALIKE = 4.0  # design effect, from which on a network of independent rows is of no use
 _GROWS = 1.05  # of a design effect: a better network would tell another one
 _MOST_SAMPLES = 1 << 22  # that are written out one by one to look whether they are alike
-_MANY_TIMES = 3  # samples a row, of which a histogram has more
 
 
 class AutoIsing(IsingEstimator):
@@ -104,6 +105,10 @@ class AutoIsing(IsingEstimator):
         "error"; "drop"; "pairwise": each spin is looked at in the rows where it and its
         neighbours are present; or "impute": missing values are drawn from the network found, given
         what is there, several times, and what that leaves open is part of all errors.
+    merge_alike
+        Whether columns that are equal, or opposite, in all rows become one spin, with the name of
+        the first of them: True, False, or a number, the correlation from which on they do. "auto"
+        is True beyond 1000 columns.
     rows
         How rows hang together: "independent"; "ordered", a series whose neighbouring rows may be
         alike; or "auto", which looks.
@@ -118,6 +123,9 @@ class AutoIsing(IsingEstimator):
     predictive
         Whether to look for the model that predicts rows best, too: `predictive_model_`. Edges are
         the same; it takes ten to twenty times as long. For complete tables without covariates.
+    inclusion
+        Whether to say of each pair how probable an edge is, too: `inclusion_`. It takes up to twice
+        as long.
     random_state
         Seed, or a numpy Generator, of what is imputed, and of rows that prediction leaves out.
     checkpoint
@@ -131,7 +139,7 @@ class AutoIsing(IsingEstimator):
     Attributes
     ----------
     edges_
-        Table, surest first: source, target, coupling, low, high (its interval), std_error, z,
+        Table, strongest first: source, target, coupling, low, high (its interval), std_error, z,
         p_value, q_value. p-values are those of single tests; q-values count all pairs, by their
         weights. A structured array that prints well, with `to_pandas()` and `to_polars()`.
     intervals_
@@ -140,11 +148,12 @@ class AutoIsing(IsingEstimator):
         its interval reaches further to 0 than away from it. Where neighbours were probably missed,
         what they may have added to the coupling is taken off. nan where there is no `std_error`.
     rejected_
-        Like `edges_`, without intervals, the candidates that are no edges, and other pairs that
-        came near it, with the coupling they would have had, to first order.
+        Like `edges_`, without intervals and surest first, the candidates that are no edges, and
+        other pairs that came near it, with the coupling they would have had, to first order.
     diagnostics_
         What was looked at to tell whether the result can be trusted, each with `check`, `value`,
-        `limit`, `serious` and `words`. Serious ones also come as warnings.
+        `limit`, `serious`, `words` and `advice`, the most serious first; prints as a table, and has
+        `to_pandas()`. Serious ones that ask for something also come as warnings, three at most.
     screen_
         What the first step found: scores, ridge, error.
     candidates_
@@ -169,10 +178,18 @@ class AutoIsing(IsingEstimator):
         `model_`.
     model_
         The IsingModel of the edges.
+    alike_
+        Table of columns that became part of another's spin: column, spin, correlation. Empty where
+        none did; else `model_` and all that is said of spins has one for all of them.
     predictive_model_
         With `predictive`: the IsingModel that predicted best, of rows left out, each column from
         the others. Mostly one of all pairs, weak ones included, shrunk; `model_` itself where that
         does better. `score` is then its score.
+    inclusion_
+        With `inclusion`: table of all pairs, the most probable edge first: source, target,
+        probability (of an edge, given the data), log10_bayes_factor (by how much the pair's own
+        data have raised its odds) and prior (its probability before, by its place in the network).
+        The prior is learnt from all pairs. Beyond 724 columns, pairs that show anything.
     n_samples_
         Samples used: rows, their counts, or, where they have weights, (sum w)^2 / sum w^2.
     mapping_
@@ -199,17 +216,24 @@ class AutoIsing(IsingEstimator):
         fit_fields: bool = True,
         binarize: float | None = None,
         missing: str = "error",
+        merge_alike: bool | float | str = "auto",
         rows: str = "auto",
         hidden: int | str = "auto",
         at_least: float = 0.0,
         predictive: bool = False,
+        inclusion: bool = False,
         random_state: Seed = 0,
-        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint: FilePath | None = None,
         n_jobs: int | None = None,
         progress: bool = False,
     ) -> None:
         super().__init__(
-            threshold=0.0, rule="average", fit_fields=fit_fields, binarize=binarize, missing=missing
+            threshold=0.0,
+            rule="average",
+            fit_fields=fit_fields,
+            binarize=binarize,
+            missing=missing,
+            merge_alike=merge_alike,
         )
         self.level = level
         self.control = control
@@ -218,6 +242,7 @@ class AutoIsing(IsingEstimator):
         self.hidden = hidden
         self.at_least = at_least
         self.predictive = predictive
+        self.inclusion = inclusion
         self.random_state = random_state
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs
@@ -240,6 +265,7 @@ class AutoIsing(IsingEstimator):
         require_choice("rows", self.rows, _ROWS)
         require_number("at_least", self.at_least, at_least=0)
         require_instance("predictive", self.predictive, bool, "True or False")
+        require_instance("inclusion", self.inclusion, bool, "True or False")
         if self.hidden != "auto":
             require_number("hidden", self.hidden, at_least=0, whole=True)
         if self.missing == MissingPolicy.IMPUTE and self.hidden not in (0, "auto"):
@@ -282,15 +308,13 @@ class AutoIsing(IsingEstimator):
             What else is known of each row (age, habitat, day), a table of numbers or categories:
             they shift the fields of spins, and are no part of the network.
         """
-        return self._fit(X, sample_weight, counts, groups, covariates)
-
-    def _in_samples(self, packed: PackedSpins, weights: RowWeights | None) -> RowWeights | None:
-        if weights is None:
-            return None
-        if _looks_like_histogram(packed, weights):
-            total = int(weights.totals.sum())
-            warn(CountsAsWeightsWarning(n_rows=packed.n_samples, total=total))
-        return weights.scaled()
+        with self._as_before_if_stopped():
+            given = (sample_weight, counts, groups, covariates)
+            read, packed, weights = self._to_learn_from(X, *given)
+            with blas_threads_for(packed.n_spins):
+                self._learn(packed, weights, warned=warns_itself(X))
+            self._name_merged(read)
+        return self
 
     def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
         self.__dict__.pop("predictive_model_", None)
@@ -302,6 +326,11 @@ class AutoIsing(IsingEstimator):
                 warnings.simplefilter("ignore")  # parts of rows may lack what all have
                 self.predictive_model_ = self._predictive_model(*each_sample(packed, weights))
         return self
+
+    def _name_merged(self, as_read: PackedSpins) -> None:
+        super()._name_merged(as_read)
+        if self._alike is not None and self.predictive:
+            self.predictive_model_ = replace(self.predictive_model_, alike=self._alike)
 
     def _require_predictable(self, packed: PackedSpins, weights: RowWeights | None) -> None:
         """Refuse what no model of all pairs is made of."""
@@ -323,7 +352,9 @@ class AutoIsing(IsingEstimator):
 
     def _predictive_model(self, packed: PackedSpins, weights: RowWeights | None) -> IsingModel:
         """The network, or all pairs under penalties: what predicts rows left out best."""
-        plain = clone(self).set_params(predictive=False, checkpoint=None, progress=False)
+        plain = clone(self).set_params(
+            predictive=False, inclusion=False, checkpoint=None, progress=False
+        )
 
         def learn(some: PackedSpins, some_weights: RowWeights | None) -> Learnt:
             part = clone(plain)._learn(some, some_weights, warned=True)
@@ -346,17 +377,7 @@ class AutoIsing(IsingEstimator):
         if weights is not None and weights.groups is not None:
             require_groups(weights.groups)
         is_declared = weights is not None and weights.groups is not None
-        found, estimates = self._search(packed, row_design(weights), imputes=not is_declared)
-        rows = self._looked_at(packed, weights, estimates)
-        for _ in range(_MOST_SEARCHES):
-            if rows.design.design_effect == 1 and rows.design.groups is None:
-                break
-            found, estimates = self._search(rows.packed, rows.design)
-            # a network found as if rows were independent has edges that explain too much
-            again = _redesigned(rows, weights, estimates.fitted)
-            if again.design.design_effect < _GROWS * rows.design.design_effect:
-                break
-            rows = again
+        found, estimates, rows = self._search_given_rows(packed, weights)
         moments = found.moments
         if not warned:
             warn_of_constants(moments.names, ~moments.changes)
@@ -374,25 +395,83 @@ class AutoIsing(IsingEstimator):
         sized = sized_edges(found, estimates, self.at_least, self.control)
         directed, intercepts = self._directed(moments, estimates.fitted, sized)
         self._tabulate(sized, estimates, directed)
+        self.__dict__.pop("inclusion_", None)
+        if self.inclusion:
+            self.inclusion_ = inclusion_of(found, estimates.couplings).table(moments.names)
         self.diagnostics_ = diagnose(self._evidence(rows, sized, estimates))
         matrix = moments.as_estimates(found.fitted.graph.matrix(sized.directed(directed)))
         return self._finish(packed, moments.n_samples, matrix, intercepts, moments.means)
 
+    def _search_given_rows(
+        self, packed: PackedSpins, weights: RowWeights | None
+    ) -> tuple[Found, NetworkEstimates, "_Rows"]:
+        """The network, found again while what it leaves of rows makes them fewer."""
+        found, estimates, rows = self._search_first(packed, weights)
+        for _ in range(_MOST_SEARCHES):
+            if rows.design.design_effect == 1 and rows.design.groups is None:
+                break
+            if not rows.were_searched:
+                found, estimates = self._search(rows.packed, rows.design)
+            # a network found as if rows were independent has edges that explain too much
+            again = _redesigned(rows, weights, estimates.fitted)
+            if again.design.design_effect < _GROWS * rows.design.design_effect:
+                break
+            rows = again
+        return found, estimates, rows
+
+    def _search_first(
+        self, packed: PackedSpins, weights: RowWeights | None
+    ) -> tuple[Found, NetworkEstimates, "_Rows"]:
+        """The network as if rows were independent, and what that leaves of rows.
+
+        Where rows are much alike, such a network has an edge for nearly everything, and the search
+        for it takes long. One that does looks at rows given the edges that are beyond doubt; where
+        they are, it is the network of as many rows as it seems there are, unless its causes explain
+        what rows have in common.
+        """
+        design = row_design(weights)
+        is_declared = weights is not None and weights.groups is not None
+        looked: list[_Rows] = []
+
+        def is_futile(fitted: FittedGraph) -> bool:
+            n_changing = int((fitted.information > 0).sum())
+            sure = without_weak(fitted, EdgeRule(self.level, "fwer", n_changing))
+            looked.append(self._looked_at(packed, weights, sure))
+            return looked[-1].dependence.design_effect >= _MUCH_ALIKE
+
+        may_look = not is_declared and self.rows == "auto" and self.hidden in (0, "auto")
+        try:
+            asked = is_futile if may_look else None
+            found, estimates = self._search(packed, design, not is_declared, asked)
+        except FutileSearch:
+            rows = _as_fewer(looked[-1])
+            found, estimates = self._search(rows.packed, rows.design)
+            given_causes = self._looked_at(packed, weights, estimates.fitted)
+            if given_causes.dependence.design_effect >= _MUCH_ALIKE:
+                return found, estimates, rows
+            found, estimates = self._search(packed, design)
+        return found, estimates, self._looked_at(packed, weights, estimates.fitted)
+
     def _search(
-        self, packed: PackedSpins, design: RowDesign, imputes: bool = True
+        self,
+        packed: PackedSpins,
+        design: RowDesign,
+        imputes: bool = True,
+        is_futile: Callable[[FittedGraph], bool] | None = None,
     ) -> tuple[Found, NetworkEstimates]:
         """The network, and its couplings; imputes: missing values, if that was asked for."""
-        settings = self._search_settings()
+        if self.hidden not in (0, "auto"):
+            is_futile = _is_not_needed
+        settings = replace(self._search_settings(), is_futile=is_futile)
         if packed.present is not None and imputes and self.missing == MissingPolicy.IMPUTE:
             return find_imputed(packed, design, settings, generator(self.random_state))
         found = find_network(packed, design, settings)
         return found, estimates_of(found.fitted, design.n_groups)
 
     def _looked_at(
-        self, packed: PackedSpins, weights: RowWeights | None, estimates: NetworkEstimates
+        self, packed: PackedSpins, weights: RowWeights | None, fitted: FittedGraph
     ) -> "_Rows":
         """Rows, and what they have to do with each other: as declared, or as it looks."""
-        fitted = estimates.fitted
         design = row_design(weights)
         if weights is not None and weights.groups is not None:
             designed = grouped(packed, design, weights.groups, fitted)
@@ -414,10 +493,11 @@ class AutoIsing(IsingEstimator):
 
     def _search_settings(self) -> SearchSettings:
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
+        # small couplings that a network lacks bias the others: it is for the size to be strict
+        control = self.control if self.at_least == 0 else "fdr"
         return SearchSettings(
             level=self.level,
-            # small couplings that a network lacks bias the others: it is for the size to be strict
-            control=self.control if self.at_least == 0 else "fdr",
+            control=control,
             fit_fields=self.fit_fields,
             hidden=self.hidden,
             checkpoint=checkpoint,
@@ -457,6 +537,7 @@ class AutoIsing(IsingEstimator):
             packed=rows.packed,
             design=rows.design,
             dependence=rows.dependence,
+            refit=self.refit,
             rows=self.rows,
             missing=self.missing,
             n_groups=self.n_groups_,
@@ -612,9 +693,11 @@ class AutoIsing(IsingEstimator):
         errors, half_widths = estimates.errors, estimates.half_widths
         if self.refit != "pseudolikelihood":
             errors = half_widths = np.full(len(errors), np.nan)
-        edges = surest_first(tests, inside=True)
-        others = surest_first(tests, inside=False)
+        others = surest_first(tests)
+        edges = np.flatnonzero(tests.inside)
         place = np.searchsorted(fitted.graph.keys, keys_of(tests.pairs[edges], fitted.n_spins))
+        order = strongest_first(tests.pairs[edges], couplings[place])
+        edges, place = edges[order], place[order]
         missed = missed_edges(sized.found.tester, fitted, estimates.couplings)
         centres, half_widths = without_missed(estimates.fitted, couplings, half_widths, missed)
         margins = sized.margins()[place]
@@ -635,6 +718,20 @@ class _Rows:
     packed: PackedSpins
     design: RowDesign
     dependence: RowDependence
+    were_searched: bool = False  # whether the network is one of this design already
+
+
+def _is_not_needed(fitted: FittedGraph) -> bool:
+    """A network without causes, where these are asked for: its sure edges are enough to start."""
+    return True
+
+
+def _as_fewer(rows: _Rows) -> _Rows:
+    """The same rows, of which all count for less: none belong together."""
+    dependence = replace(rows.dependence, groups=None)
+    effect = rows.dependence.design_effect
+    plain = replace(rows.design, groups=None, design_effect=effect, block_factor=1.0)
+    return _Rows(rows.packed, plain, dependence, were_searched=True)
 
 
 def _redesigned(rows: _Rows, weights: RowWeights | None, fitted: FittedGraph) -> _Rows:
@@ -644,16 +741,4 @@ def _redesigned(rows: _Rows, weights: RowWeights | None, fitted: FittedGraph) ->
         designed = grouped(rows.packed, design, weights.groups, fitted)
     else:
         designed = dependent(rows.packed, design, rows.dependence, fitted)
-    return replace(rows, design=designed)
-
-
-def _looks_like_histogram(packed: PackedSpins, weights: RowWeights) -> bool:
-    """Whether weights seem to count how often each row was seen: rows all differ, and have large
-    whole weights.
-    """
-    is_counted = weights.counts.max() > 1
-    if is_counted or not weights.are_whole:
-        return False
-    if weights.totals.sum() < _MANY_TIMES * packed.n_samples:
-        return False
-    return len(distinct_samples(packed)[0]) == packed.n_samples
+    return replace(rows, design=designed, were_searched=False)

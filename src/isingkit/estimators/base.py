@@ -11,6 +11,13 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isingkit._kernels.threads import blas_threads_for
+from isingkit.alike import (
+    AlikeColumns,
+    alike_columns,
+    alike_table,
+    merging_limit,
+    require_merging,
+)
 from isingkit.arrays import BoolArray, FloatArray
 from isingkit.covariates import (
     CovariateCoding,
@@ -28,17 +35,26 @@ from isingkit.estimators.normal import (
 )
 from isingkit.estimators.symmetric import RULES, symmetric_couplings
 from isingkit.exceptions import (
+    CountsAsWeightsWarning,
     MissingValuesError,
     ModelMismatchError,
     SettingError,
     require_instance,
     require_number,
+    warn,
 )
 from isingkit.gram import Gram, gram_of
 from isingkit.missing import WITHOUT_DRAWING, MissingPolicy
 from isingkit.model import IsingModel, log_pseudolikelihood
-from isingkit.packing import PackedSpins, apply_missing_policy, pack, require_same_coding
+from isingkit.packing import (
+    PackedSpins,
+    apply_missing_policy,
+    distinct_samples,
+    pack,
+    require_same_coding,
+)
 from isingkit.spins import (
+    Names,
     RowWeights,
     Spins,
     as_spins,
@@ -49,6 +65,8 @@ from isingkit.spins import (
 )
 from isingkit.worlds.exact import exact, log_partitions
 
+_MANY_TIMES = 3  # samples a row, of which a histogram has more
+
 
 class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator of couplings in the manner of scikit-learn: constructors only store, `fit`
@@ -58,6 +76,8 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
     _takes_covariates: ClassVar[bool] = False
     _coding: CovariateCoding | None = None  # of the covariates of the last fit
     _regressed: RegressedEffects | None = None  # what that said of them
+    _alike: AlikeColumns | None = None  # columns that the last fit has merged
+    model_: IsingModel
     # what `missing` may be, and why no more
     _policies: ClassVar[Sequence[MissingPolicy]] = WITHOUT_DRAWING
     _why_no_more: ClassVar[str] = "only AutoIsing draws missing values, 'impute'"
@@ -70,12 +90,14 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         fit_fields: bool,
         binarize: float | None,
         missing: str,
+        merge_alike: bool | float | str,
     ) -> None:
         self.threshold = threshold
         self.rule = rule
         self.fit_fields = fit_fields
         self.binarize = binarize
         self.missing = missing
+        self.merge_alike = merge_alike
 
     def fit(
         self,
@@ -96,10 +118,8 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         y
             Ignored; present because scikit-learn's tools pass it.
         sample_weight
-            How much each row matters: one number >= 0 for each. What depends on how many samples
-            there are takes (sum w)^2 / sum w^2 for their number, so that only ratios count. Against
-            a penalty that counts samples, whole numbers weigh as so many rows, as scikit-learn has
-            it; others are multiplied to add up to that number.
+            How much each row matters: one number >= 0 for each. Only ratios count: what depends on
+            how many samples there are, penalties, too, takes (sum w)^2 / sum w^2 for their number.
         counts
             How many equal samples each row stands for: one whole number >= 0 for each. The same as
             repeating rows.
@@ -107,18 +127,14 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
             What else is known of each row (age, habitat, day), a table of numbers or categories:
             they shift the fields of spins, and are no part of the network.
         """
-        return self._fit(X, sample_weight, counts, covariates=covariates)
-
-    def _fit(
-        self,
-        X: Any,
-        sample_weight: Any,
-        counts: Any,
-        groups: Any = None,
-        covariates: Any = None,
-    ) -> Self:
         with self._as_before_if_stopped():
-            return self._fit_anew(X, sample_weight, counts, groups, covariates)
+            read, packed, weights = self._to_learn_from(
+                X, sample_weight, counts, covariates=covariates
+            )
+            with blas_threads_for(packed.n_spins):
+                self._learn(packed, weights, warned=warns_itself(X))
+            self._name_merged(read)
+        return self
 
     @contextmanager
     def _as_before_if_stopped(self) -> Iterator[None]:
@@ -133,9 +149,17 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
             self.__dict__.update(before)
             raise
 
-    def _fit_anew(
-        self, X: Any, sample_weight: Any, counts: Any, groups: Any, covariates: Any
-    ) -> Self:
+    def _to_learn_from(
+        self,
+        X: Any,
+        sample_weight: Any,
+        counts: Any,
+        groups: Any = None,
+        covariates: Any = None,
+    ) -> tuple[PackedSpins, PackedSpins, RowWeights | None]:
+        """What `fit` was given, where it and the settings are such as can be learnt from: as read,
+        with columns merged that are alike, and weights.
+        """
         self._check_settings()
         if covariates is not None and not self._takes_covariates:
             raise SettingError(
@@ -152,13 +176,42 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
             raise error.offering(self._policies) from None
         n_samples = packed.n_samples if weights is None else weights.n_samples
         require_network(n_samples, packed.n_spins)
-        with blas_threads_for(packed.n_spins):
-            warned = not isinstance(X, PackedSpins | Spins)
-            return self._learn(packed, self._in_samples(packed, weights), warned)
+        merged = self._merge(packed, weights)
+        return packed, merged, self._in_samples(merged, weights)
+
+    def _merge(self, packed: PackedSpins, weights: RowWeights | None) -> PackedSpins:
+        """Samples in which columns that are alike are one spin, where that is asked for."""
+        limit = merging_limit(self.merge_alike, packed.n_spins)
+        self._alike = None if limit is None else alike_columns(packed, limit, weights)
+        return packed if self._alike is None else self._alike.merged(packed)
+
+    def _name_merged(self, as_read: PackedSpins) -> None:
+        """After a fit, what was merged: columns of the table that was read, and spins."""
+        self.alike_ = alike_table(self._alike)
+        if self._alike is None:
+            return
+        self.mapping_ = as_read.mapping
+        self.model_ = replace(self.model_, alike=self._alike)
 
     def _in_samples(self, packed: PackedSpins, weights: RowWeights | None) -> RowWeights | None:
         """Weights as penalties and sums take them."""
-        return None if weights is None else weights.in_samples()
+        if weights is None:
+            return None
+        if _look_like_histogram(packed, weights):
+            total = int(weights.totals.sum())
+            warn(CountsAsWeightsWarning(n_rows=packed.n_samples, total=total))
+        return weights.scaled()
+
+    def _repr_html_inner(self) -> str:
+        """scikit-learn's table of settings, and below it the network, once there is one."""
+        network = self.model_._repr_html_() if hasattr(self, "model_") else ""
+        return f"{super()._repr_html_inner()}{network}"
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
 
     def score(
         self,
@@ -234,7 +287,8 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
                 setting="missing", value=self.missing, expected="'drop' for an exact likelihood"
             )
         stat, model = gram_of(packed, weights), self.model_
-        energy = model.couplings.multiply(stat.sums).sum() / 2 + model.fields @ stat.spin_sums
+        of_couplings = model.couplings.multiply(stat.sums).sum() / 2
+        energy = of_couplings + model.fields @ stat.spin_sums
         if weights is None or weights.covariates is None or model.effects is None:
             return float(energy / stat.n_samples - exact(model).log_z)
         energy += (model.effects.values * _pair_sums(packed, weights)).sum()
@@ -250,6 +304,7 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         missing_policy(self.missing, self._policies, self._why_no_more)
         if self.rule not in RULES:
             raise SettingError(setting="rule", value=self.rule, expected="'average', 'and' or 'or'")
+        require_merging(self.merge_alike)
 
     def _check_threshold(self) -> None:
         require_number("threshold", self.threshold, at_least=0)
@@ -269,9 +324,9 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
             if reset:
                 self.n_features_in_ = packed.n_spins
                 self._set_names(packed.names)
-            elif packed.names != self.model_.names:
+            elif packed.names != self._columns:
                 raise ModelMismatchError(
-                    left=self.model_.names, right=packed.names, what="the fit and the samples"
+                    left=self._columns, right=packed.names, what="the fit and the samples"
                 )
             else:
                 require_same_coding(packed.names, self.mapping_, packed.mapping)
@@ -291,6 +346,8 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
                 validate_data(
                     self, X, reset=True, skip_check_array=True
                 )  # sets n_features_in_ and feature_names_in_
+        if not reset and self._alike is not None:
+            packed = self._alike.merged(packed)
         weights = row_weights(sample_weight, counts, packed.n_samples, groups=groups, rows=rows)
         values = self._covariates(packed, weights, covariates, rows, reset)
         if values is None:
@@ -298,6 +355,12 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         ones = np.ones(packed.n_samples)
         plain = RowWeights(ones, ones) if weights is None else weights
         return packed, replace(plain, covariates=values)
+
+    @property
+    def _columns(self) -> Names:
+        """Of the table of the last fit."""
+        names: Names = self.model_.names if self._alike is None else self._alike.columns
+        return names
 
     def _covariates(
         self,
@@ -335,14 +398,16 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         covariates: Any = None,
     ) -> tuple[PackedSpins, RowWeights | None]:
         """As `fit` reads what it learns from, but nothing of it is kept."""
-        packed, weights = clone(self)._read(
+        reader = clone(self)
+        packed, weights = reader._read(
             X, sample_weight, counts, groups=groups, covariates=covariates, reset=True
         )
         n_samples = packed.n_samples if weights is None else weights.n_samples
         require_network(n_samples, packed.n_spins)
-        return packed, self._in_samples(packed, weights)
+        merged = reader._merge(packed, weights)
+        return merged, self._in_samples(merged, weights)
 
-    def _set_names(self, names: tuple[str, ...]) -> None:
+    def _set_names(self, names: Names) -> None:
         """scikit-learn's attribute, present only where the spins have names of their own."""
         self.__dict__.pop("feature_names_in_", None)
         if names != tuple(f"x{j}" for j in range(len(names))):
@@ -399,6 +464,23 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         return tags
 
 
+def warns_itself(X: Any) -> bool:
+    """Whether reading warns of constant columns."""
+    return not isinstance(X, PackedSpins | Spins)
+
+
+def _look_like_histogram(packed: PackedSpins, weights: RowWeights) -> bool:
+    """Whether weights seem to count how often each row was seen: rows all differ, and have large
+    whole weights, not all the same.
+    """
+    is_counted = weights.counts.max() > 1
+    if is_counted or weights.are_equal or not weights.are_whole:
+        return False
+    if weights.totals.sum() < _MANY_TIMES * packed.n_samples:
+        return False
+    return len(distinct_samples(packed)[0]) == packed.n_samples
+
+
 def _pair_sums(packed: PackedSpins, weights: RowWeights) -> FloatArray:
     """(n_spins, n): sums over rows of a spin times a covariate."""
     assert weights.covariates is not None
@@ -416,7 +498,8 @@ def _mean_log_z(model: IsingModel, weights: RowWeights) -> float:
     assert weights.covariates is not None
     kept = weights.totals > 0
     different, place = np.unique(weights.covariates[kept], axis=0, return_inverse=True)
-    shares = np.bincount(place.ravel(), weights=weights.totals[kept]) / weights.totals.sum()
+    totals = np.bincount(place.ravel(), weights=weights.totals[kept])
+    shares = totals / weights.totals.sum()
     fields = model.fields + different @ model.effects.values.T
     return float(shares @ log_partitions(model, fields))
 
@@ -441,8 +524,19 @@ class GramEstimator(IsingEstimator):
             self.n_features_in_ = stat.n_spins
             self._set_names(stat.names)
             self._forget_covariates()
-            self.__dict__.pop("gram_", None)
-            return self._solve(stat, None, None, warned=False)
+            self._require_unmerged("fit_gram")
+            return self._learn(None, None, warned=False, stat=stat)
+
+    def _require_unmerged(self, method: str) -> None:
+        """Refuse to merge columns of which only pair sums are known."""
+        if self.merge_alike != "auto" and self.merge_alike is not False:
+            raise SettingError(
+                setting="merge_alike",
+                value=self.merge_alike,
+                expected=f"False or 'auto' for {method}: only fit, which sees rows, merges columns",
+            )
+        self._alike = None
+        self.alike_ = alike_table(None)
 
     def partial_fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, counts: Any = None
@@ -466,23 +560,29 @@ class GramEstimator(IsingEstimator):
         self._check_settings()
         is_first = not hasattr(self, "gram_")
         with self._as_before_if_stopped():
+            self._require_unmerged("partial_fit")
             packed, weights = self._read(X, sample_weight, counts, reset=is_first)
             with blas_threads_for(packed.n_spins):
                 more = gram_of(packed, weights)
             stat = more if is_first else self.gram_ + more
             require_network(stat.n_rows, stat.n_spins)
             with blas_threads_for(stat.n_spins):
-                self._solve(stat, None, None, warned=True)
+                self._learn(None, None, warned=True, stat=stat)
             self.gram_ = stat
         return self
 
-    def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
-        self.__dict__.pop("gram_", None)  # of parts, which this forgets
-        return self._solve(gram_of(packed, weights), packed, weights, warned)
-
-    def _solve(
-        self, stat: Gram, packed: PackedSpins | None, weights: RowWeights | None, warned: bool
+    def _learn(
+        self,
+        packed: PackedSpins | None,
+        weights: RowWeights | None,
+        warned: bool,
+        stat: Gram | None = None,
     ) -> Self:
+        """Learn from samples, or from their pair sums alone."""
+        self.__dict__.pop("gram_", None)  # of parts, which this forgets
+        if stat is None:
+            assert packed is not None
+            stat = gram_of(packed, weights)
         stat = stat.in_samples()
         normal = normal_equations(stat, self.fit_fields)
         if not warned:
@@ -512,28 +612,6 @@ class GramEstimator(IsingEstimator):
 
 
 class LinearEstimator(GramEstimator):
-    """An estimator by linear regressions, whose lines pass through the means; of spins, what
-    covariates leave.
-    """
+    """An estimator by linear regressions of what covariates leave of spins."""
 
     _takes_covariates = True
-
-    def _estimate(
-        self,
-        stat: Gram,
-        normal: NormalEquations,
-        packed: PackedSpins | None,
-        weights: RowWeights | None,
-    ) -> tuple[FloatArray, FloatArray]:
-        estimates = self._regress(stat, normal, packed, weights)
-        return estimates, normal.means - estimates @ normal.means
-
-    @abstractmethod
-    def _regress(
-        self,
-        stat: Gram,
-        normal: NormalEquations,
-        packed: PackedSpins | None,
-        weights: RowWeights | None,
-    ) -> FloatArray:
-        """Directed estimates."""

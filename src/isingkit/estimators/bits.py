@@ -20,7 +20,7 @@ from isingkit.estimators.dual import Dual
 from isingkit.gram import gram
 from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins, repeated, unpacked
-from isingkit.spins import RowWeights
+from isingkit.spins import Names, RowWeights
 
 # error of a look-up, in units of what must be passed, from which on a product is quicker
 _ROUGH = 0.45
@@ -56,7 +56,7 @@ class Bits:
         return np.isfinite(self.scales)
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Names:
         return self.packed.names
 
     @property
@@ -90,9 +90,11 @@ class Bits:
         sums = self.sums[some]
         if len(some) == 0:
             return np.empty((0, 0))
-        found = gram(self.packed[:, some]).sums - np.outer(sums, sums) / self.n_samples
+        products = gram(self.packed[:, some]).sums
+        found = products - np.outer(sums, sums) / self.n_samples
         if len(self.covariates):
-            found -= self.explained[:, some].T @ self.explained[:, some]
+            explained = self.explained[:, some]
+            found -= explained.T @ explained
         return np.asarray(found)
 
     def require_memory(self, n_bytes: float) -> None:
@@ -110,9 +112,8 @@ class Bits:
 
     def centred(self, some: Any) -> FloatArray:
         """Centred spins, (n_some, n_samples); those that never change are zero."""
-        values: FloatArray = unpacked(
-            np.ascontiguousarray(self.packed.words[some]), self.n_samples, np.float64
-        )
+        words = np.ascontiguousarray(self.packed.words[some])
+        values: FloatArray = unpacked(words, self.n_samples, np.float64)
         values -= self.means[some][:, None]
         if len(self.covariates):
             values -= self.explained[:, some].T @ self.covariates
@@ -128,16 +129,12 @@ class Bits:
         means = np.where(self.changes, self.means, 0.0)
         for first in range(0, self.n_spins, sizes.TILE):
             some = slice(first, first + sizes.TILE)
-            values = unpacked(
-                np.ascontiguousarray(self.packed.words[some]), self.n_samples, np.int8
-            )
+            of_spins = np.ascontiguousarray(self.packed.words[some])
+            values = unpacked(of_spins, self.n_samples, np.int8)
             values[~self.changes[some]] = -1  # the same in all samples: no bit, and taken off below
-            parallel_map(
-                pack_words,
-                -(-len(values) // 64),
-                values,
-                words[:, first // 64 : (first + sizes.TILE) // 64],
-            )
+            n_words = -(-len(values) // 64)
+            tile = words[:, first // 64 : (first + sizes.TILE) // 64]
+            parallel_map(pack_words, n_words, values, tile)
             shift += means[some] @ values
         n_constant = int((~self.changes).sum())
         transposed = PackedSpins(words, self.n_spins, tuple(map(str, range(self.n_samples))))
@@ -172,16 +169,13 @@ class Bits:
         """
         after = np.full(len(rows), -1) if after is None else after
         largest = of_spins.max(axis=1, initial=0.0) @ of_rows  # factors of rows
-        looks = approximate_sums(
-            rows, of_rows, _ROUGH * level / np.maximum(largest, 1e-300), n_jobs
-        )
+        allowed = _ROUGH * level / np.maximum(largest, 1e-300)
+        looks = approximate_sums(rows, of_rows, allowed, n_jobs)
         pairs = [np.empty((0, 2), np.int64)]
         sums = [np.empty(0)]
-        for first in range(
-            max(int(after.min(initial=self.n_spins)) + 1, 0) // sizes.WIDE * sizes.WIDE,
-            self.n_spins,
-            sizes.WIDE,
-        ):
+        least = max(int(after.min(initial=self.n_spins)) + 1, 0)
+        start = least // sizes.WIDE * sizes.WIDE
+        for first in range(start, self.n_spins, sizes.WIDE):
             words = np.ascontiguousarray(self.packed.words[first : first + sizes.WIDE])
             factors = of_spins[:, first : first + sizes.WIDE]
             near = [one.among(words, factors, after - first, level) for one in looks]
@@ -189,10 +183,9 @@ class Bits:
             found = np.concatenate([np.empty((0, 2), np.int64), *near])
             found[:, 1] += first
             exact = self.sums_of(rows, found, n_jobs)
-            passes = (
-                np.abs(exact) * (of_rows[:, found[:, 0]] * of_spins[:, found[:, 1]]).sum(axis=0)
-                > level
-            )
+            row, spin = found.T
+            of_pairs = (of_rows[:, row] * of_spins[:, spin]).sum(axis=0)
+            passes = np.abs(exact) * of_pairs > level
             pairs.append(found[passes])
             sums.append(exact[passes])
         all_pairs = np.concatenate(pairs)

@@ -35,14 +35,17 @@ class Moments:
 
     def flat(self) -> FloatArray:
         """Means, then pair means above the diagonal."""
-        return np.concatenate([self.means, self.pair_means[np.triu_indices(len(self.means), 1)]])
+        upper = np.triu_indices(len(self.means), 1)
+        return np.concatenate([self.means, self.pair_means[upper]])
 
     def mismatch(self, moments: FloatArray) -> float:
         """Largest difference from other such moments, in standard errors of these."""
         own = self.flat()
-        errors = np.sqrt(np.maximum(1 - own**2, 1e-12) / max(self.n_samples, 1.0))
+        variances = np.maximum(1 - own**2, 1e-12)
+        errors = np.sqrt(variances / max(self.n_samples, 1.0))
         off = np.abs(moments - own) / errors
-        return float(off[0 if self.fit_fields else len(self.means) :].max(initial=0.0))
+        first = 0 if self.fit_fields else len(self.means)
+        return float(off[first:].max(initial=0.0))
 
 
 def boltzmann(
@@ -68,9 +71,8 @@ def boltzmann(
     here = _Guess(np.zeros_like(target.pair_means), np.arctanh(target.means))
     chains = number_chains(IsingModel(here.couplings, here.fields), n_chains, True, rng)
     covariance = target.pair_means - np.outer(target.means, target.means)
-    inverse = np.asarray(
-        np.linalg.inv(covariance + _RIDGE * np.eye(len(covariance))), dtype=np.float64
-    )
+    ridge = _RIDGE * np.eye(len(covariance))
+    inverse = np.asarray(np.linalg.inv(covariance + ridge), dtype=np.float64)
     mean = here
     best = (np.inf, here)
     n_averaged = 0
@@ -87,8 +89,10 @@ def boltzmann(
             bar.update()
             seen = _moments(chains, here, target.fit_fields, looks, n_jobs)
             wanted = _penalised(target, l2, here)
-            noise = np.sqrt(np.maximum(1 - seen.flat() ** 2, 1e-6) / (looks * chains.n_chains))
-            off = float(np.sqrt(np.mean(((wanted.flat() - seen.flat()) / noise) ** 2)))
+            own = seen.flat()
+            noise = np.sqrt(np.maximum(1 - own**2, 1e-6) / (looks * chains.n_chains))
+            in_errors = (wanted.flat() - own) / noise
+            off = float(np.sqrt(np.mean(in_errors**2)))
             if n_averaged == 0 and off > max(1.1 * last, 2 * _SETTLED):
                 here = before
                 rate = max(rate / 2, 0.01)
@@ -97,10 +101,9 @@ def boltzmann(
             before = here
             last = off
             step = _newton(wanted, seen, inverse)
-            here = _Guess(
-                here.couplings + rate * step.couplings,
-                here.fields + (rate * step.fields if target.fit_fields else 0.0),
-            )
+            couplings = here.couplings + rate * step.couplings
+            of_fields = rate * step.fields if target.fit_fields else 0.0
+            here = _Guess(couplings, here.fields + of_fields)
             lowest, since = (off, 0) if off < 0.95 * lowest else (lowest, since + 1)
             if n_averaged == 0 and off > _SETTLED and since < _PATIENCE:
                 rate = min(1.0, 1.3 * rate)
@@ -171,14 +174,11 @@ def _moments(
         chains.sweep(_SWEEPS, n_jobs=n_jobs)
         looks.append(gram(chains.packed(model, chains.n_chains), n_jobs=n_jobs))
     total = n_looks * chains.n_chains
-    means = (
-        np.sum([look.spin_sums for look in looks], axis=0) / total
-        if fit_fields
-        else np.zeros(len(guess.fields))
-    )
-    return Moments(
-        means, np.sum([look.sums for look in looks], axis=0) / total, float(total), fit_fields
-    )
+    means = np.zeros(len(guess.fields))
+    if fit_fields:
+        means = np.sum([look.spin_sums for look in looks], axis=0) / total
+    pair_means = np.sum([look.sums for look in looks], axis=0) / total
+    return Moments(means, pair_means, float(total), fit_fields)
 
 
 def _newton(wanted: Moments, seen: Moments, inverse: FloatArray) -> _Guess:
@@ -196,4 +196,5 @@ def _newton(wanted: Moments, seen: Moments, inverse: FloatArray) -> _Guess:
     change = inverse @ covariance @ inverse / np.sqrt(1 + 4 * inverse**2)
     change = np.clip((change + change.T) / 2, -_LONGEST, _LONGEST)
     np.fill_diagonal(change, 0.0)
-    return _Guess(change, np.clip(inverse @ off - change @ seen.means, -_LONGEST, _LONGEST))
+    of_fields = inverse @ off - change @ seen.means
+    return _Guess(change, np.clip(of_fields, -_LONGEST, _LONGEST))

@@ -134,7 +134,8 @@ def _gain_of_some(gains: FloatArray) -> float:
     """The sum of the largest gains, less 2 log of the ways to choose as many, at its best."""
     n = len(gains)
     k = np.arange(n + 1)
-    sums = np.concatenate([[0.0], np.cumsum(np.sort(gains)[::-1])])
+    largest_first = np.sort(gains)[::-1]
+    sums = np.concatenate([[0.0], np.cumsum(largest_first)])
     log_ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
     return float((sums - 2 * log_ways).max())
 

@@ -27,7 +27,7 @@ from isingkit.estimators.edge_tests import EdgeTester
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import keys_of, pairs_of
 from isingkit.estimators.hidden_causes import HiddenCauses, hidden_of
-from isingkit.estimators.selection import Selection, TooManySuspects
+from isingkit.estimators.selection import FutileSearch, Selection, TooManySuspects
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,11 @@ def search(
         if found is not None:
             return (select(None, start) if hidden == 0 else found), evidence
         plain = select(None, start)
+    except FutileSearch as stopped:
+        if not was_asked:
+            raise
+        left = _left_by_sure(stopped, rule)
+        return _with_causes_asked_for(select, left, int(hidden), rule)
     left = _left_by_network(plain, rule)
     if was_asked:
         return _with_causes_asked_for(select, left, int(hidden), rule)
@@ -179,6 +184,13 @@ def _left_by_crowd(crowd: TooManySuspects, rule: EdgeRule) -> Leftover:
     """The same where the search for a network has come to no end."""
     pairs = without_weak(crowd.fitted, rule.strict).graph.pairs
     return leftover_of(crowd.fitted, pairs, crowd.tester.scores)
+
+
+def _left_by_sure(stopped: FutileSearch, rule: EdgeRule) -> Leftover:
+    """The same where it was not gone on with: scores of pairs are not known yet."""
+    sure = without_weak(stopped.fitted, rule.strict)
+    tester = stopped.tester.rescored(sure, np.arange(sure.n_spins))
+    return Leftover(sure, sure, tester.scores)
 
 
 def _with_causes_asked_for(

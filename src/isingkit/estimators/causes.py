@@ -118,13 +118,18 @@ def with_hidden(
     nothing = np.zeros((known.n_covariates, len(means)))
     nowhere = np.empty(0, np.int64)
     nothing_off = np.zeros((known.n_covariates, known.n_covariates))
+    n_bends = len(bends)
+    of_known = np.zeros(known.n_covariates)
+    all_loadings = np.concatenate([nothing, *[loadings] * n_bends])
+    all_bends = np.concatenate([of_known, np.repeat(bends, n_hidden)])
+    all_slopes = np.concatenate([nothing_off, *[slopes] * n_bends])
     return Causes(
         values,
-        np.concatenate([nothing, *[loadings] * len(bends)]),
-        np.concatenate([np.zeros(known.n_covariates), np.repeat(bends, n_hidden)]),
+        all_loadings,
+        all_bends,
         means,
         nowhere,
         nowhere,
         known.n_covariates,
-        np.concatenate([nothing_off, *[slopes] * len(bends)]),
+        all_slopes,
     )

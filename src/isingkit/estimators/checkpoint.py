@@ -13,6 +13,7 @@ from isingkit.archives import arrays_in
 from isingkit.atomic import replacing
 from isingkit.checksums import checksum_of_arrays, checksum_of_facts
 from isingkit.exceptions import CheckpointError, DamagedRecordsWarning, warn
+from isingkit.result_table import Record
 
 ALIKE = "alike"  # the folder within for the search that allows for rows which are alike
 _LABEL = "screen.json"
@@ -38,9 +39,9 @@ class Checkpoint:
 
     def write(self, number: int, **arrays: NDArray[Any]) -> None:
         """Record the arrays of a band."""
-        named = arrays | {"belongs": self._belongs(number)}
+        named: dict[str, Any] = arrays | {"belongs": self._belongs(number)}
         with replacing(self._path(number)) as temporary, open(temporary, "wb") as file:
-            np.savez(file, allow_pickle=False, **named, checksum=checksum_of_arrays(named))
+            np.savez(file, **named, checksum=checksum_of_arrays(named))
 
     def _arrays(self, number: int, path: Path) -> dict[str, NDArray[Any]] | None:
         """Those of a record; None where it is damaged, or of something else."""
@@ -62,7 +63,7 @@ class Checkpoint:
         return self.folder / f"band-{number:05d}.npz"
 
 
-def checkpoint_in(folder: Path, wanted: dict[str, Any]) -> Checkpoint:
+def checkpoint_in(folder: Path, wanted: Record) -> Checkpoint:
     """The checkpoint of what `wanted` describes; a folder labelled otherwise is refused."""
     folder.mkdir(parents=True, exist_ok=True)
     label = folder / _LABEL

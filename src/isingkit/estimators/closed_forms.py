@@ -84,7 +84,8 @@ def _least_squares(moments: SecondMoments, spins: IntArray, neighbours: IntArray
     right = _covariances(moments, own, other)
     sound = np.linalg.eigvalsh(among)[:, 0] > 0
     estimates = np.zeros(neighbours.shape)
-    estimates[sound] = np.linalg.solve(among[sound], right[sound, :, None])[:, :, 0]
+    solved = np.linalg.solve(among[sound], right[sound, :, None])
+    estimates[sound] = solved[:, :, 0]
     return estimates
 
 

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
 
 from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
-from isingkit.estimators.graph import Graph, ranges
+from isingkit.estimators.graph import Graph, keys_of, places_of, ranges
 
 _MOST = 3  # common neighbours: more are as good as so many
 _N_KINDS = _MOST + 1
@@ -54,7 +53,7 @@ def closure_odds(pairs: Pairs, graph: Graph, changes: BoolArray) -> FloatArray:
         return np.ones(len(pairs))
     paths = _paths(graph)
     counts = _counts(graph, paths, int(changes.sum()))
-    kinds = _kinds(paths, pairs)
+    kinds = paths.kinds(pairs)
     odds = counts.odds()[0, kinds]
     inside, place = graph.find(pairs)
     without = _without_each(counts, graph, paths).odds()
@@ -62,34 +61,46 @@ def closure_odds(pairs: Pairs, graph: Graph, changes: BoolArray) -> FloatArray:
     return odds
 
 
-def _paths(graph: Graph) -> scipy.sparse.csr_array:
-    """(n_spins, n_spins): numbers of common neighbours, hubs not counted."""
-    adjacency = graph.matrix(np.ones(len(graph.indices)))
-    through = adjacency[:, np.flatnonzero(graph.degrees <= _HUB)]
-    paths = scipy.sparse.csr_array(through @ through.T)
-    paths.setdiag(0)
-    paths.eliminate_zeros()
-    return paths
+@dataclass(frozen=True, slots=True, eq=False)
+class _Paths:
+    """Numbers of common neighbours of pairs that have any, hubs not counted."""
+
+    n_spins: int
+    keys: IntArray  # of pairs, sorted
+    numbers: IntArray
+
+    def of(self, pairs: Pairs) -> IntArray:
+        """(n_pairs,): common neighbours of these pairs."""
+        wanted = keys_of(pairs, self.n_spins)
+        there, places = places_of(wanted, self.keys)
+        found = np.zeros(len(wanted), np.int64)
+        found[there] = self.numbers[places]
+        return found
+
+    def kinds(self, pairs: Pairs) -> IntArray:
+        """(n_pairs,)."""
+        return np.minimum(self.of(pairs), _MOST)
 
 
-def _kinds(paths: scipy.sparse.csr_array, pairs: IntArray) -> IntArray:
-    """(n_pairs,)."""
-    if len(pairs) == 0:
-        return np.empty(0, np.int64)
-    common = np.asarray(paths[pairs[:, 0], pairs[:, 1]]).ravel()
-    return np.minimum(common, _MOST).astype(np.int64)
+def _paths(graph: Graph) -> _Paths:
+    edge, third = _beyond(graph, graph.owners, graph.indices)
+    first = graph.owners[edge]
+    is_sorted = first < third  # each path is gone both ways
+    ends = np.column_stack([first[is_sorted], third[is_sorted]])
+    keys, numbers = np.unique(keys_of(ends, graph.n_spins), return_counts=True)
+    return _Paths(graph.n_spins, keys, numbers)
 
 
-def _counts(graph: Graph, paths: scipy.sparse.csr_array, n_spins: int) -> _Counts:
+def _counts(graph: Graph, paths: _Paths, n_spins: int) -> _Counts:
     """Of one graph."""
-    of_pairs = np.minimum(paths.data, _MOST).astype(np.int64)
-    n_pairs = np.bincount(of_pairs, minlength=_N_KINDS) / 2
+    of_pairs = np.minimum(paths.numbers, _MOST)
+    n_pairs = np.bincount(of_pairs, minlength=_N_KINDS).astype(np.float64)
     n_pairs[0] = n_spins * (n_spins - 1) / 2 - n_pairs[1:].sum()
-    n_edges = np.bincount(_kinds(paths, graph.pairs), minlength=_N_KINDS).astype(np.float64)
+    n_edges = np.bincount(paths.kinds(graph.pairs), minlength=_N_KINDS).astype(np.float64)
     return _Counts(n_pairs[None], n_edges[None])
 
 
-def _without_each(counts: _Counts, graph: Graph, paths: scipy.sparse.csr_array) -> _Counts:
+def _without_each(counts: _Counts, graph: Graph, paths: _Paths) -> _Counts:
     """Of the graph without each of its edges.
 
     Without (i, j), spin i shares one neighbour less with each other neighbour of j, and j with
@@ -98,17 +109,24 @@ def _without_each(counts: _Counts, graph: Graph, paths: scipy.sparse.csr_array) 
     n_edges = len(graph.pairs)
     of_pairs = np.tile(counts.n_pairs, (n_edges, 1))
     of_edges = np.tile(counts.n_edges, (n_edges, 1))
-    np.add.at(of_edges, (np.arange(n_edges), _kinds(paths, graph.pairs)), -1)
+    of_edges[np.arange(n_edges), paths.kinds(graph.pairs)] -= 1
     for own, other in (graph.pairs.T, graph.pairs.T[::-1]):
         edge, third = _beyond(graph, own, other)
-        ends = np.sort(np.column_stack([own[edge], third]), axis=1)
-        common = np.asarray(paths[ends[:, 0], ends[:, 1]]).ravel() if len(ends) else np.empty(0)
+        first = own[edge]
+        ends = np.column_stack([np.minimum(first, third), np.maximum(first, third)])
+        common = paths.of(ends)
         is_edge, _ = graph.find(ends)
         for change, lost in ((-1, 0), (1, 1)):
-            kinds = np.minimum(common - lost, _MOST).astype(np.int64)
-            np.add.at(of_pairs, (edge, kinds), change)
-            np.add.at(of_edges, (edge[is_edge], kinds[is_edge]), change)
+            kinds = np.minimum(common - lost, _MOST)
+            of_pairs += change * _by_kind(edge, kinds, n_edges)
+            of_edges += change * _by_kind(edge[is_edge], kinds[is_edge], n_edges)
     return _Counts(of_pairs, of_edges)
+
+
+def _by_kind(edge: IntArray, kinds: IntArray, n_edges: int) -> IntArray:
+    """(n_edges, _N_KINDS): how often each kind comes with each edge."""
+    numbers = np.bincount(edge * _N_KINDS + kinds, minlength=n_edges * _N_KINDS)
+    return np.asarray(numbers.reshape(n_edges, _N_KINDS))
 
 
 def _beyond(graph: Graph, own: IntArray, other: IntArray) -> tuple[IntArray, IntArray]:

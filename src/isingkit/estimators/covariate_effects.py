@@ -8,7 +8,7 @@ import numpy as np
 from isingkit._kernels import nodewise as kernels
 from isingkit.arrays import FloatArray
 from isingkit.exceptions import CovariatesError
-from isingkit.spins import RowWeights
+from isingkit.spins import Names, RowWeights
 
 if TYPE_CHECKING:
     from isingkit.estimators.nodewise import Rows
@@ -25,14 +25,17 @@ class RegressedEffects:
 
 def n_covariates(weights: RowWeights | None) -> int:
     """How many covariates rows have."""
-    return 0 if weights is None or weights.covariates is None else weights.covariates.shape[1]
+    if weights is None or weights.covariates is None:
+        return 0
+    return weights.covariates.shape[1]
 
 
 def slopes_on_covariates(rows: "Rows") -> FloatArray:
     """(n_spins, n): least squares of each spin on covariates alone, which are centred."""
     roots = np.sqrt(rows.weights)
     design = roots[:, None] * rows.covariates.T
-    slopes = np.linalg.lstsq(design, (roots * rows.spins).T, rcond=None)[0].T
+    outcomes = (roots * rows.spins).T
+    slopes = np.linalg.lstsq(design, outcomes, rcond=None)[0].T
     return np.where(rows.changes[:, None], slopes, 0.0)
 
 
@@ -55,7 +58,7 @@ def refuse_covariates_that_separate(
     effects: FloatArray,
     estimates: FloatArray,
     largest_variance: float,
-    names: tuple[str, ...],
+    names: Names,
 ) -> None:
     """Name a covariate whose effect diverges: with it, a spin never has one of its values.
 

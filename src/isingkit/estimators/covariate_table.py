@@ -28,9 +28,11 @@ def covariate_table(
     z_scores = np.full(len(flat), np.nan)
     z_scores[known] = flat[known] / std_errors[known]
     p_values = 2 * ndtr(-np.abs(z_scores))
+    spins = np.array(names, dtype=np.str_)
+    covariates = np.array(covariate_names, dtype=np.str_)
     columns = {
-        "spin": np.repeat(np.array(names, dtype=np.str_), len(covariate_names)),
-        "covariate": np.tile(np.array(covariate_names, dtype=np.str_), len(names)),
+        "spin": np.repeat(spins, len(covariates)),
+        "covariate": np.tile(covariates, len(spins)),
         "effect": flat,
         "std_error": std_errors,
         "z": z_scores,
@@ -55,6 +57,7 @@ def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
     q_values = np.full(len(p_values), np.nan)
     tested = np.flatnonzero(~np.isnan(p_values))
     order = tested[np.argsort(p_values[tested], kind="stable")]
-    stepped = p_values[order] * len(order) / np.arange(1, len(order) + 1)
+    n_tests = len(order)
+    stepped = p_values[order] * n_tests / np.arange(1, n_tests + 1)
     q_values[order] = np.minimum.accumulate(stepped[::-1])[::-1]
     return q_values

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
-from isingkit.estimators.graph import keys_of, ranges
+from isingkit.estimators.graph import keys_of, places_of, ranges
 
 _NOTHING = 1e-12
 # standard errors by which the variance of degrees must differ from that of chance
@@ -60,7 +60,8 @@ def degree_odds(pairs: Pairs, graph: Pairs, changes: BoolArray) -> FloatArray:
     changes: (n_spins,), whether a spin does; others have no part in it
     """
     known = _degrees(graph, changes)
-    inside = np.isin(keys_of(pairs, len(changes)), keys_of(graph, len(changes)))
+    n_spins = len(changes)
+    inside, _ = places_of(keys_of(pairs, n_spins), keys_of(graph, n_spins))
     odds = np.empty(len(pairs))
     sums = np.empty(len(pairs))
     odds[~inside], sums[~inside] = _outside(known, pairs[~inside])
@@ -74,7 +75,8 @@ def _outside(known: _Degrees, pairs: Pairs) -> tuple[FloatArray, FloatArray]:
     """Odds of pairs outside the graph, and their sum over all such pairs."""
     table = _odds(known, np.array([known.total]), np.array([known.squares]))
     odds = table[0][known.of_spins[pairs]].prod(axis=1)
-    total = _over_all_pairs(table, known.numbers) + _gain(table, known.kinds) @ known.n_of_kind
+    of_kinds = _gain(table, known.kinds) @ known.n_of_kind
+    total = _over_all_pairs(table, known.numbers) + of_kinds
     return odds, total
 
 
@@ -95,7 +97,8 @@ def _inside(known: _Degrees, pairs: Pairs, graph: Pairs) -> tuple[FloatArray, Fl
     sums = sums + _gain(tables, known.kinds) @ known.n_of_kind
     sums = sums - np.prod(without, axis=0) + np.prod(with_it, axis=0)
     odds = np.prod(without, axis=0)
-    return odds[kind], sums[kind] + _at_their_ends(known, pairs, graph, tables, kind)
+    at_ends = _at_their_ends(known, pairs, graph, tables, kind)
+    return odds[kind], sums[kind] + at_ends
 
 
 def _odds(known: _Degrees, total: IntArray, squares: IntArray) -> FloatArray:
@@ -117,7 +120,8 @@ def _odds(known: _Degrees, total: IntArray, squares: IntArray) -> FloatArray:
     more = np.maximum(ratio / doubt, 1.0)
     f = by_chance * np.where(ratio < 1, fewer, more)
     others = np.arange(known.size)
-    expected = np.maximum(mean[:, None] - (1 - f)[:, None] * others, 0.0)
+    of_others = (1 - f)[:, None] * others
+    expected = np.maximum(mean[:, None] - of_others, 0.0)
     odds = expected / np.maximum(n_spins - 1 - others, 1.0)
     return np.where(alike[:, None], 1.0, odds)
 
@@ -146,7 +150,9 @@ def _gain(tables: FloatArray, ends: IntArray) -> FloatArray:
 
     ends: (n_edges, 2), degrees
     """
-    return np.asarray(tables[:, ends - 1].prod(axis=2) - tables[:, ends].prod(axis=2))
+    one_less = tables[:, ends - 1].prod(axis=2)
+    as_found = tables[:, ends].prod(axis=2)
+    return np.asarray(one_less - as_found)
 
 
 def _at_their_ends(
@@ -158,7 +164,8 @@ def _at_their_ends(
     """
     size = known.size
     degrees = known.of_spins
-    neighbours = graph.ravel() * size + degrees[graph[:, ::-1].ravel()]
+    other_ends = graph[:, ::-1].ravel()
+    neighbours = graph.ravel() * size + degrees[other_ends]
     around, times = np.unique(neighbours, return_counts=True)
     starts = np.searchsorted(around, np.arange(len(degrees) + 1) * size)
     change = np.zeros(len(pairs))

@@ -38,11 +38,10 @@ class Dual:
         """
         n_spins = self.bits.n_spins
         n_samples = self.bits.n_samples
-        return (
-            n_spins * (n_samples // 8 + 8)
-            + 24 * n_samples**2
-            + (8 * sizes.TILE + 4 * min(sizes.WIDE, n_spins)) * n_samples
-        )
+        of_bits = n_spins * (n_samples // 8 + 8)
+        of_factors = 24 * n_samples**2
+        of_tiles = (8 * sizes.TILE + 4 * min(sizes.WIDE, n_spins)) * n_samples
+        return of_bits + of_factors + of_tiles
 
     def prepare(self) -> None:
         """Find the inverse of L, where it is not there yet."""
@@ -100,7 +99,8 @@ class Dual:
         y = np.empty((len(some), self.bits.n_samples))
 
         def fill(start: int, stop: int) -> None:
-            y[start:stop] = self._turned(self._reduced(some[start:stop])).T
+            reduced = self._reduced(some[start:stop])
+            y[start:stop] = self._turned(reduced).T
 
         with one_blas_thread():
             parallel_map(fill, len(some), chunk=sizes.DUAL_PORTION, n_jobs=n_jobs)
@@ -108,9 +108,8 @@ class Dual:
 
     def _reduced(self, some: Any) -> FloatArray:
         """Columns of Z = L^{-1} S, (n_samples, n_some)."""
-        return np.asarray(
-            blas.dtrmm(1.0, self._inverse, self.bits.centred(some).T, lower=1, overwrite_b=1)
-        )
+        centred = self.bits.centred(some).T
+        return np.asarray(blas.dtrmm(1.0, self._inverse, centred, lower=1, overwrite_b=1))
 
     def _turned(self, z: FloatArray) -> FloatArray:
         """Columns of Y = L^{-T} Z, in place of Z."""

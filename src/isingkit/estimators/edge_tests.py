@@ -12,7 +12,7 @@ from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
 from isingkit.estimators import sizes
 from isingkit.estimators.edge_weights import by_sign
 from isingkit.estimators.fitted_graph import FittedGraph
-from isingkit.estimators.graph import keys_of, ranges
+from isingkit.estimators.graph import ranges
 from isingkit.estimators.score_cache import ScoreCache
 
 _NOTHING = 1e-12  # a variance that is rounding
@@ -23,8 +23,11 @@ class EdgeTestSettings:
     """How pairs are tested. Why these numbers: docs/design/auto.md."""
 
     clear_z: float = 8.0  # that needs no test of its own
-    rival_margin: float = 1.0  # a rival counts if its z-score is smaller by at most this
+    rival_margin: float = 1.0  # a rival counts if its z-score is smaller by at most this, ...
+    rival_log_odds: float = 2.5  # ... unless, with "fdr", the pair is so much likelier than it
     rival_z: float = 2.0  # and at least this
+    # share of all pairs that are edges from which on, with "fdr", a rival's being one says nothing
+    dense: float = 0.3
     same_spin: float = 0.9  # correlation of spins that no data can tell apart
     least_screening_z: float = 3.0  # pairs outside are tested from this approximate z-score on, ...
     false_per_spin: float = 6.0  # ... unless so many pairs of each spin would reach it by noise
@@ -83,7 +86,8 @@ def screening_z(n_spins: int, n_edges: int, level: float, control: str) -> float
     needed = float(critical_z(n_spins, n_edges, level, control))
     if control == "fwer":
         return needed - SETTINGS.fwer_margin
-    by_noise = -float(ndtri(min(SETTINGS.false_per_spin / max(2 * n_spins, 1), 0.5)))
+    false_per_test = SETTINGS.false_per_spin / max(2 * n_spins, 1)
+    by_noise = -float(ndtri(min(false_per_test, 0.5)))
     return min(max(SETTINGS.least_screening_z, by_noise), needed - SETTINGS.fdr_margin)
 
 
@@ -150,6 +154,7 @@ class EdgeTester:
     # what hidden causes make of pairs, of whose scores these pairs are no part
     shared: SharedCauses | None = None
     clear_z: float = SETTINGS.clear_z  # an edge of a larger z-score needs no test of its own
+    is_strict: bool = False  # whether not one edge may be false ("fwer")
 
     def z_scores(self, fitted: FittedGraph, pairs: Pairs, critical: FloatArray) -> FloatArray:
         """z-scores of single couplings; those below the critical ones may be approximate.
@@ -159,12 +164,13 @@ class EdgeTester:
         Clear edges need no test (couplings over their standard errors serve), nor do pairs outside
         of a small approximate z-score.
         """
-        inside = np.isin(keys_of(pairs, fitted.n_spins), fitted.graph.keys)
+        inside, _ = fitted.graph.find(pairs)
         found = np.zeros(len(pairs))
         found[inside] = weaker_direction(fitted, pairs[inside])
         found[~inside] = self.scores.approximate(fitted, pairs[~inside])
         least = np.minimum(self.scores.screening_z, critical.min(axis=1))
-        unclear = np.where(inside, np.abs(found) < self._clear_z(fitted), np.abs(found) > least)
+        absolute = np.abs(found)
+        unclear = np.where(inside, absolute < self._clear_z(fitted), absolute > least)
         found[unclear] = self._tested(fitted, pairs[unclear], critical[unclear])
         return found
 
@@ -220,12 +226,32 @@ class EdgeTester:
                 z_alone = alone.z_scores[rivals.exist]
                 given = self._score_tests(fitted, pairs[some], rivals.spins[rivals.exist])
                 left = np.sign(z_alone) * given.z_scores - critical[some]
-                ahead = np.abs(z_alone)[:, None] - SETTINGS.rival_margin
-                ahead = ahead - rivals.z_scores[rivals.exist]
+                ahead = np.abs(z_alone) - self._rival_margin(critical[some])
+                ahead = ahead[:, None] - rivals.z_scores[rivals.exist]
                 until_one_counts = (ahead / (1 - rivals.alike[rivals.exist])).min(axis=1)
                 found[some] = np.minimum(found[some], np.maximum(until_one_counts, left))
                 bar.update(len(here))
         return np.maximum(found, 0.0)
+
+    def beside_rivals(self, fitted: FittedGraph, pairs: Pairs) -> "BesideRivals":
+        """z-scores of pairs alone, of the best rivals at both ends, and of pairs given these."""
+        alone = np.empty(len(pairs))
+        given = np.empty(len(pairs))
+        spins = np.full((len(pairs), 2), -1)
+        z_scores = np.zeros((len(pairs), 2))
+        with self._bar(len(pairs), "rivals of pairs", " pairs") as bar, one_blas_thread():
+            for some in _portions(len(pairs), fitted):
+                tested = self._score_tests(fitted, pairs[some], None)
+                least = np.full(len(tested.pairs), SETTINGS.rival_z)
+                rivals = self._best_rivals(fitted, tested, least)
+                alone[some] = given[some] = tested.z_scores
+                spins[some] = rivals.spins
+                z_scores[some] = np.maximum(rivals.z_scores, 0.0)
+                beside = np.arange(len(pairs))[some][rivals.exist]
+                there = self._score_tests(fitted, pairs[beside], rivals.spins[rivals.exist])
+                given[beside] = there.z_scores
+                bar.update(len(tested.pairs))
+        return BesideRivals(alone, given, spins, z_scores)
 
     def _score_tests(
         self, fitted: FittedGraph, pairs: Pairs, rivals: IntArray | None
@@ -237,14 +263,23 @@ class EdgeTester:
         return replace(found, z_scores=found.z_scores - self.shared.z_scores(fitted, pairs))
 
     def _rivals(self, fitted: FittedGraph, tested: "ScoreTests", z_scores: FloatArray) -> "_Rivals":
+        """The best rivals that count beside pairs of these z-scores: within `_rival_margin`."""
+        if self._has_no_rivals(fitted):
+            return _no_rivals(len(tested.pairs))
+        size = np.abs(z_scores)
+        least = np.maximum(size - self._rival_margin(size), SETTINGS.rival_z)
+        return self._best_rivals(fitted, tested, least)
+
+    def _best_rivals(
+        self, fitted: FittedGraph, tested: "ScoreTests", least: FloatArray
+    ) -> "_Rivals":
         """For each end of a pair, the best spin to stand for the other end.
 
-        If its z-score is within `rival_margin` of the pair's; spins that are nearly the same as the
-        other end (`same_spin`) are excluded, for the data cannot tell them apart.
+        If its z-score is above `least`; spins that are nearly the same as the other end
+        (`same_spin`) are excluded, for the data cannot tell them apart.
         """
         own = tested.pairs.ravel()  # row 2p + a: spin a of pair p
         other = tested.pairs[:, ::-1].ravel()
-        least = np.maximum(np.abs(z_scores) - SETTINGS.rival_margin, SETTINGS.rival_z)
         scale = np.sqrt(np.maximum(tested.information.ravel(), 1e-9))
         residuals = tested.residuals.reshape(len(own), fitted.samples.n_rows)
         barred = _barred(fitted, own, other)
@@ -256,6 +291,23 @@ class EdgeTester:
         alike[best < 0] = 0.0
         of_rivals = np.where(best < 0, -np.inf, sums / scale)
         return _Rivals(best.reshape(-1, 2), of_rivals.reshape(-1, 2), alike.reshape(-1, 2))
+
+    def _has_no_rivals(self, fitted: FittedGraph) -> bool:
+        """Whether so many pairs are edges that both of two may well be."""
+        n_spins = int(self.changes.sum())
+        n_pairs = n_spins * (n_spins - 1) / 2
+        return not self.is_strict and len(fitted.graph.pairs) >= SETTINGS.dense * n_pairs
+
+    def _rival_margin(self, z_scores: FloatArray) -> FloatArray:
+        """By how much less z-scores of rivals may be that count.
+
+        If one of two is the edge, one of z-score z is likelier than one of z - d by z d, in
+        logarithms of odds.
+        """
+        if self.is_strict:
+            return np.full(len(z_scores), SETTINGS.rival_margin)
+        ahead = SETTINGS.rival_log_odds / np.maximum(z_scores, _NOTHING)
+        return np.minimum(ahead, SETTINGS.rival_margin)
 
     def _clear_z(self, fitted: FittedGraph) -> float:
         """Where rows belong together, what standard errors are is for the tests to say."""
@@ -284,6 +336,16 @@ class ScoreTests:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class BesideRivals:
+    """How pairs do alone, and beside the spins that would serve best in their place."""
+
+    alone: FloatArray  # (n_pairs,): z-scores
+    given: FloatArray  # (n_pairs,): the same given the rivals of both ends
+    spins: IntArray  # (n_pairs, 2): the rival of each end, -1 where there is none
+    z_scores: FloatArray  # (n_pairs, 2): of rivals, in absolute value, without the pair
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Rivals:
     """Rivals of both spins of pairs, (n_pairs, 2)."""
 
@@ -294,6 +356,11 @@ class _Rivals:
     @property
     def exist(self) -> BoolArray:
         return np.asarray((self.spins >= 0).any(axis=1))
+
+
+def _no_rivals(n_pairs: int) -> _Rivals:
+    shape = (n_pairs, 2)
+    return _Rivals(np.full(shape, -1), np.full(shape, -np.inf), np.zeros(shape))
 
 
 def score_tests(fitted: FittedGraph, pairs: Pairs, rivals: IntArray | None) -> ScoreTests:
@@ -349,8 +416,9 @@ def weaker_direction(fitted: FittedGraph, pairs: Pairs) -> FloatArray:
     if len(pairs) == 0:
         return np.zeros(0)
     table = fitted.graph.matrix(fitted.z_scores_of_couplings())
-    forth = np.asarray(table[pairs[:, 0], pairs[:, 1]]).ravel()
-    back = np.asarray(table[pairs[:, 1], pairs[:, 0]]).ravel()
+    first, second = pairs.T
+    forth = np.asarray(table[first, second]).ravel()
+    back = np.asarray(table[second, first]).ravel()
     weaker = np.sign(forth) * np.minimum(np.abs(forth), np.abs(back))
     return np.where(forth * back > 0, weaker, 0.0)
 
@@ -360,5 +428,6 @@ def _step_up(expected: FloatArray) -> FloatArray:
     order = np.argsort(expected)
     stepped = expected[order] / np.arange(1, len(expected) + 1)
     q_values = np.empty(len(expected))
-    q_values[order] = np.minimum(np.minimum.accumulate(stepped[::-1])[::-1], 1.0)
+    least_above = np.minimum.accumulate(stepped[::-1])[::-1]
+    q_values[order] = np.minimum(least_above, 1.0)
     return q_values

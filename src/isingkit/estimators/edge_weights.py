@@ -59,4 +59,5 @@ def sign_odds(pairs: Pairs, graph: Graph, couplings: FloatArray) -> FloatArray:
 
 def by_sign(table: FloatArray, z_scores: FloatArray) -> FloatArray:
     """Of each row of (n_pairs, 2) the number for the sign of its z-score."""
-    return np.asarray(table[np.arange(len(table)), (z_scores > 0).astype(np.int64)])
+    side = (z_scores > 0).astype(np.int64)
+    return np.asarray(table[np.arange(len(table)), side])

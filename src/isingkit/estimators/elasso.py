@@ -60,6 +60,10 @@ class ELassoIsing(IsingEstimator):
         Threshold that turns real-valued columns into spins.
     missing
         "error" or "drop".
+    merge_alike
+        Whether columns that are equal, or opposite, in all rows become one spin, with the name of
+        the first of them: True, False, or a number, the correlation from which on they do. "auto"
+        is True beyond 1000 columns.
     n_jobs
         Threads to use; None or -1 is all.
 
@@ -80,11 +84,14 @@ class ELassoIsing(IsingEstimator):
         (n_spins,) array of the estimated fields.
     model_
         The IsingModel after threshold and rule.
+    alike_
+        Table of columns that became part of another's spin: column, spin, correlation. Empty where
+        none did; else `model_` and all that is said of spins has one for all of them.
     covariate_effects_
         Where `fit` was given covariates: structured array of the columns spin, covariate, effect,
         std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
-        Samples used: rows, their counts or whole weights, or (sum w)^2 / sum w^2 of other weights.
+        Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_
         For each spin the values of the table that became -1 and +1.
 
@@ -110,10 +117,16 @@ class ELassoIsing(IsingEstimator):
         rule: str = "and",
         binarize: float | None = None,
         missing: str = "error",
+        merge_alike: bool | float | str = "auto",
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(
-            threshold=threshold, rule=rule, fit_fields=True, binarize=binarize, missing=missing
+            threshold=threshold,
+            rule=rule,
+            fit_fields=True,
+            binarize=binarize,
+            missing=missing,
+            merge_alike=merge_alike,
         )
         self.gamma = gamma
         self.n_penalties = n_penalties
@@ -141,12 +154,11 @@ class ELassoIsing(IsingEstimator):
             axis=1
         )  # of each spin: where its first neighbour appears
         ratio = 1e-4 if stat.n_effective >= rows.n_spins - 1 else 1e-2
-        penalties = np.where(largest > 0, largest, 1.0)[:, None] * ratio ** np.linspace(
-            0, 1, self.n_penalties
-        )
-        cost = np.log(stat.n_effective) + 2 * self.gamma * np.log(
-            max(int(rows.changes.sum()) - 1, 1)
-        )
+        first = np.where(largest > 0, largest, 1.0)
+        steps = np.linspace(0, 1, self.n_penalties)
+        penalties = first[:, None] * ratio**steps
+        n_others = max(int(rows.changes.sum()) - 1, 1)
+        cost = np.log(stat.n_effective) + 2 * self.gamma * np.log(n_others)
         end = PathEnd(_LEAST_GAIN, cost / (2 * stat.n_effective))
         path, residuals = node_paths(
             rows,

@@ -59,11 +59,12 @@ def _verdict(fit: "AutoIsing", source: str, target: str) -> list[str]:
             numbers = f"p = {row['p_value']:.2g}, q = {row['q_value']:.2g}"
             weight = f"a weight of {weights[k]:.2g}; 1 is usual"
             null = f", against |coupling| <= {fit.at_least:g}" if fit.at_least else ""
+            rule = f"by {fit.control} at level {fit.level:g}"
             return [
                 f"refit      coupling {row['coupling']:+.3f}{error}",
                 f"test       z = {row['z']:+.2f}, {numbers}{null}",
                 f"weight     the rest of the network gives it {weight}",
-                f"verdict    {verdict}, by {fit.control} at level {fit.level:g}",
+                f"verdict    {verdict}, {rule}",
             ]
     nothing = "nothing in the screen nor in the network found hints at one"
     return [f"verdict    not an edge: {nothing}"]
@@ -71,7 +72,8 @@ def _verdict(fit: "AutoIsing", source: str, target: str) -> list[str]:
 
 def _screened(fit: "AutoIsing", i: int, j: int) -> str:
     scores, least = fit.screen_.scores, fit.screen_.least
-    score, at = float(scores[i, j]), f"standard errors at ridge {fit.screen_.ridge:g}"
+    score = float(scores[i, j])
+    at = f"standard errors at ridge {fit.screen_.ridge:g}"
     if abs(score) < least:  # others as small were not all looked at
         return f"less than {least:.1f} {at}"
     names = fit.model_.names
@@ -83,6 +85,7 @@ def _screened(fit: "AutoIsing", i: int, j: int) -> str:
 def _eliminated(fit: "AutoIsing", spin: int, candidate: int) -> str:
     directed = fit.elimination_.directed
     own = directed[:, 0] == spin
-    order = int(fit.elimination_.order[own & (directed[:, 1] == candidate)][0])
+    is_it = own & (directed[:, 1] == candidate)
+    order = int(fit.elimination_.order[is_it][0])
     done = f"dropped it, number {order} of" if order else "kept it of"
     return f"'{fit.model_.names[spin]}' {done} {own.sum()}"

@@ -194,9 +194,11 @@ class FittedGraph:
         same[changed] = False
         degrees = graph.degrees[same]
         blocks = _block_sizes(degrees, self.samples)
-        ours, theirs = graph.indptr[:-1][same], self.graph.indptr[:-1][same]
+        ours = graph.indptr[:-1][same]
+        theirs = self.graph.indptr[:-1][same]
         new.couplings[ranges(ours, degrees)] = self.couplings[ranges(theirs, degrees)]
-        ours, theirs = new.places[:-1][same], self.places[:-1][same]
+        ours = new.places[:-1][same]
+        theirs = self.places[:-1][same]
         new.inverses[ranges(ours, blocks)] = self.inverses[ranges(theirs, blocks)]
         new._fit(changed, new.penalties)
         return new, changed  # type: ignore[return-value]

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse
+from scipy.sparse import csr_array
 
 from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
 
@@ -60,10 +60,7 @@ class Graph:
 
     def find(self, pairs: Pairs) -> tuple[BoolArray, IntArray]:
         """(n,) which of these pairs are in the graph, and the places there of those that are."""
-        keys = self.keys
-        wanted = keys_of(pairs, self.n_spins)
-        inside = np.isin(wanted, keys)
-        return inside, np.searchsorted(keys, wanted[inside])
+        return places_of(keys_of(pairs, self.n_spins), self.keys)
 
     def mean_of_directions(self, values: FloatArray) -> FloatArray:
         """(n_pairs,), of values of directed couplings."""
@@ -75,10 +72,10 @@ class Graph:
         means[self.sides] = self.mean_of_directions(values)[:, None]
         return means
 
-    def matrix(self, values: FloatArray) -> scipy.sparse.csr_array:
+    def matrix(self, values: FloatArray) -> csr_array:
         """(n_spins, n_spins): row i the values of the directed couplings of spin i."""
         shape = (self.n_spins, self.n_spins)
-        return scipy.sparse.csr_array((values, self.indices, self.indptr), shape=shape)
+        return csr_array((values, self.indices, self.indptr), shape=shape)
 
 
 def graph_of(pairs: Pairs, n_spins: int) -> Graph:
@@ -91,7 +88,8 @@ def symmetric_matrix(pairs: Pairs, values: FloatArray, n_spins: int) -> Any:
     """(n_spins, n_spins) CSR, indices sorted, with values at both places of each pair."""
     both = np.concatenate([pairs, pairs[:, ::-1]])
     twice = np.concatenate([values, values])
-    matrix = scipy.sparse.csr_array((twice, (both[:, 0], both[:, 1])), shape=(n_spins, n_spins))
+    row, column = both.T
+    matrix = csr_array((twice, (row, column)), shape=(n_spins, n_spins))
     matrix.sort_indices()
     return matrix
 
@@ -99,6 +97,14 @@ def symmetric_matrix(pairs: Pairs, values: FloatArray, n_spins: int) -> Any:
 def keys_of(pairs: Pairs, n_spins: int) -> IntArray:
     """One number for each pair, in the order of pairs."""
     return np.asarray(pairs[:, 0] * n_spins + pairs[:, 1])
+
+
+def places_of(wanted: IntArray, keys: IntArray) -> tuple[BoolArray, IntArray]:
+    """Which of the wanted are among sorted keys, and the places there of those that are."""
+    places = np.searchsorted(keys, wanted)
+    there = places < len(keys)
+    there[there] = keys[places[there]] == wanted[there]
+    return there, places[there]
 
 
 def pairs_of(keys: IntArray, n_spins: int) -> Pairs:

@@ -119,7 +119,8 @@ def grouped_effects(
     totals = (ones if weights is None else weights.totals)[:, None]
     squares = (ones if weights is None else weights.squares)[:, None]
     present = (values != 0).astype(np.float64)
-    means = (totals * values).sum(axis=0) / np.maximum((totals * present).sum(axis=0), _NOTHING)
+    weight_present = (totals * present).sum(axis=0)
+    means = (totals * values).sum(axis=0) / np.maximum(weight_present, _NOTHING)
     values = present * (values - means)
     products = values.T @ (totals * values)
     means_of_products = products / np.maximum(present.T @ (totals * present), _NOTHING)
@@ -140,7 +141,8 @@ def grouped_effects(
     ratios = second[pairs][usable] / apart[pairs][usable]
     if len(ratios) == 0 or ratios.mean() <= 0:
         return GroupedEffects(1.0, 0.0)
-    spreads = fourth[pairs][usable] / np.maximum(second[pairs][usable] ** 2, _NOTHING)
+    squared = second[pairs][usable] ** 2
+    spreads = fourth[pairs][usable] / np.maximum(squared, _NOTHING)
     by_chance = float(np.mean(spreads)) - 1 / len(parts)
     more = float(np.var(ratios)) / float(ratios.mean()) ** 2 - by_chance
     most = _MOST_FREEDOM * len(parts)

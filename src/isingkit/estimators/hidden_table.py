@@ -2,17 +2,18 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from isingkit.estimators.hidden_causes import HiddenReport
+from isingkit.result_table import Record
+from isingkit.spins import Names
 
 _DIGITS = 9  # of loadings that rows are ordered by: rounding does not reach them
 LOADING_COLUMNS = ("spin", "cause", "loading", "std_error", "z")
 
 
-def loading_rows(names: Sequence[str], hidden: HiddenReport | None) -> list[dict[str, Any]]:
+def loading_rows(names: Sequence[str], hidden: HiddenReport | None) -> list[Record]:
     """Rows by LOADING_COLUMNS: cause after cause, from 1, strongest first; None where unknown."""
     if hidden is None:
         return []
@@ -34,12 +35,12 @@ def loading_rows(names: Sequence[str], hidden: HiddenReport | None) -> list[dict
     return rows
 
 
-def score_columns(hidden: HiddenReport) -> tuple[str, ...]:
+def score_columns(hidden: HiddenReport) -> Names:
     """Names of the columns of `score_rows`."""
     return ("row", *(f"score_{k + 1}" for k in range(hidden.n_hidden)))
 
 
-def score_rows(hidden: HiddenReport) -> list[dict[str, Any]]:
+def score_rows(hidden: HiddenReport) -> list[Record]:
     """Scores of rows, which are counted from 1."""
     columns = score_columns(hidden)
     return [

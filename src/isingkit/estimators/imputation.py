@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.random import Generator
 
 from isingkit._kernels.imputation import impute_rows
 from isingkit._kernels.threads import parallel_map
@@ -19,7 +20,7 @@ _ROWS = 64  # incomplete rows that a thread draws at a time
 _LARGEST_ERROR = 1.0
 
 
-def start(spins: FloatArray, observed: BoolArray, rng: np.random.Generator) -> FloatArray:
+def start(spins: FloatArray, observed: BoolArray, rng: Generator) -> FloatArray:
     """(n_spins, n_rows) spins whose missing cells are drawn from what is seen of their column.
 
     Parameters
@@ -36,7 +37,8 @@ def start(spins: FloatArray, observed: BoolArray, rng: np.random.Generator) -> F
     share_up = np.where(n_observed > 0, n_up / np.maximum(n_observed, 1), 0.5)
     column, row = np.nonzero(~observed)
     completed = spins.copy()
-    completed[column, row] = np.where(rng.random(len(column)) < share_up[column], 1.0, -1.0)
+    is_up = rng.random(len(column)) < share_up[column]
+    completed[column, row] = np.where(is_up, 1.0, -1.0)
     return completed
 
 
@@ -68,7 +70,7 @@ def impute(
     observed: BoolArray,
     network: "Network",
     n_sweeps: int,
-    rng: np.random.Generator,
+    rng: Generator,
     n_jobs: int | None = None,
 ) -> FloatArray:
     r"""(n_spins, n_rows) spins whose missing cells were drawn anew, given those of their row.
@@ -102,7 +104,7 @@ def impute(
     return completed
 
 
-def drawn_network(fitted: FittedGraph, rng: np.random.Generator) -> Network:
+def drawn_network(fitted: FittedGraph, rng: Generator) -> Network:
     """A network drawn around estimates, its couplings alike in both directions.
 
     Couplings are those of rows in which both spins were observed, normal with their standard

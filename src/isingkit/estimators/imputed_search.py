@@ -8,6 +8,7 @@ estimated, in the rows where both were observed. Why: docs/design/missing.md.
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.random import Generator
 from tqdm import tqdm
 
 from isingkit.arrays import FloatArray, Pairs
@@ -97,7 +98,7 @@ class _Table:
 
 
 def find_imputed(
-    packed: PackedSpins, design: RowDesign, settings: SearchSettings, rng: np.random.Generator
+    packed: PackedSpins, design: RowDesign, settings: SearchSettings, rng: Generator
 ) -> tuple[Found, NetworkEstimates]:
     """The network, tested in all completions together, and estimates combined by Rubin's rules.
 
@@ -142,9 +143,7 @@ def _fitted(
     return fit_graph(samples, pairs, fit_fields=settings.fit_fields, n_jobs=settings.n_jobs)
 
 
-def _drawn(
-    table: _Table, fitted: FittedGraph, state: FloatArray, rng: np.random.Generator
-) -> FloatArray:
+def _drawn(table: _Table, fitted: FittedGraph, state: FloatArray, rng: Generator) -> FloatArray:
     """The next completion, from coefficients that are as uncertain as the data leave them."""
     network = drawn_network(fitted, rng)
     observed = table.values != 0

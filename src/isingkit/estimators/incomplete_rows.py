@@ -1,7 +1,7 @@
 """Findings: what incomplete rows tell that the others do not, such as values in wrong columns."""
 
 import numpy as np
-import scipy.sparse
+from scipy.sparse import csr_array
 from scipy.special import chdtrc, chdtri
 
 from isingkit._kernels.threads import blas_threads_for
@@ -20,6 +20,7 @@ from isingkit.estimators.row_stories import (
 )
 from isingkit.estimators.shifted_rows import shifted_rows
 from isingkit.packing import PackedSpins
+from isingkit.spins import Names
 
 # values in memory at a time; of larger tables rows in regular distances are looked at
 _MOST_VALUES = 1 << 24
@@ -71,7 +72,7 @@ def _empty_rows(packed: PackedSpins) -> list[Finding]:
 # Rows whose columns have little to do with each other
 
 
-def _unrelated(table: RowTable, names: tuple[str, ...], explained: BoolArray) -> list[Finding]:
+def _unrelated(table: RowTable, names: Names, explained: BoolArray) -> list[Finding]:
     """Empty columns in whose rows the others hang together less than elsewhere."""
     is_missing = table.is_missing & ~explained
     by_column = _log_factors_by_column(table)
@@ -91,9 +92,11 @@ def _unrelated(table: RowTable, names: tuple[str, ...], explained: BoolArray) ->
         if p_value < LEVEL:
             words = (
                 f"in {n_rows} rows where '{names[empty]}' is empty the other columns have less to "
-                "do with each other than elsewhere, as if answered at random; look at these rows"
+                "do with each other than elsewhere, as if answered at random"
             )
-            findings.append(Finding("unrelated", (names[empty],), n_rows, p_value, words))
+            advice = "look at these rows, and leave them out if they are"
+            empty_column = (names[empty],)
+            findings.append(Finding("unrelated", empty_column, n_rows, p_value, words, advice))
     return findings
 
 
@@ -102,7 +105,7 @@ def _log_factors_by_column(table: RowTable) -> Numbers:
     places = table.pairs.T.ravel()
     pairs = np.tile(np.arange(len(table.pairs)), 2)
     ones = (np.ones(len(places), np.float32), (places, pairs))
-    of_pairs = scipy.sparse.csr_array(ones, shape=(table.n_columns, len(table.pairs)))
+    of_pairs = csr_array(ones, shape=(table.n_columns, len(table.pairs)))
     left, right = table.pairs.T
     total = np.empty_like(table.values)
     for rows in table.portions():
@@ -139,11 +142,12 @@ def _depending(table: RowTable, packed: PackedSpins, explained: BoolArray) -> li
         names = (packed.names[column], packed.names[other])
         words = (
             f"'{names[0]}' is missing more often where '{names[1]}' is {value} "
-            f"({100 * max(shares):.0f} against {100 * min(shares):.0f} percent of rows); "
-            "missing='impute' allows for that, missing='drop' does not"
+            f"({100 * max(shares):.0f} against {100 * min(shares):.0f} percent of rows), so that "
+            "complete rows are not like all"
         )
+        advice = "use missing='impute', which allows for that; missing='drop' does not"
         n_rows = int(is_missing[column].sum())
-        findings.append(Finding("depends", names, n_rows, p_value, words))
+        findings.append(Finding("depends", names, n_rows, p_value, words, advice))
     return sorted(findings, key=lambda one: one.p_value)
 
 
@@ -159,4 +163,6 @@ def _chi_squares(
     rarest = np.minimum(hits, total - hits) * np.minimum(n_first, n_second) / total
     variance = expected * n_second * (total - hits) / total**2
     excess = np.maximum(np.abs(first - expected) - 0.5, 0.0)
-    return np.where(rarest >= 5, excess**2 / np.where(rarest >= 5, variance, 1.0), 0.0)
+    is_usable = rarest >= 5
+    ratio = excess**2 / np.where(is_usable, variance, 1.0)
+    return np.where(is_usable, ratio, 0.0)

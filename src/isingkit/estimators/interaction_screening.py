@@ -36,6 +36,10 @@ class InteractionScreeningIsing(NodewiseEstimator):
         Threshold that turns real-valued columns into spins.
     missing
         "error" or "drop".
+    merge_alike
+        Whether columns that are equal, or opposite, in all rows become one spin, with the name of
+        the first of them: True, False, or a number, the correlation from which on they do. "auto"
+        is True beyond 1000 columns.
     n_jobs
         Threads to use; None or -1 is all.
 
@@ -47,11 +51,14 @@ class InteractionScreeningIsing(NodewiseEstimator):
         (n_spins,) array of the estimated fields.
     model_
         The IsingModel after threshold and rule.
+    alike_
+        Table of columns that became part of another's spin: column, spin, correlation. Empty where
+        none did; else `model_` and all that is said of spins has one for all of them.
     covariate_effects_
         Where `fit` was given covariates: structured array of the columns spin, covariate, effect,
         std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
-        Samples used: rows, their counts or whole weights, or (sum w)^2 / sum w^2 of other weights.
+        Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_
         For each spin the values of the table that became -1 and +1.
 
@@ -77,6 +84,7 @@ class InteractionScreeningIsing(NodewiseEstimator):
         fit_fields: bool = True,
         binarize: float | None = None,
         missing: str = "error",
+        merge_alike: bool | float | str = "auto",
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(
@@ -88,6 +96,7 @@ class InteractionScreeningIsing(NodewiseEstimator):
             fit_fields=fit_fields,
             binarize=binarize,
             missing=missing,
+            merge_alike=merge_alike,
             n_jobs=n_jobs,
         )
         self.log = log

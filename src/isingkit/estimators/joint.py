@@ -29,7 +29,8 @@ class _Problem:
         upper = np.triu_indices(n_spins, 1)
         couplings = np.zeros((n_spins, n_spins))
         couplings[upper] = x[: len(upper[0])]
-        return couplings + couplings.T, x[len(upper[0]) :] if self.fit_fields else np.zeros(n_spins)
+        fields = x[len(upper[0]) :] if self.fit_fields else np.zeros(n_spins)
+        return couplings + couplings.T, fields
 
     def folded(self, pulls: FloatArray) -> FloatArray:
         """Derivatives by the unknowns, from those by the field of each spin in each row."""
@@ -119,9 +120,9 @@ def joint_estimates(
             tried = x + length * step
             tried[(penalty > 0) & (tried * orthant <= 0)] = 0.0
             value, gradient, curvatures = problem.at(tried)
-            if value + penalty @ np.abs(tried) + square @ tried**2 <= total + 1e-4 * pull @ (
-                tried - x
-            ) + 1e-14 * abs(total):
+            reached = value + penalty @ np.abs(tried) + square @ tried**2
+            allowed = total + 1e-4 * pull @ (tried - x) + 1e-14 * abs(total)
+            if reached <= allowed:
                 break
             length /= 2
         else:
@@ -191,12 +192,11 @@ def _refuse_separation(
     worst = int(np.abs(x[: len(upper[0])]).argmax())
     unit = np.zeros(len(x))
     unit[worst] = -1.0
-    variance = _newton_step(
-        problem, curvatures, np.zeros(len(x)), unit, np.ones(len(x), dtype=bool), 1e-6
-    )[worst]
-    if abs(x[worst]) > kernels.FAR or not 0 < variance < kernels.LARGEST_VARIANCE / max(
-        rows.weights.min(), 0.01 / len(rows.weights)
-    ):
+    free = np.ones(len(x), dtype=bool)
+    variance = _newton_step(problem, curvatures, np.zeros(len(x)), unit, free, 1e-6)[worst]
+    least_weight = max(rows.weights.min(), 0.01 / len(rows.weights))
+    largest = kernels.LARGEST_VARIANCE / least_weight
+    if abs(x[worst]) > kernels.FAR or not 0 < variance < largest:
         names = [name for name, changes in zip(rows.names, rows.changes, strict=True) if changes]
         i, j = (int(ends[worst]) for ends in upper)
         never = never_together(problem.spins[i], problem.spins[j])

@@ -10,7 +10,7 @@ from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import FloatArray
 from isingkit.estimators.base import LinearEstimator
 from isingkit.estimators.nodewise import PenaltyPath
-from isingkit.estimators.normal import NormalEquations, normal_equations
+from isingkit.estimators.normal import NormalEquations, normal_equations, through_means
 from isingkit.estimators.pseudolikelihood import as_penalties, default_penalties
 from isingkit.exceptions import NotConvergedWarning, require_number, warn
 from isingkit.gram import Gram, gram_of
@@ -44,6 +44,10 @@ class LassoIsing(LinearEstimator):
         Threshold that turns real-valued columns into spins.
     missing
         "error", "drop" or "pairwise".
+    merge_alike
+        Whether columns that are equal, or opposite, in all rows become one spin, with the name of
+        the first of them: True, False, or a number, the correlation from which on they do. "auto"
+        is True beyond 1000 columns.
     n_jobs
         Threads to use; None or -1 is all.
 
@@ -55,11 +59,14 @@ class LassoIsing(LinearEstimator):
         (n_spins,) array of the regressions' intercepts.
     model_
         The IsingModel after threshold and rule.
+    alike_
+        Table of columns that became part of another's spin: column, spin, correlation. Empty where
+        none did; else `model_` and all that is said of spins has one for all of them.
     covariate_effects_
         Where `fit` was given covariates: structured array of the columns spin, covariate, effect,
         std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
-        Samples used: rows, their counts or whole weights, or (sum w)^2 / sum w^2 of other weights.
+        Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_
         For each spin the values of the table that became -1 and +1.
 
@@ -81,6 +88,7 @@ class LassoIsing(LinearEstimator):
         fit_fields: bool = True,
         binarize: float | None = None,
         missing: str = "error",
+        merge_alike: bool | float | str = "auto",
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(
@@ -89,6 +97,7 @@ class LassoIsing(LinearEstimator):
             fit_fields=fit_fields,
             binarize=binarize,
             missing=missing,
+            merge_alike=merge_alike,
         )
         self.l1 = l1
         self.n_jobs = n_jobs
@@ -97,14 +106,16 @@ class LassoIsing(LinearEstimator):
         super()._check_settings()
         require_number("l1", self.l1, above=0)
 
-    def _regress(
+    def _estimate(
         self,
         stat: Gram,
         normal: NormalEquations,
         packed: PackedSpins | None,
         weights: RowWeights | None,
-    ) -> FloatArray:
-        return lasso_estimates(normal, np.array([float(self.l1)]), self.n_jobs)[0]
+    ) -> tuple[FloatArray, FloatArray]:
+        penalties = np.array([float(self.l1)])
+        estimates = lasso_estimates(normal, penalties, self.n_jobs)[0]
+        return through_means(estimates, normal)
 
     def path(
         self,

@@ -3,7 +3,13 @@
 from isingkit.arrays import FloatArray
 from isingkit.estimators.base import LinearEstimator
 from isingkit.estimators.covariate_effects import n_covariates
-from isingkit.estimators.normal import NormalEquations, all_regressions, refuse_duplicates
+from isingkit.estimators.normal import (
+    NormalEquations,
+    all_regressions,
+    factor_of,
+    refuse_duplicates,
+    through_means,
+)
 from isingkit.exceptions import UnderdeterminedError
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
@@ -31,6 +37,10 @@ class LinearIsing(LinearEstimator):
         Threshold that turns real-valued columns into spins.
     missing
         "error", "drop" or "pairwise".
+    merge_alike
+        Whether columns that are equal, or opposite, in all rows become one spin, with the name of
+        the first of them: True, False, or a number, the correlation from which on they do. "auto"
+        is True beyond 1000 columns.
 
     Attributes
     ----------
@@ -40,11 +50,14 @@ class LinearIsing(LinearEstimator):
         (n_spins,) array of the regressions' intercepts.
     model_
         The IsingModel after threshold and rule.
+    alike_
+        Table of columns that became part of another's spin: column, spin, correlation. Empty where
+        none did; else `model_` and all that is said of spins has one for all of them.
     covariate_effects_
         Where `fit` was given covariates: structured array of the columns spin, covariate, effect,
         std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
-        Samples used: rows, their counts or whole weights, or (sum w)^2 / sum w^2 of other weights.
+        Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_
         For each spin the values of the table that became -1 and +1.
 
@@ -65,6 +78,7 @@ class LinearIsing(LinearEstimator):
         fit_fields: bool = True,
         binarize: float | None = None,
         missing: str = "error",
+        merge_alike: bool | float | str = "auto",
     ) -> None:
         super().__init__(
             threshold=threshold,
@@ -72,16 +86,18 @@ class LinearIsing(LinearEstimator):
             fit_fields=fit_fields,
             binarize=binarize,
             missing=missing,
+            merge_alike=merge_alike,
         )
 
-    def _regress(
+    def _estimate(
         self,
         stat: Gram,
         normal: NormalEquations,
         packed: PackedSpins | None,
         weights: RowWeights | None,
-    ) -> FloatArray:
+    ) -> tuple[FloatArray, FloatArray]:
         if stat.n_rows <= normal.changes.sum() + n_covariates(weights):
             raise UnderdeterminedError(n_samples=stat.n_rows, n_spins=stat.n_spins)
         refuse_duplicates(stat, normal)
-        return all_regressions(normal, 0.0)
+        estimates = all_regressions(normal, factor_of(normal, ridge=0.0))
+        return through_means(estimates, normal)

@@ -1,5 +1,7 @@
 """MaximumLikelihoodIsing: the couplings and fields whose model has the moments of the data."""
 
+import itertools
+
 import numpy as np
 import scipy.linalg
 
@@ -17,7 +19,7 @@ from isingkit.exceptions import (
 from isingkit.gram import Gram
 from isingkit.missing import COMPLETE_ROWS, WHY_COMPLETE_ROWS
 from isingkit.packing import PackedSpins
-from isingkit.spins import RowWeights, missing_policy
+from isingkit.spins import Names, RowWeights, missing_policy
 from isingkit.worlds.exact import MOST_SPINS, statistics_of, walsh_hadamard
 from isingkit.worlds.graphs import Seed
 
@@ -62,6 +64,10 @@ class MaximumLikelihoodIsing(GramEstimator):
         Threshold that turns real-valued columns into spins.
     missing
         "error" or "drop".
+    merge_alike
+        Whether columns that are equal, or opposite, in all rows become one spin, with the name of
+        the first of them: True, False, or a number, the correlation from which on they do. "auto"
+        is True beyond 1000 columns.
     random_state
         Seed or numpy Generator, of "boltzmann".
     n_jobs
@@ -82,8 +88,11 @@ class MaximumLikelihoodIsing(GramEstimator):
         (n_spins,) array of the estimated fields.
     model_
         The IsingModel after threshold and rule.
+    alike_
+        Table of columns that became part of another's spin: column, spin, correlation. Empty where
+        none did; else `model_` and all that is said of spins has one for all of them.
     n_samples_
-        Samples used: rows, their counts or whole weights, or (sum w)^2 / sum w^2 of other weights.
+        Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_
         For each spin the values of the table that became -1 and +1.
 
@@ -113,6 +122,7 @@ class MaximumLikelihoodIsing(GramEstimator):
         fit_fields: bool = True,
         binarize: float | None = None,
         missing: str = "error",
+        merge_alike: bool | float | str = "auto",
         random_state: Seed = None,
         n_jobs: int | None = None,
         progress: bool = False,
@@ -123,6 +133,7 @@ class MaximumLikelihoodIsing(GramEstimator):
             fit_fields=fit_fields,
             binarize=binarize,
             missing=missing,
+            merge_alike=merge_alike,
         )
         self.method = method
         self.l2 = l2
@@ -156,12 +167,8 @@ class MaximumLikelihoodIsing(GramEstimator):
             missing_policy("pairwise", self._policies, self._why_no_more)
         keep = normal.changes
         names = tuple(name for name, kept in zip(stat.names, keep, strict=True) if kept)
-        target = Moments(
-            normal.means[keep],
-            stat.sums[np.ix_(keep, keep)] / stat.n_samples,
-            stat.n_effective,
-            self.fit_fields,
-        )
+        pair_means = stat.sums[np.ix_(keep, keep)] / stat.n_samples
+        target = Moments(normal.means[keep], pair_means, stat.n_effective, self.fit_fields)
         if self.l2 == 0:
             refuse_missing_cells(target, names)
         couplings = np.zeros((len(names), len(names)))
@@ -200,21 +207,22 @@ class MaximumLikelihoodIsing(GramEstimator):
         return estimates, intercepts
 
 
-def refuse_missing_cells(target: Moments, names: tuple[str, ...]) -> None:
+def refuse_missing_cells(target: Moments, names: Names) -> None:
     """Name a pair of spins that never take two of their values together: their coupling would be
     infinite.
     """
     means = target.means
-    for a, b in ((-1, -1), (-1, 1), (1, -1), (1, 1)):
+    for a, b in itertools.product((-1, 1), repeat=2):
         shares = 1 + a * means[:, None] + b * means + a * b * target.pair_means
         np.fill_diagonal(shares, 1.0)
         if len(means) and shares.min() < 1e-12:
             i, j = np.unravel_index(int(shares.argmin()), shares.shape)
-            raise SeparationError(pair=(names[i], names[j]), coupling=a * b * -np.inf, never=(a, b))
+            pair = (names[i], names[j])
+            raise SeparationError(pair=pair, coupling=a * b * -np.inf, never=(a, b))
 
 
 def exact_likelihood(
-    target: Moments, l2: float, names: tuple[str, ...]
+    target: Moments, l2: float, names: Names
 ) -> tuple[FloatArray, FloatArray, float, int]:
     """Couplings, fields, largest mismatch in standard errors, and Newton steps taken."""
     n_spins = len(target.means)
@@ -243,10 +251,9 @@ def exact_likelihood(
         while length > 1e-9:
             tried = x + length * change
             value, moments = _likelihood(tried, masks, wanted, n_spins)
-            if (
-                value - penalty @ tried** 2 / 2
-                >= here + 1e-4 * length * gradient @ change - 1e-13 * abs(here)
-            ):
+            reached = value - penalty @ tried**2 / 2
+            enough = here + 1e-4 * length * gradient @ change - 1e-13 * abs(here)
+            if reached >= enough:
                 break
             length /= 2
         x = tried

@@ -7,6 +7,7 @@ from isingkit.estimators.base import GramEstimator
 from isingkit.estimators.normal import (
     NormalEquations,
     constant_fields,
+    factor_of,
     inverse_of,
     refuse_duplicates,
 )
@@ -59,6 +60,10 @@ class MeanFieldIsing(GramEstimator):
         Threshold that turns real-valued columns into spins.
     missing
         "error", "drop" or "pairwise".
+    merge_alike
+        Whether columns that are equal, or opposite, in all rows become one spin, with the name of
+        the first of them: True, False, or a number, the correlation from which on they do. "auto"
+        is True beyond 1000 columns.
 
     Attributes
     ----------
@@ -68,8 +73,11 @@ class MeanFieldIsing(GramEstimator):
         (n_spins,) array of the estimated fields.
     model_
         The IsingModel after threshold and rule.
+    alike_
+        Table of columns that became part of another's spin: column, spin, correlation. Empty where
+        none did; else `model_` and all that is said of spins has one for all of them.
     n_samples_
-        Samples used: rows, their counts or whole weights, or (sum w)^2 / sum w^2 of other weights.
+        Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_
         For each spin the values of the table that became -1 and +1.
 
@@ -93,6 +101,7 @@ class MeanFieldIsing(GramEstimator):
         fit_fields: bool = True,
         binarize: float | None = None,
         missing: str = "error",
+        merge_alike: bool | float | str = "auto",
     ) -> None:
         super().__init__(
             threshold=threshold,
@@ -100,6 +109,7 @@ class MeanFieldIsing(GramEstimator):
             fit_fields=fit_fields,
             binarize=binarize,
             missing=missing,
+            merge_alike=merge_alike,
         )
         self.method = method
         self.deflate = deflate
@@ -108,7 +118,9 @@ class MeanFieldIsing(GramEstimator):
         super()._check_settings()
         require_instance("deflate", self.deflate, bool, "True or False")
         if self.method not in METHODS:
-            expected = ", ".join(f"'{method}'" for method in METHODS[:-1]) + f" or '{METHODS[-1]}'"
+            *others, last = METHODS
+            listed = ", ".join(f"'{method}'" for method in others)
+            expected = f"{listed} or '{last}'"
             raise SettingError(setting="method", value=self.method, expected=expected)
 
     def _estimate(
@@ -131,7 +143,8 @@ class MeanFieldIsing(GramEstimator):
                     what="the inverse of the covariances",
                 )
             refuse_duplicates(stat, normal)
-            lower = np.tril(inverse_of(normal, 0.0))[np.ix_(keep, keep)] * normal.n_samples
+            lower = np.tril(inverse_of(normal, factor_of(normal, ridge=0.0)))
+            lower = lower[np.ix_(keep, keep)] * normal.n_samples
             inverse = lower + np.tril(lower, -1).T
             if self.deflate:
                 inverse *= 1 - keep.sum() / stat.n_effective
@@ -212,7 +225,8 @@ def bethe_couplings(
     tanh J = -2q / (a + sqrt(a^2 - 4 q^2)), a form in which nothing is divided by a small q.
     """
     variances = (1 - first**2) * (1 - second**2)
-    a = np.sqrt(1 + 4 * variances * inverse**2) - 2 * first * second * inverse
+    of_variances = np.sqrt(1 + 4 * variances * inverse**2)
+    a = of_variances - 2 * first * second * inverse
     square = a**2 - 4 * inverse**2
     root = np.sqrt(np.maximum(square, 0.0))
     return _arctanh(-2 * inverse / (a + root)), square

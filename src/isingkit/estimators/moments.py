@@ -5,6 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
+from isingkit.spins import Names
 
 
 class Resolvent(Protocol):
@@ -29,7 +30,7 @@ class SecondMoments(Protocol):
     @property
     def n_effective(self) -> float: ...
     @property
-    def names(self) -> tuple[str, ...]: ...
+    def names(self) -> Names: ...
     @property
     def means(self) -> FloatArray: ...
     @property
@@ -114,4 +115,5 @@ def noise_at(moments: SecondMoments, ridge: float) -> float:
         return float(1 / np.sqrt(moments.n_effective))
     diagonal, squares = moments.resolvents()(ridge).all_diagonals()
     left_out, noise = noise_factors(moments, ridge, diagonal, squares)
-    return float(np.sqrt(left_out[moments.changes].mean() * noise[moments.changes].mean()))
+    changes = moments.changes
+    return float(np.sqrt(left_out[changes].mean() * noise[changes].mean()))

@@ -11,7 +11,7 @@ from isingkit.arrays import FloatArray, Pairs
 from isingkit.estimators import sizes
 from isingkit.estimators.bits import bits_of, goes_by_bits
 from isingkit.estimators.bits import without_covariates as bits_without_covariates
-from isingkit.estimators.cause_look import EdgeRule, leftover
+from isingkit.estimators.cause_look import EdgeRule, leftover, without_weak
 from isingkit.estimators.cause_search import (
     CauseEvidence,
     Network,
@@ -32,6 +32,7 @@ from isingkit.estimators.fitted_graph import (
     samples_of_bits,
 )
 from isingkit.estimators.hidden_causes import HiddenCauses, shared_causes
+from isingkit.estimators.local_fdr import likelier_than_chance
 from isingkit.estimators.missed_edges import beyond_missed
 from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.normal import normal_equations, without_covariates
@@ -66,6 +67,9 @@ class SearchSettings:
     checkpoint: Path | None = None
     n_jobs: int | None = None
     progress: bool = False
+    # whether a search for a network without causes is futile, by what it has so far; asked by one
+    # that takes long
+    is_futile: Callable[[FittedGraph], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,15 +141,17 @@ def find_network(packed: PackedSpins, design: RowDesign, settings: SearchSetting
         # where a cause is seen and ignored, or nothing is sparse, it is not edges that are missed
         lacks_causes = network.hidden is None and evidence.n_found > 0
         if settings.control == "fwer" or not (lacks_causes or sparsity.is_dense):
-            network = _beyond_missed(network, settings)
+            network = _without_doubtful(network, settings)
     screened = (moments, way.screen, way.candidates, elimination)
     return Found(settings, *screened, network, evidence, sparsity)
 
 
-def _beyond_missed(network: Network, settings: SearchSettings) -> Network:
-    """The network without edges that missed ones may have made."""
+def _without_doubtful(network: Network, settings: SearchSettings) -> Network:
+    """The network without edges that missed ones may have made, or chance."""
     level, control = settings.level, settings.control
     tester, selection = beyond_missed(network.tester, network.selection, level, control)
+    if control == "fdr":
+        tester, selection = likelier_than_chance(tester, selection, level)
     return replace(network, tester=tester, selection=selection)
 
 
@@ -214,10 +220,16 @@ def _selected(
     level, control = settings.level, settings.control
     samples = way.samples if hidden is None else hidden.beside(way.samples, bent=True)
     fitted = fit_graph(samples, pairs, fit_fields=settings.fit_fields, n_jobs=settings.n_jobs)
+    if way.of_some is not None:  # tests of so many rows take long: what goes need not be tested
+        fitted = without_weak(fitted, EdgeRule(level, control, int(changes.sum())))
     shared = None if hidden is None else shared_causes(fitted, hidden)
     least = screening_z(int(changes.sum()), len(pairs), level, control)
-    tester = EdgeTester(way.scores(least), changes, settings.progress, shared)
-    selection = select_edges(fitted, tester, way.candidates, level, control, most_suspects)
+    is_strict = control == "fwer"
+    scores = way.scores(least)
+    tester = EdgeTester(scores, changes, settings.progress, shared, is_strict=is_strict)
+    start = (fitted, tester, way.candidates, level, control)
+    is_futile = settings.is_futile if hidden is None else None
+    selection = select_edges(*start, most_suspects, is_futile)
     return Network(tester, selection, hidden)
 
 

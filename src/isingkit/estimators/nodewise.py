@@ -2,6 +2,7 @@
 share.
 """
 
+import itertools
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -22,8 +23,8 @@ from isingkit.estimators.covariate_effects import (
     unknown_errors,
 )
 from isingkit.estimators.normal import (
-    all_regressions,
     constant_fields,
+    factor_of,
     normal_equations,
     refuse_duplicates,
     without_covariates,
@@ -40,11 +41,15 @@ from isingkit.exceptions import (
 from isingkit.gram import gram_of
 from isingkit.missing import COMPLETE_ROWS, WHY_COMPLETE_ROWS
 from isingkit.packing import PackedSpins, distinct_samples, unpacked
-from isingkit.spins import RowWeights, warn_of_constants
+from isingkit.spins import Names, RowWeights, warn_of_constants
 
 TOLERANCE = 1e-9  # of the gradient of the mean loss
 _STEPS = 200
 _MOST_KEYED = 62  # spins whose row fits a key of 64 bits
+# a column of so many can be predicted by chance; coupled to three with 0.4 up to 2.7 rows a column
+_MANY_COLUMNS = 10
+_DEGREE = 3
+_COUPLING = 0.4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +60,7 @@ class Rows:
     weights: FloatArray  # (n_rows,): positive, of sum 1
     n_effective: float  # samples of equal weight that would tell as much
     changes: NDArray[np.bool_]  # (n_spins,): spins that are not constant
-    names: tuple[str, ...]
+    names: Names
     covariates: FloatArray  # (n, n_rows)
 
     @property
@@ -183,9 +188,8 @@ def node_paths(
     if fit_fields:
         intercepts[:, constant] = constant_fields(rows.means[constant], rows.n_effective)
     for i in np.flatnonzero(constant):
-        losses[:, i] = kernels.loss_of(
-            loss, rows.spins[i], np.full(len(rows.weights), intercepts[0, i]), rows.weights
-        )
+        alone = np.full(len(rows.weights), intercepts[0, i])
+        losses[:, i] = kernels.loss_of(loss, rows.spins[i], alone, rows.weights)
     return PenaltyPath(penalties, estimates, intercepts, losses, effects, variances), residuals
 
 
@@ -216,15 +220,30 @@ def refuse_separation(rows: Rows, estimates: FloatArray, residuals: FloatArray) 
     never = [never_together(rows.spins[a], rows.spins[b]) for a, b in found]
     best = next((k for k, cell in enumerate(never) if cell is not None), 0)
     i, j = found[best]
+    pair = (rows.names[i], rows.names[j])
     raise SeparationError(
-        pair=(rows.names[i], rows.names[j]), coupling=float(estimates[i, j]), never=never[best]
+        pair=pair,
+        coupling=float(estimates[i, j]),
+        never=never[best],
+        rows_needed=_rows_needed(rows),
     )
+
+
+def _rows_needed(rows: Rows) -> int | None:
+    """Different rows below which a loss has no minimum by chance, where there are fewer."""
+    from isingkit.theory.separation import separation_limit  # slow to import, and rarely needed
+
+    n_columns = int(rows.changes.sum())
+    needed = int(np.ceil((n_columns - 1) * separation_limit(_DEGREE, _COUPLING)))
+    n_rows = rows.spins.shape[1]
+    return needed if n_columns >= _MANY_COLUMNS and n_rows < needed else None
 
 
 def never_together(first: FloatArray, second: FloatArray) -> tuple[int, int] | None:
     """Values of two spins that no row has."""
     seen = {(int(a), int(b)) for a, b in zip(first, second, strict=True)}
-    return next(((a, b) for a in (-1, 1) for b in (-1, 1) if (a, b) not in seen), None)
+    cells = itertools.product((-1, 1), (-1, 1))
+    return next((cell for cell in cells if cell not in seen), None)
 
 
 def refuse_separation_by_covariates(
@@ -276,6 +295,7 @@ class NodewiseEstimator(IsingEstimator):
         fit_fields: bool,
         binarize: float | None,
         missing: str,
+        merge_alike: bool | float | str,
         n_jobs: int | None,
     ) -> None:
         super().__init__(
@@ -284,6 +304,7 @@ class NodewiseEstimator(IsingEstimator):
             fit_fields=fit_fields,
             binarize=binarize,
             missing=missing,
+            merge_alike=merge_alike,
         )
         self.l1 = l1
         self.l2 = l2
@@ -316,7 +337,7 @@ class NodewiseEstimator(IsingEstimator):
             refuse_duplicates(stat, normal)
             if weights is not None and weights.covariates is not None:
                 normal = without_covariates(normal, packed, weights)
-            all_regressions(normal, 0.0)  # refuses spins that others determine
+            factor_of(normal, ridge=0.0)  # refuses spins that others determine
         minimise = self._minimise_jointly if self.joint else self._minimise_by_spin
         estimates, intercepts, residual = minimise(rows)
         warn_if_not_converged(type(self).__name__, residual)
@@ -332,10 +353,11 @@ class NodewiseEstimator(IsingEstimator):
 
     def _minimise_by_spin(self, rows: Rows) -> tuple[FloatArray, FloatArray, float]:
         """The same spin by spin; effects of covariates are kept."""
+        penalties = np.full((rows.n_spins, 1), float(self.l1))
         path, residuals = node_paths(
             rows,
             self._loss,
-            np.full((rows.n_spins, 1), float(self.l1)),
+            penalties,
             l2=self.l2,
             fit_fields=self.fit_fields,
             n_jobs=self.n_jobs,

@@ -23,7 +23,7 @@ from isingkit.exceptions import (
 )
 from isingkit.gram import Gram, Joint
 from isingkit.packing import PackedSpins, unpacked
-from isingkit.spins import RowWeights
+from isingkit.spins import Names, RowWeights
 
 _TILE = 128  # rows and columns that are mirrored at a time
 _SWEEPS = 300  # over the pairs never seen together
@@ -42,7 +42,7 @@ class NormalEquations:
     n_samples: float  # rows, or their total weight
     n_effective: float  # samples of equal weight that would tell as much
     n_rows: int
-    names: tuple[str, ...]
+    names: Names
 
     @property
     def n_spins(self) -> int:
@@ -97,7 +97,10 @@ class DenseResolvent:
 
     def whole(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """R, its diagonal, and that of its square; uses the factor up."""
-        resolvent = inverse_of(self.moments, self.ridge, self._factor)
+        factor = self._factor
+        if factor is None:
+            factor = factor_of(self.moments, self.ridge)
+        resolvent = inverse_of(self.moments, factor)
         self._factor = None
         _mirror(resolvent)
         resolvent *= self.moments.n_samples
@@ -178,10 +181,11 @@ def _bridge(matrix: FloatArray, never: BoolArray) -> None:
         both[[i, j]] = False
         inverse = solved.get(both.tobytes())
         if inverse is None:
-            inverse = solved[both.tobytes()] = np.linalg.pinv(
-                known[np.ix_(both, both)], rcond=1e-10, hermitian=True
-            )
-        matrix[i, j] = matrix[j, i] = known[i, both] @ inverse @ known[both, j]
+            among = known[np.ix_(both, both)]
+            inverse = np.linalg.pinv(among, rcond=1e-10, hermitian=True)
+            solved[both.tobytes()] = inverse
+        expected = known[i, both] @ inverse @ known[both, j]
+        matrix[i, j] = matrix[j, i] = expected
 
 
 def _reconciled(matrix: FloatArray) -> FloatArray:
@@ -198,7 +202,9 @@ def _reconciled(matrix: FloatArray) -> FloatArray:
         return matrix
     warn(ContradictoryPairsWarning(smallest=float(values[0] / values.mean())))
     nearest = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    scale = np.sqrt(np.diagonal(matrix) / np.maximum(np.diagonal(nearest), np.finfo(float).tiny))
+    least = np.finfo(float).tiny
+    variances = np.maximum(np.diagonal(nearest), least)
+    scale = np.sqrt(np.diagonal(matrix) / variances)
     return np.asarray(nearest * np.outer(scale, scale))
 
 
@@ -244,7 +250,8 @@ def covariate_sums(
             scale = normal.n_samples / (is_there @ totals)[:, None]
         products[some] = scale * (spins @ weighted)
     products[~normal.changes] = 0.0
-    factor = np.asarray(np.linalg.qr(np.sqrt(totals)[:, None] * covariates, mode="r"))
+    by_roots = np.sqrt(totals)[:, None] * covariates
+    factor = np.asarray(np.linalg.qr(by_roots, mode="r"))
     return CovariateSums(products, factor)
 
 
@@ -302,41 +309,41 @@ def refuse_duplicates(stat: Gram, normal: NormalEquations) -> None:
     number of samples.
     """
     total = stat.n_samples if stat.joint is None else np.maximum(stat.joint.counts, 1)
-    same = np.triu(np.abs(stat.sums) >= total * (1 - 1e-12), k=1) & np.outer(
-        normal.changes, normal.changes
-    )
+    agree = np.abs(stat.sums) >= total * (1 - 1e-12)
+    same = np.triu(agree, k=1) & np.outer(normal.changes, normal.changes)
     pairs = np.argwhere(same)
     if len(pairs):
         i, j = pairs[0]
-        raise DuplicateColumnsError(
-            pair=(stat.names[i], stat.names[j]),
-            opposite=bool(stat.sums[i, j] < 0),
-            n_pairs=len(pairs),
-        )
+        pair = (stat.names[i], stat.names[j])
+        opposite = bool(stat.sums[i, j] < 0)
+        raise DuplicateColumnsError(pair=pair, opposite=opposite, n_pairs=len(pairs))
 
 
-def all_regressions(normal: NormalEquations, ridge: float) -> FloatArray:
+def all_regressions(normal: NormalEquations, factor: FloatArray) -> FloatArray:
     r"""Ridge estimates of every row of J, from one matrix inverse. Row i: spin i on all others.
     [eq:PL-estimator-L2]
 
-    With A = G + \lambda N I and P = A^{-1}, the block inverse gives \hat J_ij = -P_ij / P_ii: N
-    regressions for one inverse.
+    With A = G + \lambda N I, of which `factor` is the Cholesky factor, and P = A^{-1}, the block
+    inverse gives \hat J_ij = -P_ij / P_ii: N regressions for one inverse.
     """
-    estimates = as_regressions(inverse_of(normal, ridge), normal.changes)
+    estimates = as_regressions(inverse_of(normal, factor), normal.changes)
     for i, j in normal.unobserved:
         estimates[i, j] = estimates[j, i] = 0.0
     return estimates
 
 
-def inverse_of(
-    normal: NormalEquations, ridge: float, factor: FloatArray | None = None
-) -> FloatArray:
-    """(G + ridge N I)^{-1} in the lower triangle, in place of its factor, where that is known;
-    constant spins stand alone.
+def through_means(estimates: FloatArray, normal: NormalEquations) -> tuple[FloatArray, FloatArray]:
+    """Directed estimates, and intercepts with which the lines of regression pass through the
+    means.
     """
-    inverse, _ = lapack.dpotri(
-        factor_of(normal, ridge) if factor is None else factor, lower=0, overwrite_c=1
-    )
+    return estimates, normal.means - estimates @ normal.means
+
+
+def inverse_of(normal: NormalEquations, factor: FloatArray) -> FloatArray:
+    """(G + ridge N I)^{-1} in the lower triangle, in place of its Cholesky factor; constant spins
+    stand alone.
+    """
+    inverse, _ = lapack.dpotri(factor, lower=0, overwrite_c=1)
     lower: FloatArray = inverse.T  # C order: P in the lower triangle
     if len(normal.unobserved):
         _complete(lower, normal)
@@ -366,9 +373,8 @@ def as_regressions(inverse: FloatArray, changes: BoolArray) -> FloatArray:
     """-P_ij / P_ii of all rows, in place; P stands in the lower triangle."""
     diagonal = np.diagonal(inverse).copy()
     diagonal[~changes] = 1.0
-    parallel_map(
-        kernels.regressions, -(-len(inverse) // kernels.MATRIX_TILE), inverse, diagonal, changes
-    )
+    n_tiles = -(-len(inverse) // kernels.MATRIX_TILE)
+    parallel_map(kernels.regressions, n_tiles, inverse, diagonal, changes)
     return inverse
 
 

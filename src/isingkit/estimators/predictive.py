@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 from tqdm.auto import tqdm
 
 from isingkit._kernels import nodewise as kernels
@@ -105,7 +106,7 @@ def best_shrinkage(
     learn: Learn,
     *,
     fit_fields: bool,
-    rng: np.random.Generator | None,
+    rng: Generator | None,
     progress: bool,
 ) -> Shrinkage | None:
     """What predicts rows that were left out best, the network looked for anew without them; None
@@ -163,7 +164,7 @@ def _falling(
 
 
 def _splits(
-    packed: PackedSpins, weights: RowWeights | None, rng: np.random.Generator | None
+    packed: PackedSpins, weights: RowWeights | None, rng: Generator | None
 ) -> Iterator[tuple[IntArray, IntArray]]:
     """Rows kept and rows left out; rows that belong together stay together."""
     from sklearn.model_selection import GroupKFold, KFold  # slow to load, and rarely needed

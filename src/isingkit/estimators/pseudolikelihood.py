@@ -44,6 +44,10 @@ class PseudolikelihoodIsing(NodewiseEstimator):
         Threshold that turns real-valued columns into spins.
     missing
         "error" or "drop".
+    merge_alike
+        Whether columns that are equal, or opposite, in all rows become one spin, with the name of
+        the first of them: True, False, or a number, the correlation from which on they do. "auto"
+        is True beyond 1000 columns.
     n_jobs
         Threads to use; None or -1 is all.
 
@@ -55,11 +59,14 @@ class PseudolikelihoodIsing(NodewiseEstimator):
         (n_spins,) array of the estimated fields.
     model_
         The IsingModel after threshold and rule.
+    alike_
+        Table of columns that became part of another's spin: column, spin, correlation. Empty where
+        none did; else `model_` and all that is said of spins has one for all of them.
     covariate_effects_
         Where `fit` was given covariates: structured array of the columns spin, covariate, effect,
         std_error, z, p_value and q_value, surest first; without penalties it has errors.
     n_samples_
-        Samples used: rows, their counts or whole weights, or (sum w)^2 / sum w^2 of other weights.
+        Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_
         For each spin the values of the table that became -1 and +1.
 
@@ -84,6 +91,7 @@ class PseudolikelihoodIsing(NodewiseEstimator):
         fit_fields: bool = True,
         binarize: float | None = None,
         missing: str = "error",
+        merge_alike: bool | float | str = "auto",
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(
@@ -95,6 +103,7 @@ class PseudolikelihoodIsing(NodewiseEstimator):
             fit_fields=fit_fields,
             binarize=binarize,
             missing=missing,
+            merge_alike=merge_alike,
             n_jobs=n_jobs,
         )
 
@@ -155,7 +164,8 @@ def covariances(spins: FloatArray, weights: FloatArray, fit_fields: bool) -> Flo
 def default_penalties(slopes: FloatArray, n_penalties: int) -> FloatArray:
     """Falling values of l1 from where the first coupling appears down to a thousandth of it."""
     require_number("n_penalties", n_penalties, at_least=1, whole=True)
-    largest = float(np.abs(slopes - np.diag(np.diagonal(slopes))).max(initial=0.0)) or 1.0
+    between_spins = slopes - np.diag(np.diagonal(slopes))
+    largest = float(np.abs(between_spins).max(initial=0.0)) or 1.0
     return largest * np.logspace(0, -3, n_penalties)
 
 

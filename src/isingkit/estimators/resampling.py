@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from sklearn.base import clone
 from tqdm import tqdm
 
@@ -26,14 +27,15 @@ Rows = tuple[PackedSpins, RowWeights | None]
 
 
 def subsample(
-    packed: PackedSpins, weights: RowWeights | None, share: float, rng: np.random.Generator
+    packed: PackedSpins, weights: RowWeights | None, share: float, rng: Generator
 ) -> Rows:
     """A share of the rows; of rows that belong together, of the groups; of rows that stand for
     several samples, of those.
     """
     if weights is not None and weights.groups is not None:
         labels = np.unique(weights.groups)
-        some = rng.permutation(labels)[: int(share * len(labels) + _WHOLE)]
+        n_kept = int(share * len(labels) + _WHOLE)
+        some = rng.permutation(labels)[:n_kept]
         rows = np.flatnonzero(np.isin(weights.groups, some))
         return packed[rows], weights[rows]
     if weights is not None and weights.counts.max() > 1:
@@ -44,7 +46,7 @@ def subsample(
     return packed[rows], None if weights is None else weights[rows]
 
 
-def redrawn(packed: PackedSpins, weights: RowWeights | None, rng: np.random.Generator) -> Rows:
+def redrawn(packed: PackedSpins, weights: RowWeights | None, rng: Generator) -> Rows:
     """As many rows, drawn with replacement; of rows that belong together, as many groups, each
     drawn one by itself; of rows that stand for several samples, as many of those.
     """
@@ -52,7 +54,8 @@ def redrawn(packed: PackedSpins, weights: RowWeights | None, rng: np.random.Gene
         members = [np.flatnonzero(weights.groups == one) for one in np.unique(weights.groups)]
         drawn = [members[k] for k in rng.integers(len(members), size=len(members))]
         rows = np.concatenate(drawn)
-        groups = np.repeat(np.arange(len(drawn)), [len(group) for group in drawn])
+        sizes = [len(group) for group in drawn]
+        groups = np.repeat(np.arange(len(drawn)), sizes)
         return packed[rows], replace(weights[rows], groups=groups)
     if weights is not None and weights.counts.max() > 1:
         n_samples = weights.n_samples
@@ -113,7 +116,7 @@ class Refits:
     packed: PackedSpins
     weights: RowWeights | None
 
-    def network(self, rows: Rows, rng: np.random.Generator) -> IsingModel:
+    def network(self, rows: Rows, rng: Generator) -> IsingModel:
         """What is learnt from these rows."""
         estimator = clone(self.estimator)
         if estimator.get_params().get("random_state", 0) is None:

@@ -3,18 +3,19 @@
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
+from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
 
 from isingkit.arrays import BoolArray, FloatArray
 from isingkit.estimators.row_stories import FEWEST_ROWS, LEVEL, Finding, Numbers, RowTable
+from isingkit.spins import Names
 
 _NEGATIVE_Z = -2.5  # of correlations that count as reversed, once they are not those of elsewhere
 _FOREMOST = 3  # neighbours by which a column is predicted
 
 
 def reversed_columns(
-    table: RowTable, names: tuple[str, ...], explained: BoolArray
+    table: RowTable, names: Names, explained: BoolArray
 ) -> tuple[list[Finding], BoolArray]:
     """Columns that are reversed in most of the rows in which another is empty; and these rows.
 
@@ -32,7 +33,8 @@ def reversed_columns(
     n_looked_at = table.n_columns**2
     suspects = np.argwhere(is_negative & (differences < ndtri(LEVEL / n_looked_at)))
     findings = []
-    for empty, column in suspects[np.argsort(differences[tuple(suspects.T)], kind="stable")]:
+    order = np.argsort(differences[tuple(suspects.T)], kind="stable")
+    for empty, column in suspects[order]:
         is_group = (table.values[empty] == 0) & (table.values[column] != 0) & ~rows
         is_seen = is_group & predictions.is_seen[column]
         p_value = float(ndtr(differences[empty, column])) * n_looked_at
@@ -60,7 +62,7 @@ def _predictions(table: RowTable) -> _Predictions:
     strength[left, right] = strength[right, left] = table.correlations
     weakest_first = np.argsort(np.abs(strength), axis=1, kind="stable")
     np.put_along_axis(strength, weakest_first[:, :-_FOREMOST], 0.0, axis=1)
-    network = scipy.sparse.csr_array(strength)
+    network = csr_array(strength)
     predicted = network @ table.standardised(table.values, slice(None))
     n_missing = (network != 0).astype(np.float32) @ table.is_missing.astype(np.float32)
     return _Predictions(np.asarray(predicted), (table.values != 0) & (n_missing == 0))
@@ -115,13 +117,15 @@ def _too_few_agree(values: Numbers, predicted: Numbers) -> bool:
     is_up = values > 0
     is_above = predicted > np.median(predicted)
     n_agreeing = int((is_up & is_above).sum())
-    p_value = hypergeom.cdf(n_agreeing, len(values), int(is_up.sum()), int(is_above.sum()))
+    n_up, n_above = int(is_up.sum()), int(is_above.sum())
+    p_value = hypergeom.cdf(n_agreeing, len(values), n_up, n_above)
     return bool(p_value < 0.05)
 
 
 def _words_of_reversal(empty: str, column: str, n_rows: int, p_value: float) -> Finding:
     words = (
         f"in {n_rows} rows where '{empty}' is empty '{column}' looks reversed: its correlations "
-        "have the opposite sign elsewhere; exchange its two values there, or leave these rows out"
+        "have the opposite sign elsewhere"
     )
-    return Finding("reversed", (empty, column), n_rows, p_value, words)
+    advice = "exchange its two values there, or leave these rows out"
+    return Finding("reversed", (empty, column), n_rows, p_value, words, advice)

@@ -5,7 +5,13 @@ from scipy.linalg import blas, lapack
 
 from isingkit.arrays import FloatArray
 from isingkit.estimators.base import LinearEstimator
-from isingkit.estimators.normal import NormalEquations, all_regressions, as_regressions
+from isingkit.estimators.normal import (
+    NormalEquations,
+    all_regressions,
+    as_regressions,
+    factor_of,
+    through_means,
+)
 from isingkit.exceptions import SettingError, require_number
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins, repeated, unpacked
@@ -34,6 +40,10 @@ class RidgeIsing(LinearEstimator):
         Threshold that turns real-valued columns into spins.
     missing
         "error", "drop" or "pairwise".
+    merge_alike
+        Whether columns that are equal, or opposite, in all rows become one spin, with the name of
+        the first of them: True, False, or a number, the correlation from which on they do. "auto"
+        is True beyond 1000 columns.
 
     Attributes
     ----------
@@ -43,11 +53,14 @@ class RidgeIsing(LinearEstimator):
         (n_spins,) array of the regressions' intercepts.
     model_
         The IsingModel after threshold and rule.
+    alike_
+        Table of columns that became part of another's spin: column, spin, correlation. Empty where
+        none did; else `model_` and all that is said of spins has one for all of them.
     covariate_effects_
         Where `fit` was given covariates: structured array of the columns spin, covariate, effect,
         std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
-        Samples used: rows, their counts or whole weights, or (sum w)^2 / sum w^2 of other weights.
+        Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_
         For each spin the values of the table that became -1 and +1.
 
@@ -69,6 +82,7 @@ class RidgeIsing(LinearEstimator):
         fit_fields: bool = True,
         binarize: float | None = None,
         missing: str = "error",
+        merge_alike: bool | float | str = "auto",
     ) -> None:
         super().__init__(
             threshold=threshold,
@@ -76,6 +90,7 @@ class RidgeIsing(LinearEstimator):
             fit_fields=fit_fields,
             binarize=binarize,
             missing=missing,
+            merge_alike=merge_alike,
         )
         self.ridge = ridge
 
@@ -83,37 +98,34 @@ class RidgeIsing(LinearEstimator):
         super()._check_settings()
         require_number("ridge", self.ridge, above=0)
 
-    def _regress(
+    def _estimate(
         self,
         stat: Gram,
         normal: NormalEquations,
         packed: PackedSpins | None,
         weights: RowWeights | None,
-    ) -> FloatArray:
-        return ridge_estimates(normal, self.ridge, packed, weights)
+    ) -> tuple[FloatArray, FloatArray]:
+        if packed is not None and dual_is_better(normal, self.ridge, packed):
+            estimates = dual_regressions(normal, self.ridge, packed, weights)
+        else:
+            estimates = all_regressions(normal, factor_of(normal, self.ridge))
+        return through_means(estimates, normal)
 
 
-def ridge_estimates(
-    normal: NormalEquations,
-    ridge: float,
-    packed: PackedSpins | None,
-    weights: RowWeights | None,
-) -> FloatArray:
-    """Ridge estimates of every row of J, by whichever of two equal ways is quicker and safer.
+def dual_is_better(normal: NormalEquations, ridge: float, packed: PackedSpins) -> bool:
+    """Which of two equal ways to the ridge estimates is quicker and safer.
 
     The inverse costs N^3 / 2 multiply-adds; the dual, which needs the samples, M^3 / 6 + M^2 N +
     N^2 M / 2. The dual also keeps its digits when a tiny ridge leaves the N x N matrix almost
     singular.
     """
-    if packed is None or packed.present is not None or normal.n_rows >= packed.n_spins:
-        return all_regressions(normal, ridge)
+    if packed.present is not None or normal.n_rows >= packed.n_spins:
+        return False
     tiny = ridge * packed.n_spins < 1e-6 * normal.n_samples
-    if tiny or normal.n_rows < packed.n_spins / 2:
-        return _dual_regressions(normal, ridge, packed, weights)
-    return all_regressions(normal, ridge)
+    return tiny or normal.n_rows < packed.n_spins / 2
 
 
-def _dual_regressions(
+def dual_regressions(
     normal: NormalEquations, ridge: float, packed: PackedSpins, weights: RowWeights | None
 ) -> FloatArray:
     r"""The same estimates from an M x M matrix: \lambda N P = I - S' (S S' + \lambda N I)^{-1} S =
@@ -124,7 +136,8 @@ def _dual_regressions(
         packed, each = repeated(packed, weights), weights.of_each_sample()
         if weights.covariates is not None:
             counts = weights.counts.astype(np.int64)
-            covariates = np.repeat(weights.covariates, counts, axis=0) * np.sqrt(each)[:, None]
+            covariates = np.repeat(weights.covariates, counts, axis=0)
+            covariates *= np.sqrt(each)[:, None]
     design: FloatArray = unpacked(packed.words, packed.n_samples, np.float64)
     design -= normal.means[:, None]
     design[~normal.changes] = 0.0

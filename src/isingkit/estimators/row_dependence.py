@@ -142,10 +142,10 @@ def _pasted(which: IntArray, counts: IntArray) -> RowDependence | None:
     groups = np.empty(len(which), dtype=np.int64)
     groups[order] = np.arange(len(which)) // copies
     n_rows = len(which)
+    n_own = n_rows // copies
     words = (
         f"every row occurs {copies} times or a multiple of that, as if a table of "
-        f"{n_rows // copies} rows had been pasted {copies} times: there is evidence of "
-        f"{n_rows // copies} rows only"
+        f"{n_own} rows had been pasted {copies} times: there is evidence of {n_own} rows only"
     )
     advice = 'drop the copies, or, where rows are truly so often the same, pass rows="independent"'
     return RowDependence("pasted", groups, 1, float(copies), n_rows, words, advice)

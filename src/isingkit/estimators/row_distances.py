@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
+from numpy.random import Generator
 from scipy.optimize import nnls
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.special import ndtr
@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from isingkit._kernels import row_dependence as kernels
 from isingkit._kernels.sampling import LANES
 from isingkit._kernels.threads import parallel_map
-from isingkit.arrays import FloatArray, IntArray
+from isingkit.arrays import FloatArray, IntArray, SpinArray
 from isingkit.estimators.imputation import impute, network_of
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, Words, as_bits, bits
@@ -89,7 +89,8 @@ class RowBits:
 
     def neighbours_apart(self, groups: IntArray) -> IntArray:
         """Distances of neighbouring rows that are in different groups."""
-        return np.asarray(lagged_distances(self.rows, 1)[groups[1:] != groups[:-1]])
+        is_border = groups[1:] != groups[:-1]
+        return np.asarray(lagged_distances(self.rows, 1)[is_border])
 
     def close_pairs(self, largest: int) -> IntArray:
         """(3, n): pairs of rows that differ in at most so many columns, and in how many."""
@@ -116,7 +117,7 @@ def lagged_distances(rows: Words, lag: int) -> IntArray:
     return distances
 
 
-def row_bits(packed: PackedSpins, model: IsingModel, rng: np.random.Generator) -> RowBits:
+def row_bits(packed: PackedSpins, model: IsingModel, rng: Generator) -> RowBits:
     """Rows of bits of up to 512 columns that change; missing values are drawn from the margins."""
     n_rows = packed.n_samples
     ones = bit_sums(packed.words)
@@ -125,7 +126,9 @@ def row_bits(packed: PackedSpins, model: IsingModel, rng: np.random.Generator) -
         n_seen = bit_sums(packed.present)
     # neighbours in the network come next to each other, so that few couplings cross the middle
     order = reverse_cuthill_mckee(scipy.sparse.csr_matrix(model.couplings), symmetric_mode=True)
-    order = order[(ones[order] > 0) & (ones[order] < n_seen[order])].astype(np.int64)
+    n_up = ones[order]
+    changes = (n_up > 0) & (n_up < n_seen[order])
+    order = order[changes].astype(np.int64)
     order = order[:: max(1, -(-len(order) // _COLUMNS))]
     words = np.asarray(packed.words)
     if packed.present is not None:
@@ -139,9 +142,7 @@ def row_bits(packed: PackedSpins, model: IsingModel, rng: np.random.Generator) -
     return empty.like(words, n_rows)
 
 
-def _filled(
-    words: Words, present: Words, n_rows: int, columns: IntArray, rng: np.random.Generator
-) -> Words:
+def _filled(words: Words, present: Words, n_rows: int, columns: IntArray, rng: Generator) -> Words:
     filled = words.copy()
     for j in columns:
         is_up = bit_sums(words[[j]]) / bit_sums(present[[j]])
@@ -180,7 +181,7 @@ def null_of_model(
     packed: PackedSpins,
     model: IsingModel,
     shifts: FloatArray | None,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> FloatArray:
     """Expected pairs at each distance of as many independent rows of the fitted network.
 
@@ -191,7 +192,8 @@ def null_of_model(
     if shifts is not None:
         return _null_of_rows(rows, packed, model, shifts, rng)
     start = _some_rows(packed, n_chains)[rng.permutation(n_chains)]
-    start = np.where(start == 0, rng.choice(np.array([-1, 1], np.int8), start.shape), start)
+    any_spin = rng.choice(np.array([-1, 1], np.int8), start.shape)
+    start = np.where(start == 0, any_spin, start)
     chains = number_chains(model, n_chains, True, rng)
     by_block = start.reshape(len(chains.states), LANES, packed.n_spins)
     chains.states[:] = by_block.transpose(0, 2, 1)
@@ -208,19 +210,21 @@ def _null_of_rows(
     packed: PackedSpins,
     model: IsingModel,
     shifts: FloatArray,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> FloatArray:
     """The same where each row has fields of its own."""
     step = -(-packed.n_samples // _MOST_CHAINS)
     some = np.arange(0, packed.n_samples, step)
     network = network_of(model, np.ascontiguousarray(shifts[:, some]))
     spins = np.asarray(packed[some], dtype=np.float64).T
-    spins = np.where(spins == 0, rng.choice([-1.0, 1.0], spins.shape), spins)
+    any_spin = rng.choice([-1.0, 1.0], spins.shape)
+    spins = np.where(spins == 0, any_spin, spins)
     nothing = np.zeros(spins.shape, dtype=np.bool_)
     total = np.zeros(len(rows.columns) + 1)
     for n_sweeps in (_SWEEPS, *[_SWEEPS // 2] * _SNAPSHOTS):
         spins = impute(spins, nothing, network, n_sweeps, rng)
-        total += rows.like(bits(spins.T.astype(np.int8)), len(some)).distances()[2]
+        drawn = bits(spins.T.astype(np.int8))
+        total += rows.like(drawn, len(some)).distances()[2]
     return total / total.sum()
 
 
@@ -237,17 +241,20 @@ def stretched(null: FloatArray, counts: IntArray) -> FloatArray:
     median_seen, lower_seen = np.interp((0.5, _SIXTH), seen, edges)
     ratio = min((median - lower) / max(median_seen - lower_seen, 1e-9), 1.0)
     places = median + (edges - median_seen) * ratio
-    moved = np.exp(np.interp(places, edges, np.log(np.maximum(below, _LEAST))))
+    log_below = np.log(np.maximum(below, _LEAST))
+    moved = np.exp(np.interp(places, edges, log_below))
     moved[-1] = 1.0
     return np.asarray(counts.sum() * np.diff(moved, prepend=0.0))
 
 
-def _some_rows(packed: PackedSpins, n_rows: int) -> NDArray[np.int8]:
+def _some_rows(packed: PackedSpins, n_rows: int) -> SpinArray:
     """All rows, some twice to make up the number, or pieces from all over a long table."""
     if packed.n_samples <= n_rows:
         return np.asarray(packed)[np.resize(np.arange(packed.n_samples), n_rows)]
-    starts = np.linspace(0, packed.n_samples - LANES, n_rows // LANES).astype(np.int64)
-    return np.vstack([np.asarray(packed[first : first + LANES]) for first in starts.tolist()])
+    last = packed.n_samples - LANES
+    starts = np.linspace(0, last, n_rows // LANES).astype(np.int64)
+    portions = [packed[first : first + LANES] for first in starts.tolist()]
+    return np.vstack([np.asarray(portion) for portion in portions])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -262,7 +269,8 @@ class Excess:
     @property
     def mean(self) -> float:
         """Distance of two independent rows."""
-        return float(self.null @ np.arange(len(self.null)) / self.null.sum())
+        distances = np.arange(len(self.null))
+        return float(self.null @ distances / self.null.sum())
 
     @property
     def variance(self) -> float:
@@ -353,7 +361,8 @@ def linked_rows(rows: RowBits, excess: Excess) -> RowGroups | None:
         linked = pairs[:, pairs[2] <= distance]
         groups = _components(linked, len(rows.rows))
         sizes = np.bincount(groups)
-        n_effective = len(groups) ** 2 / float((sizes.astype(np.float64) ** 2).sum())
+        squares = sizes.astype(np.float64) ** 2
+        n_effective = len(groups) ** 2 / float(squares.sum())
         if sizes.max() <= _LARGEST_GROUP * len(groups) and n_effective >= _FEWEST_GROUPS:
             n_alike = len(np.unique(linked[:2]))
             effect = _effect_within(rows, groups, excess)
@@ -363,7 +372,8 @@ def linked_rows(rows: RowBits, excess: Excess) -> RowGroups | None:
 
 def _components(linked: IntArray, n_rows: int) -> IntArray:
     ones = np.ones(linked.shape[1], dtype=np.int8)
-    graph = scipy.sparse.coo_array((ones, (linked[0], linked[1])), shape=(n_rows, n_rows))
+    first, second = linked[:2]
+    graph = scipy.sparse.coo_array((ones, (first, second)), shape=(n_rows, n_rows))
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
 
 

@@ -42,14 +42,16 @@ class RowOrder:
     def design_effect(self) -> float:
         r"""1 + 2 \sum_k (1 - k/M) c_k^2, where products of two spins have correlations c_k^2."""
         lags = np.arange(1, len(self.squares) + 1)
-        return 1 + 2 * float((self.squares * (1 - lags / self.n_rows)).sum())
+        weighted = self.squares * (1 - lags / self.n_rows)
+        return 1 + 2 * float(weighted.sum())
 
     @property
     def block_length(self) -> int:
         r"""Rows of a block: blocks of B rows miss 2 \sum_k k c_k^2 / B of the variance."""
         lags = np.arange(1, len(self.squares) + 1)
         missed = 2 * float((lags * self.squares).sum()) / self.design_effect
-        return int(np.clip(np.ceil(missed / _LOST), 1, max(1, self.n_rows // _FEWEST_BLOCKS)))
+        longest = max(1, self.n_rows // _FEWEST_BLOCKS)
+        return int(np.clip(np.ceil(missed / _LOST), 1, longest))
 
 
 def row_order(packed: PackedSpins, rows: RowBits, variance: float) -> RowOrder:
@@ -66,7 +68,8 @@ def row_order(packed: PackedSpins, rows: RowBits, variance: float) -> RowOrder:
     series = _series(rows, level, keys)
     longest = max(_FIRST_LAGS, n_rows // _LONGEST_LAG)
     far_lags = range(1 + longest, 1 + longest + _FIRST_LAGS)
-    far = max(float(np.mean([series.alike(lag) for lag in far_lags])), 0.0)
+    far_alike = [series.alike(lag) for lag in far_lags]
+    far = max(float(np.mean(far_alike)), 0.0)
     correlations: list[float] = []
     n_small = 0
     lags = _lags(longest)
@@ -80,7 +83,8 @@ def row_order(packed: PackedSpins, rows: RowBits, variance: float) -> RowOrder:
     if max(correlations[:_FIRST_LAGS]) > _LARGE * error:
         columns = rows.columns[~np.isin(rows.columns, keys)]
         some = _score_correlations(packed, columns, level, lags, far_lags)
-        squares = np.interp(np.arange(1, lags[-1] + 1), lags, some)
+        every_lag = np.arange(1, lags[-1] + 1)
+        squares = np.interp(every_lag, lags, some)
     return RowOrder(np.array(correlations[:_FIRST_LAGS]), error, squares, n_rows)
 
 
@@ -88,7 +92,8 @@ def _lags(longest: int) -> list[int]:
     """Every lag at first, then fewer and fewer."""
     lags = [1]
     while lags[-1] < longest:
-        lags.append(min(lags[-1] + 1 + lags[-1] // _DENSE, longest))
+        last = lags[-1]
+        lags.append(min(last + 1 + last // _DENSE, longest))
     return lags
 
 
@@ -109,7 +114,8 @@ def _score_correlations(
     seen = np.add.reduceat(present, starts, axis=0, dtype=np.int64)
     means = np.repeat(totals / np.maximum(seen, 1), sizes, axis=0)
     centred = np.where(present, values - means, 0.0)
-    spread = np.sqrt((centred**2).sum(axis=0) / np.maximum(present.sum(axis=0), 1))
+    n_present = np.maximum(present.sum(axis=0), 1)
+    spread = np.sqrt((centred**2).sum(axis=0) / n_present)
     centred /= np.maximum(spread, 1e-9)
 
     def at(lag: int) -> float:
@@ -154,10 +160,12 @@ def _series(rows: RowBits, level: IntArray, keys: IntArray) -> _Series:
     is_looked_at[places] = 1
     looked_at = np.packbits(is_looked_at, bitorder="little").view("<u8").astype(np.uint64)
     starts = np.flatnonzero(np.diff(level, prepend=-1))
-    sizes = np.diff(np.append(starts, len(level)))[:, np.newaxis]
+    ends = np.append(starts, len(level))
+    sizes = np.diff(ends)[:, np.newaxis]
     values = as_bits(rows.rows, 64 * n_words)[:, places]
     ones = np.add.reduceat(values, starts, axis=0, dtype=np.int64)
-    rates = 2.0 * ones * (sizes - ones) / np.maximum(sizes * (sizes - 1.0), 1.0)
+    n_pairs = np.maximum(sizes * (sizes - 1.0), 1.0)
+    rates = 2.0 * ones * (sizes - ones) / n_pairs
     return _Series(rows.rows & looked_at, level, rates.sum(axis=1))
 
 

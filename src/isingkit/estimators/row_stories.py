@@ -16,6 +16,7 @@ import scipy.special
 from numpy.typing import NDArray
 
 from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
+from isingkit.spins import Names
 
 Numbers = NDArray[np.float32]  # precise enough for log likelihoods, and twice as quick
 LEVEL = 0.01  # of each kind of finding, over all that was looked at
@@ -35,10 +36,11 @@ class Finding:
     """Something that incomplete rows tell."""
 
     kind: str  # "empty", "shifted", "reversed", "unrelated" or "depends"
-    columns: tuple[str, ...]  # the one that is empty first
+    columns: Names  # the one that is empty first
     n_rows: int  # that it is about
     p_value: float  # by Bonferroni's rule, over all columns looked at; 0 for what is merely counted
-    words: str
+    words: str  # what was seen, and what it means
+    advice: str = ""  # one thing to do
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +98,9 @@ class RowTable:
 
 def _by_value(values: Numbers, up: Numbers, down: Numbers) -> Numbers:
     """`up` where a value is 1, `down` where it is -1, 0 where it is 0."""
-    return np.asarray(values * ((up - down) / 2) + np.abs(values) * ((up + down) / 2))
+    odd = (up - down) / 2
+    even = (up + down) / 2
+    return np.asarray(values * odd + np.abs(values) * even)
 
 
 def row_table(values: Numbers) -> RowTable:
@@ -118,7 +122,8 @@ def row_table(values: Numbers) -> RowTable:
     most = min(len(pairs), _MOST_NEIGHBOURS * len(values) // 2 + 1)
     least = max(_LEAST_Z, np.partition(strength, -most)[-most])
     pairs = pairs[strength >= least]
-    return replace(table, pairs=pairs, correlations=partial[pairs[:, 0], pairs[:, 1]])
+    left, right = pairs.T
+    return replace(table, pairs=pairs, correlations=partial[left, right])
 
 
 def _partial_correlations(correlations: FloatArray, n_rows: int) -> FloatArray:
@@ -169,9 +174,11 @@ def judge(stories: FloatArray, is_odd: BoolArray, is_group: BoolArray) -> _Verdi
 
     with_it, _ = _mixture(stories)
     without, _ = _mixture(stories[:-1])
-    by_likelihood = scipy.special.chdtrc(1, 2 * max(0.0, with_it - without)) / 2
+    gain = max(0.0, with_it - without)
+    by_likelihood = scipy.special.chdtrc(1, 2 * gain) / 2
     n_odd = int(is_odd[is_group].sum())
-    by_count = hypergeom.sf(n_odd - 1, len(is_odd), int(is_odd.sum()), int(is_group.sum()))
+    n_all_odd = int(is_odd.sum())
+    by_count = hypergeom.sf(n_odd - 1, len(is_odd), n_all_odd, int(is_group.sum()))
     tells = tells_the_last(stories)
     if tells.sum() < max(FEWEST_ROWS, _LEAST_SHARE * len(tells)):
         return _Verdict(1.0, tells)
@@ -202,8 +209,8 @@ def largest_gains(ratios: Numbers, columns: IntArray, n_columns: int) -> Numbers
     another story; `ratios` are those of single rows, `columns` says which is empty.
     """
     likelihoods = np.expm1(np.minimum(ratios, 50.0))
+    shares = np.minimum(_SHARES, 1 - 1e-9)
     gains = [
-        np.bincount(columns, np.log1p(share * likelihoods), minlength=n_columns)
-        for share in np.minimum(_SHARES, 1 - 1e-9)
+        np.bincount(columns, np.log1p(share * likelihoods), minlength=n_columns) for share in shares
     ]
     return np.asarray(np.max(gains, axis=0))

@@ -170,7 +170,8 @@ class DenseScores:
         changing = np.flatnonzero(self.changes)
         values = np.abs(self.correlations(changing))
         np.fill_diagonal(values, 0.0)
-        return float(values.max(initial=0.0)), changing[np.argwhere(np.triu(values > limit))]
+        large = np.argwhere(np.triu(values > limit))
+        return float(values.max(initial=0.0)), changing[large]
 
 
 def dense_scores(
@@ -222,7 +223,8 @@ class SparseScores:
         touched = np.zeros(n_spins, dtype=bool)
         touched[chosen] = True
         old = self.keys[~touched[self.keys // n_spins]]
-        self.keys = np.concatenate([old, chosen[large[:, 0]] * n_spins + large[:, 1]])
+        new = chosen[large[:, 0]] * n_spins + large[:, 1]
+        self.keys = np.concatenate([old, new])
 
     def _large(self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray) -> IntArray:
         """Scores that may be large, of spins that are near to no neighbour."""
@@ -246,7 +248,8 @@ class SparseScores:
         touched = np.zeros(n_spins, dtype=bool)
         touched[chosen] = True
         pairs = np.column_stack([self.keys // n_spins, self.keys % n_spins])
-        pairs = np.unique(np.sort(pairs[touched[pairs].any(axis=1)], axis=1), axis=0)
+        pairs = pairs[touched[pairs].any(axis=1)]
+        pairs = np.unique(np.sort(pairs, axis=1), axis=0)
         # of both directions, the larger is above it, too
         return pairs[np.abs(self.approximate(fitted, pairs)) > self.screening_z]
 
@@ -267,7 +270,8 @@ class SparseScores:
             own = np.searchsorted(some, directed[here, 0])
             places = np.column_stack([own, directed[here, 1]])
             scores[here] = self._scores(fitted, some, fitted.residuals_of(some), places)
-        return np.asarray((scores[: len(pairs)] + scores[len(pairs) :]) / 2)
+        forth, back = np.split(scores, 2)
+        return np.asarray((forth + back) / 2)
 
     def strongest(
         self,
@@ -281,7 +285,8 @@ class SparseScores:
         of_spins = np.ones((2, n_spins))
         n_jobs = fitted.n_jobs
         found, sums = self.bits.large_sums(rows, 1 - 1e-6, of_rows, of_spins, n_jobs=n_jobs)
-        free = ~np.isin(_keys(found, n_spins), barred[0] * n_spins + barred[1])
+        barred_keys = barred[0] * n_spins + barred[1]
+        free = ~np.isin(_keys(found, n_spins), barred_keys)
         found, size = found[free], np.abs(sums[free])
         largest = np.zeros(len(rows))
         np.maximum.at(largest, found[:, 0], size)
@@ -301,7 +306,8 @@ class SparseScores:
         residuals = fitted.residuals_of(some).astype(np.float32)
         spins = np.asarray(self.bits.packed[:, some], dtype=np.float32)
         part = residuals @ (spins * self.bits.changes[some])
-        part /= np.sqrt(np.maximum(fitted.information[some], 1e-9))[:, None]
+        information = np.maximum(fitted.information[some], 1e-9)
+        part /= np.sqrt(information)[:, None]
         return np.asarray(part + part.T, dtype=np.float64) / 2
 
     def correlations(self, some: IntArray) -> FloatArray:
@@ -314,15 +320,18 @@ class SparseScores:
         """Of spins that are near or were candidates."""
         near = np.column_stack(scipy.sparse.triu(self.near).nonzero()).astype(np.int64)
         pairs = np.concatenate([near, candidates])
-        scales = self.centred.scales[pairs[:, 0]] * self.centred.scales[pairs[:, 1]]
+        of_ends = self.centred.scales[pairs]
+        scales = of_ends[:, 0] * of_ends[:, 1]
         values = np.abs(self.centred.covariances(pairs) / scales)
-        return float(values.max(initial=0.0)), np.unique(pairs[values > limit], axis=0)
+        large = np.unique(pairs[values > limit], axis=0)
+        return float(values.max(initial=0.0)), large
 
     def _scores(
         self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray, places: IntArray
     ) -> FloatArray:
         """Of spins places[:, 1] in the regressions of chosen[places[:, 0]], sorted by these."""
-        pairs = np.column_stack([chosen[places[:, 0]], places[:, 1]])
+        row, spin = places.T
+        pairs = np.column_stack([chosen[row], spin])
         left = np.empty(len(places))
         fixed = (self.bits.source, pairs, fitted.graph.csr, left)
         kernel = kernels.unexplained_of_pairs

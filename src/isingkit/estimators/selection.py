@@ -1,5 +1,6 @@
 """Selection: which pairs are edges."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,6 +26,8 @@ _MOST_ROUNDS = 200
 _NEIGHBOURS_PER_MOVE = 16  # a spin may have one more edge moved at a time for each so many
 DIGITS = 6  # of z-scores that tell one from another: rounding does not reach them
 _UNKNOWN = (np.inf, np.inf)
+# a search of many spins that tests so many pairs of each takes long: is there a better way?
+_MANY_SPINS, _MANY_TESTS = 200, 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +48,15 @@ class TooManySuspects(Exception):
         self.tester = tester
 
 
+class FutileSearch(Exception):
+    """A search takes long, and what it would find will not be used."""
+
+    def __init__(self, fitted: FittedGraph, tester: EdgeTester) -> None:
+        super().__init__("what a search would find is not needed")
+        self.fitted = fitted
+        self.tester = tester
+
+
 def select_edges(
     fitted: FittedGraph,
     tester: EdgeTester,
@@ -52,13 +64,15 @@ def select_edges(
     level: float,
     control: str,
     most_suspects: float = np.inf,
+    is_futile: Callable[[FittedGraph], bool] | None = None,
 ) -> Selection:
     """Let in what passes and out what fails, the clearest of each neighbourhood first, until
     nothing moves.
 
     At first edges only go: to score all pairs outside costs most, and is of little use before.
     Pairs `also` are tested at the end, whether they were ever in question or not. Where more than
-    `most_suspects` stand out, that is raised.
+    `most_suspects` stand out, that is raised. A search that takes long asks once whether it
+    `is_futile`, and raises that.
     """
     state = _Search(fitted, tester, level, control)
     while True:
@@ -67,6 +81,10 @@ def select_edges(
             state.find_suspects()
         if len(state.suspects) > most_suspects:
             raise TooManySuspects(state.fitted, tester, len(state.suspects))
+        if is_futile is not None and state.takes_long:
+            if is_futile(state.fitted):
+                raise FutileSearch(state.fitted, tester)
+            is_futile = None
         tests = state.test(state.suspects)
         comes, goes = state.moves(tests)
         moving = bool(comes.any() or goes.any())
@@ -110,16 +128,25 @@ class _Search:
     level: float
     control: str
     rounds: int = 0
+    n_tested: int = 0  # pairs, in all rounds
     only_removing: bool = True
     suspects: IntArray = field(default_factory=lambda: np.empty(0, np.int64))  # keys, sorted
     # by key: a pair's z-score, and the critical one when it was tested against rivals
     known: dict[int, tuple[float, float]] = field(default_factory=dict)
     n_entries: dict[int, int] = field(default_factory=dict)  # by key: how often a pair came in
-    z_when_left: dict[int, float] = field(default_factory=dict)  # by key
+    # by key: a pair's z-score and its weight, in the graph that it left
+    when_left: dict[int, tuple[float, float]] = field(default_factory=dict)
     stale: BoolArray = field(init=False)  # (n_spins,): regressions that scores do not know yet
 
     def __post_init__(self) -> None:
         self.stale = np.ones(self.fitted.n_spins, dtype=bool)
+
+    @property
+    def takes_long(self) -> bool:
+        """Whether many pairs of many spins were tested already, or are about to be."""
+        n_spins = self.fitted.n_spins
+        n_tests = self.n_tested + len(self.fitted.graph.pairs)
+        return n_spins >= _MANY_SPINS and n_tests > _MANY_TESTS * n_spins
 
     @property
     def circling(self) -> IntArray:
@@ -141,7 +168,8 @@ class _Search:
                 bar.update(len(some))
             found = scores.suspects(self.fitted, chosen)
         touched = self.stale[pairs_of(self.suspects, n_spins)].any(axis=1)
-        possible = (found[:, 0] != found[:, 1]) & self.tester.changes[found].all(axis=1)
+        changes = self.tester.changes[found].all(axis=1)
+        possible = (found[:, 0] != found[:, 1]) & changes
         new = keys_of(np.sort(found[possible], axis=1), n_spins)
         old = self.suspects[~touched]
         self.suspects = np.setdiff1d(np.union1d(old, new), self.fitted.graph.keys)
@@ -159,12 +187,16 @@ class _Search:
         weights = edge_weights(pairs, graph, couplings, self.tester.changes)
         n_spins = int(self.tester.changes.sum())
         critical = critical_z(n_spins, len(pairs), self.level, self.control, weights)
-        before = np.array([self.known.get(key, _UNKNOWN) for key in keys]).reshape(-1, 2)
+        known = [self.known.get(key, _UNKNOWN) for key in keys]
+        before = np.array(known).reshape(-1, 2)
         now = by_sign(critical, before[:, 0])
-        new = np.flatnonzero(_needs_test(before[:, 0], before[:, 1], now))
+        z_before, critical_before = before.T
+        new = np.flatnonzero(_needs_test(z_before, critical_before, now))
+        self.n_tested += len(new)
         found = self.tester.z_scores(self.fitted, pairs[new], critical[new])
         for k, z_score in zip(new.tolist(), found.tolist(), strict=True):
-            self.known[keys[k]] = (z_score, float(critical[k, int(z_score > 0)]))
+            limit = critical[k, int(z_score > 0)]
+            self.known[keys[k]] = (z_score, float(limit))
         z_scores = np.array([self.known[key][0] for key in keys])
         n_inside = len(graph.pairs)
         of_sign = by_sign(weights, z_scores)
@@ -186,8 +218,8 @@ class _Search:
         """Move pairs, fit anew, and forget what was known where it no longer holds."""
         n_spins = self.fitted.n_spins
         keys = keys_of(tests.pairs, n_spins)
-        left = zip(keys[goes].tolist(), tests.z_scores[goes].tolist(), strict=True)
-        self.z_when_left.update(left)
+        left = np.column_stack([tests.z_scores[goes], tests.weights[goes]]).tolist()
+        self.when_left.update(zip(keys[goes].tolist(), map(tuple, left), strict=True))
         for key in keys[comes].tolist():
             self.n_entries[key] = self.n_entries.get(key, 0) + 1
         kept = np.sort(keys[(tests.inside & ~goes) | comes])
@@ -199,6 +231,16 @@ class _Search:
         for key in outdated:
             del self.known[key]
 
+    def as_when_left(self, tests: EdgeTests, circling: IntArray) -> EdgeTests:
+        """The tests, with weights of pairs that circle as they were inside, as z-scores are."""
+        keys = keys_of(tests.pairs, self.fitted.n_spins)
+        weights = tests.weights.copy()
+        for place in np.flatnonzero(np.isin(keys, circling)).tolist():
+            weights[place] = self.when_left[int(keys[place])][1]
+        n_inside, n_spins = int(tests.inside.sum()), int(self.tester.changes.sum())
+        fixed = (n_inside, n_spins, self.level, self.control)
+        return test_edges(tests.pairs, tests.z_scores, weights, *fixed)
+
     def final_tests(self, also: Pairs) -> EdgeTests | None:
         """Tests with the pairs `also`; None where one of these passes and the search must go on."""
         graph = self.fitted.graph
@@ -207,11 +249,12 @@ class _Search:
         circling = np.intersect1d(outside, self.circling)
         for key in circling.tolist():
             # outside it would be an edge, inside it is none
-            self.known[key] = (self.z_when_left[key], 0.0)
-        tests = self.test(outside)
+            self.known[key] = (self.when_left[key][0], 0.0)
+        tests = self.as_when_left(self.test(outside), circling)
         passing = keys_of(tests.pairs[tests.passes & ~tests.inside], graph.n_spins)
         late = np.setdiff1d(passing, self.circling)
-        suspects = np.union1d(self.suspects, np.union1d(late, circling)).astype(np.int64)
+        new = np.union1d(late, circling)
+        suspects = np.union1d(self.suspects, new).astype(np.int64)
         nothing_new = len(late) == 0 or len(suspects) == len(self.suspects)
         if nothing_new or self.rounds >= _MOST_ROUNDS:
             return tests

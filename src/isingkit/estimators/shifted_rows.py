@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
+from scipy.sparse import csr_array
 
 from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.estimators.row_stories import (
@@ -17,6 +17,7 @@ from isingkit.estimators.row_stories import (
     largest_gains,
     tells_the_last,
 )
+from isingkit.spins import Names
 
 _SUSPECT_CELLS = 4  # that a shift must do without
 _SUSPECT_GAIN = 0.2  # log likelihood a row, by the margin of one cell
@@ -42,7 +43,7 @@ class _Shift:
 
 
 def shifted_rows(
-    table: RowTable, names: tuple[str, ...], explained: BoolArray
+    table: RowTable, names: Names, explained: BoolArray
 ) -> tuple[list[Finding], BoolArray]:
     """Rows that are shifted by one column, from an empty one to an end of the table, or from an
     empty one at an end up to any other; and which rows these are.
@@ -100,9 +101,10 @@ def _suspects(table: RowTable, is_mirrored: bool) -> list[_Suspects]:
     from_the_start = _ratios_of_shifts_from_the_start(here.some_rows(group))
     from_the_start[[0, n - 1]] = 0  # nothing moves, or everything, which is among the others
     everywhere = np.repeat(np.arange(n), len(group))
+    every_row = np.tile(group, n)
     return [
         _Suspects(n, is_mirrored, True, to_the_end, columns, rows),
-        _Suspects(n, is_mirrored, False, from_the_start.ravel(), everywhere, np.tile(group, n)),
+        _Suspects(n, is_mirrored, False, from_the_start.ravel(), everywhere, every_row),
     ]
 
 
@@ -119,16 +121,15 @@ def _ratios_of_shifts_to_the_end(table: RowTable) -> Numbers:
         both_stay = table.log_factors(cells.stay[left], cells.stay[right])
         both_move = table.log_factors(cells.move[left], cells.move[right])
         astride = table.log_factors(cells.stay[left], cells.move[right])
-        by_pairs = _from_places_on(
-            [
-                (0 * left, both_move),
-                (left + 1, astride - both_move),
-                (right + 1, both_stay - astride),
-            ],
-            table.n_columns,
-        )
+        steps = [
+            (0 * left, both_move),
+            (left + 1, astride - both_move),
+            (right + 1, both_stay - astride),
+        ]
+        by_pairs = _from_places_on(steps, table.n_columns)
         behind = np.cumsum(cells.log_stay[::-1], axis=0)[::-1]
-        by_margins = np.cumsum(cells.log_move[::-1], axis=0)[::-1] - behind
+        moved_behind = np.cumsum(cells.log_move[::-1], axis=0)[::-1]
+        by_margins = moved_behind - behind
         ratios[:, rows] = by_pairs + by_margins - both_stay.sum(axis=0)
     return ratios
 
@@ -166,7 +167,8 @@ class _Cells:
 
 def _cells_of(table: RowTable, rows: slice) -> _Cells:
     own = table.values[:, rows]
-    following = np.vstack([own[1:], np.zeros_like(own[:1])])
+    nothing = np.zeros_like(own[:1])
+    following = np.vstack([own[1:], nothing])
     every = slice(None)
     return _Cells(
         stay=table.standardised(own, every),
@@ -181,7 +183,7 @@ def _from_places_on(changes: list[tuple[IntArray, Numbers]], n_places: int) -> N
     total = np.zeros((n_places + 1, changes[0][1].shape[1]), np.float32)
     for places, terms in changes:
         ones = (np.ones(len(places), np.float32), (places, np.arange(len(places))))
-        total += scipy.sparse.csr_array(ones, shape=(n_places + 1, len(places))) @ terms
+        total += csr_array(ones, shape=(n_places + 1, len(places))) @ terms
     return np.asarray(np.cumsum(total, axis=0)[:n_places])
 
 
@@ -198,7 +200,8 @@ def _judge_shift(table: RowTable, shift: _Shift, explained: BoolArray) -> tuple[
     rest.values[_suspect_cells(group.some_rows(tells), shift)] = 0
     stories = _stories_of_shift(rest, shift)
     is_group = is_empty[~explained]
-    verdict = judge(stories[:, is_group], stories[2] > stories[0] + 1, is_group)
+    is_odd = stories[2] > stories[0] + 1
+    verdict = judge(stories[:, is_group], is_odd, is_group)
     shifted[is_empty] = verdict.tells
     return verdict.p_value, shifted
 
@@ -217,10 +220,12 @@ def _log_likelihoods(table: RowTable, sources: IntArray) -> tuple[Numbers, Numbe
     the part of it that is due to margins.
     """
     left, right = table.pairs.T
-    values = np.vstack([table.values, np.zeros_like(table.values[:1])])[sources]
+    nothing = np.zeros_like(table.values[:1])
+    values = np.vstack([table.values, nothing])[sources]
     by_margins = table.log_margins(values, slice(None)).sum(axis=0)
     z = table.standardised(values, slice(None))
-    return by_margins + table.log_factors(z[left], z[right]).sum(axis=0), by_margins
+    by_pairs = table.log_factors(z[left], z[right]).sum(axis=0)
+    return by_margins + by_pairs, by_margins
 
 
 def _suspect_cells(shifted: RowTable, shift: _Shift) -> IntArray:
@@ -236,9 +241,7 @@ def _suspect_cells(shifted: RowTable, shift: _Shift) -> IntArray:
     return cells[foremost[by_cell[foremost] > _SUSPECT_GAIN]]
 
 
-def _words_of_shift(
-    shift: _Shift, names: tuple[str, ...], shifted: BoolArray, p_value: float
-) -> Finding:
+def _words_of_shift(shift: _Shift, names: Names, shifted: BoolArray, p_value: float) -> Finding:
     in_order = names[::-1] if shift.is_mirrored else names
     n_rows = int(shifted.sum())
     cells = range(shift.first + 1, shift.last + 1)
@@ -247,7 +250,8 @@ def _words_of_shift(
     more = f", and so on up to '{in_order[shift.last]}'" if len(cells) > 2 else ""
     words = (
         f"in {n_rows} rows where '{in_order[shift.first]}' is empty the values look shifted by one "
-        f"column: {alike[0]}{listed}{more}; move them back, or leave these rows out"
+        f"column: {alike[0]}{listed}{more}"
     )
+    advice = "move them back, or leave these rows out"
     columns = tuple(in_order[place] for place in range(shift.first, shift.last + 1))
-    return Finding("shifted", columns, n_rows, p_value, words)
+    return Finding("shifted", columns, n_rows, p_value, words, advice)

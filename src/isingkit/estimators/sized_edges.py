@@ -78,11 +78,14 @@ def sized_edges(
     control = PLAIN_FDR if control == "fdr" else control
     freedom = np.full(len(errors), np.inf)
     freedom[in_network] = estimates.freedom
-    size = np.minimum(np.abs(tests.z_scores), size_z_scores(couplings, errors, freedom, at_least))
+    of_sizes = size_z_scores(couplings, errors, freedom, at_least)
+    size = np.minimum(np.abs(tests.z_scores), of_sizes)
+    beyond = np.sign(tests.z_scores) * size
+    weights = np.minimum(tests.weights, 1.0)
     sized = test_edges(
         tests.pairs,
-        np.sign(tests.z_scores) * size,
-        np.minimum(tests.weights, 1.0),
+        beyond,
+        weights,
         int(in_network.sum()),
         found.n_changing,
         found.settings.level,
@@ -102,12 +105,15 @@ def size_z_scores(
     two-sided test.
     """
     sizes, allowed = np.abs(couplings) / errors, at_least / errors
-    log_p = np.logaddexp(_log_tail(sizes - allowed, freedom), _log_tail(sizes + allowed, freedom))
+    near = _log_tail(sizes - allowed, freedom)
+    far = _log_tail(sizes + allowed, freedom)
+    log_p = np.logaddexp(near, far)
     return np.abs(ndtri_exp(np.minimum(log_p, 0.0) - np.log(2)))
 
 
 def _log_tail(values: FloatArray, freedom: FloatArray) -> FloatArray:
     """log P(T > value) of Student's t, normal where degrees of freedom are infinite."""
     known = np.isinf(freedom)
-    by_student = np.maximum(stdtr(np.where(known, 1.0, freedom), -values), _LEAST_TAIL)
+    degrees = np.where(known, 1.0, freedom)
+    by_student = np.maximum(stdtr(degrees, -values), _LEAST_TAIL)
     return np.where(known, log_ndtr(-values), np.log(by_student))

@@ -84,8 +84,10 @@ def _decomposed(z_scores: FloatArray, changing: IntArray, moments: SecondMoments
     part = z_scores - left
     values, vectors = np.linalg.eigh(part)
     loadings = np.zeros((n_causes, moments.n_spins))
-    loadings[:, changing] = (vectors[:, -n_causes:] * np.sqrt(np.maximum(values[-n_causes:], 0))).T
-    found = np.argwhere(np.triu(np.abs(left) > _EDGE * max(spread, 1.0), 1))
+    strengths = np.sqrt(np.maximum(values[-n_causes:], 0))
+    loadings[:, changing] = (vectors[:, -n_causes:] * strengths).T
+    is_large = np.abs(left) > _EDGE * max(spread, 1.0)
+    found = np.argwhere(np.triu(is_large, 1))
     return Sparsity(spread, causes=PlainCauses(loadings, changing[found]))
 
 
@@ -98,7 +100,8 @@ def _partial_z_scores(moments: NormalEquations, changing: IntArray) -> FloatArra
     partial = -inverse / np.outer(scale, scale)
     np.fill_diagonal(partial, 0.0)
     precision = np.sqrt(moments.n_effective - len(changing) - 1)
-    return np.asarray(np.arctanh(np.clip(partial, -0.999, 0.999)) * precision)
+    clipped = np.clip(partial, -0.999, 0.999)
+    return np.asarray(np.arctanh(clipped) * precision)
 
 
 def _some_rows(samples: Samples) -> Samples:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.estimators.fitted_graph import FittedGraph
@@ -13,7 +14,7 @@ from isingkit.estimators.resampling import over_resamples, subsample
 from isingkit.exceptions import IsingkitError
 from isingkit.packing import PackedSpins
 from isingkit.result_table import ResultTable
-from isingkit.spins import RowWeights
+from isingkit.spins import Names, RowWeights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +52,7 @@ def stability_of(
     weights: RowWeights | None,
     find: Find,
     n_resamples: int,
-    rng: np.random.Generator,
+    rng: Generator,
     n_jobs: int | None,
     progress: bool,
 ) -> Stability:
@@ -62,9 +63,8 @@ def stability_of(
     shared = _Shared(packed, weights, find, whole.fitted.graph.pairs)
     found = over_resamples(_refit, shared, rng.spawn(n_resamples), "half", n_jobs, progress)
     keys, couplings = zip(*found, strict=True)
-    return Stability(
-        _table(whole, np.concatenate(keys), np.array(couplings), packed.names), n_resamples
-    )
+    table = _table(whole, np.concatenate(keys), np.array(couplings), packed.names)
+    return Stability(table, n_resamples)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +77,7 @@ class _Shared:
     pairs: IntArray  # (n_pairs, 2): of the network of all rows
 
 
-def _refit(shared: _Shared, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+def _refit(shared: _Shared, rng: Generator) -> tuple[IntArray, FloatArray]:
     """Keys of the edges that one half finds, and its couplings in the network of all rows."""
     keys = np.empty(0, dtype=np.int64)
     try:
@@ -90,19 +90,15 @@ def _refit(shared: _Shared, rng: np.random.Generator) -> tuple[IntArray, FloatAr
         return keys, np.full(len(shared.pairs), np.nan)
 
 
-def _table(
-    whole: FoundEdges, keys: IntArray, couplings: FloatArray, names: tuple[str, ...]
-) -> ResultTable:
+def _table(whole: FoundEdges, keys: IntArray, couplings: FloatArray, names: Names) -> ResultTable:
     own = whole.keys
     n_spins = whole.fitted.n_spins
     found, times = np.unique(np.concatenate([keys, own]), return_counts=True)
     times -= np.isin(found, own)  # counted once too often
     labels = np.array(names, dtype=np.str_)
     columns: list[tuple[str, Any]] = [(name, labels.dtype) for name in ("source", "target")]
-    table = np.empty(
-        len(found),
-        dtype=columns + [(name, np.float64) for name in ("frequency", "coupling", "low", "high")],
-    )
+    numbers = [(name, np.float64) for name in ("frequency", "coupling", "low", "high")]
+    table = np.empty(len(found), dtype=columns + numbers)
     table["source"] = labels[found // n_spins]
     table["target"] = labels[found % n_spins]
     table["frequency"] = times / len(couplings)
@@ -110,7 +106,8 @@ def _table(
         table[name] = np.nan
     place = np.searchsorted(found, own)
     estimates = whole.fitted.firth_refit().couplings_and_errors()[0][whole.is_edge]
-    complete = couplings[~np.isnan(couplings).any(axis=1)][:, whole.is_edge]
+    is_complete = ~np.isnan(couplings).any(axis=1)
+    complete = couplings[is_complete][:, whole.is_edge]
     if len(own) and len(complete):
         off = np.quantile(np.abs(complete - estimates), 0.95, axis=0)
         table["low"][place] = estimates - off

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from scipy.sparse import csr_array
 
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import BoolArray, FloatArray, IntArray
@@ -25,7 +26,7 @@ def just_above(threshold: float, estimates: Any) -> float:
     return TIE * min(1.0, float(largest))
 
 
-def symmetric_couplings(estimates: Any, threshold: float, rule: str) -> scipy.sparse.csr_array:
+def symmetric_couplings(estimates: Any, threshold: float, rule: str) -> csr_array:
     """Couplings (J_ij + J_ji) / 2 of the pairs that count as edges.
 
     rule "average": |J_ij + J_ji| / 2 > threshold; "and": both |J_ij| and |J_ji| > threshold; "or":
@@ -38,7 +39,7 @@ def symmetric_couplings(estimates: Any, threshold: float, rule: str) -> scipy.sp
     n_spins = len(estimates)
     parts = parallel_map(_edges, n_spins, estimates, threshold, rule, chunk=_ROWS)
     rows, columns, couplings = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
-    upper = scipy.sparse.csr_array((couplings, (rows, columns)), shape=(n_spins, n_spins))
+    upper = csr_array((couplings, (rows, columns)), shape=(n_spins, n_spins))
     return (upper + upper.T).tocsr()
 
 
@@ -64,17 +65,14 @@ def _pass(
     return pass_forth & pass_back if rule == "and" else pass_forth | pass_back
 
 
-def _sparse_couplings(
-    estimates: scipy.sparse.csr_array, threshold: float, rule: str
-) -> scipy.sparse.csr_array:
+def _sparse_couplings(estimates: csr_array, threshold: float, rule: str) -> csr_array:
     back = estimates.T.tocsr()
     total = (estimates + back).tocsr()
     if rule == "average":
         total.data[np.abs(total.data) <= 2 * threshold] = 0.0
     else:
         pass_forth, pass_back = (abs(one) > threshold for one in (estimates, back))
-        total = total.multiply(
-            pass_forth.multiply(pass_back) if rule == "and" else (pass_forth + pass_back)
-        ).tocsr()
+        passes = pass_forth.multiply(pass_back) if rule == "and" else pass_forth + pass_back
+        total = total.multiply(passes).tocsr()
     total.eliminate_zeros()
     return (total / 2).tocsr()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse
+from scipy.sparse import csr_array
 from tqdm import tqdm
 
 from isingkit import __version__
@@ -29,6 +29,7 @@ from isingkit.estimators.executor import Run
 from isingkit.estimators.symmetric import TIE
 from isingkit.exceptions import StageTwoError
 from isingkit.packing import PackedSpins, fingerprint
+from isingkit.result_table import Record
 
 _JOINING = 200  # bytes for each pair kept, when bands are put together
 # by which the approximate test is more generous than the exact one, relatively: single precision
@@ -44,7 +45,8 @@ def n_bands(bits: Bits) -> int:
 
 def spins_of_band(bits: Bits, number: int) -> IntArray:
     """The spins whose pairs with later ones are one band."""
-    return np.arange(number * sizes.BAND, min((number + 1) * sizes.BAND, bits.n_spins))
+    end = min((number + 1) * sizes.BAND, bits.n_spins)
+    return np.arange(number * sizes.BAND, end)
 
 
 def bytes_of_responses(bits: Bits) -> int:
@@ -61,7 +63,7 @@ class BandedScreen(Protocol):
 
     @property
     def n_bytes(self) -> int: ...
-    def settings(self) -> dict[str, Any]: ...
+    def settings(self) -> Record: ...
     def prepare(self, n_jobs: int | None = None) -> None: ...
     def band(self, number: int, n_jobs: int | None = None) -> "Kept": ...
 
@@ -89,7 +91,7 @@ class CorrelationScreen:
         """Memory beyond the bits themselves."""
         return self._n_nibbles() if self._by_lookup() else 0
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Record:
         """What the result depends on, beside the data."""
         return {
             "screen": "correlations",
@@ -113,9 +115,8 @@ class CorrelationScreen:
         scales = np.full(n_blocks * lookup_popcount.COLUMNS, np.inf, np.float32)
         sums[:n_spins] = self.bits.sums
         scales[:n_spins] = self.bits.scales
-        first, last = (
-            -(-min(k * sizes.BAND, n_spins) // lookup_popcount.STRIP) for k in (number, number + 1)
-        )
+        ends = [min(k * sizes.BAND, n_spins) for k in (number, number + 1)]
+        first, last = (-(-end // lookup_popcount.STRIP) for end in ends)
         if self._by_lookup():
             fixed = (*self._split(n_jobs), lookup_popcount.TABLES, n_samples, sums, scales, level)
 
@@ -128,10 +129,10 @@ class CorrelationScreen:
                     first + start, first + stop, packed.words, n_samples, sums, scales, level
                 )
 
-        found = np.concatenate(
-            [np.empty((0, 3), np.int64), *parallel_map(strips, last - first, n_jobs=n_jobs)]
-        )
-        return self._checked(found[np.lexsort((found[:, 1], found[:, 0]))])
+        parts = parallel_map(strips, last - first, n_jobs=n_jobs)
+        found = np.concatenate([np.empty((0, 3), np.int64), *parts])
+        in_order = np.lexsort((found[:, 1], found[:, 0]))
+        return self._checked(found[in_order])
 
     def _checked(self, found: IntArray) -> Kept:
         """The same numbers as `normal.correlations` has, to the last bit, and the exact test."""
@@ -149,11 +150,9 @@ class CorrelationScreen:
 
     def _n_nibbles(self) -> int:
         packed = self.bits.packed
-        return (
-            -(-packed.n_spins // lookup_popcount.COLUMNS)
-            * lookup_popcount.COLUMNS
-            * lookup_popcount.steps_of(packed.words.shape[1])
-        )
+        n_blocks = -(-packed.n_spins // lookup_popcount.COLUMNS)
+        n_steps = lookup_popcount.steps_of(packed.words.shape[1])
+        return n_blocks * lookup_popcount.COLUMNS * n_steps
 
     def _split(self, n_jobs: int | None) -> tuple[Any, int]:
         n_words = self.bits.packed.words.shape[1]
@@ -197,7 +196,7 @@ class DualScreen:
         """Memory beyond the bits themselves."""
         return bytes_of_responses(self.bits)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Record:
         """What the result depends on, beside the data."""
         return {
             "screen": "ridge",
@@ -226,8 +225,9 @@ class DualScreen:
         )  # the larger of two shares is at most their sum less the smallest of all
         of_rows = np.stack([share[rows], ones[rows]])
         of_spins = np.stack([ones, share - least])
+        level = self.prune * (1 - MARGIN)
         pairs, products = self.bits.large_sums(
-            y, self.prune * (1 - MARGIN), of_rows, of_spins, after=rows, n_jobs=n_jobs
+            y, level, of_rows, of_spins, after=rows, n_jobs=n_jobs
         )
         pairs[:, 0] = rows[pairs[:, 0]]
         return passing(pairs, products[:, None] * share[pairs], self.prune)
@@ -302,24 +302,23 @@ def _checkpoint(folder: Path, screen: BandedScreen, packed: PackedSpins) -> Chec
     return checkpoint_in(folder, screen.settings() | facts)
 
 
-def as_candidates(kept: Kept, n_spins: int, prune: float) -> scipy.sparse.csr_array:
+def as_candidates(kept: Kept, n_spins: int, prune: float) -> csr_array:
     """(n_spins, n_spins): row i the estimates of stage one that pass in the regression of
     spin i.
     """
     i, j = kept.pairs.T
     rows = np.concatenate([i, j])
     columns = np.concatenate([j, i])
-    values = np.concatenate([kept.values[:, 0], kept.values[:, 1]])
+    values = np.concatenate([*kept.values.T])
     passes = np.abs(values) > prune + TIE
-    matrix = scipy.sparse.csr_array(
-        (values[passes], (rows[passes], columns[passes])), shape=(n_spins, n_spins)
-    )
+    places = (rows[passes], columns[passes])
+    matrix = csr_array((values[passes], places), shape=(n_spins, n_spins))
     matrix.sort_indices()
     return matrix
 
 
 def regressions_on_candidates(
-    bits: Bits, candidates: scipy.sparse.csr_array, most: int, n_jobs: int | None
+    bits: Bits, candidates: csr_array, most: int, n_jobs: int | None
 ) -> Any:
     """Least squares of each spin on its candidates, CSR like them; pair sums are counted where they
     are needed.
@@ -327,7 +326,8 @@ def regressions_on_candidates(
     estimates = np.zeros(candidates.nnz)
     indptr = candidates.indptr.astype(np.int64)
     indices = candidates.indices.astype(np.int64)
-    chunk = max(1, min(1024, bits.n_spins // (8 * n_threads(n_jobs))))
+    n_chunks = 8 * n_threads(n_jobs)
+    chunk = max(1, min(1024, bits.n_spins // n_chunks))
     fixed = (bits.source, indptr, indices, most, 0.0, estimates)
     failed = parallel_map(
         regressions.regressions_on_candidates, bits.n_spins, *fixed, chunk=chunk, n_jobs=n_jobs
@@ -336,4 +336,4 @@ def regressions_on_candidates(
         if spin >= 0:
             n_unknowns = int(indptr[spin + 1] - indptr[spin])
             raise StageTwoError(spin=bits.packed.names[spin], n_unknowns=n_unknowns, most=most)
-    return scipy.sparse.csr_array((estimates, indices, indptr), shape=candidates.shape)
+    return csr_array((estimates, indices, indptr), shape=candidates.shape)

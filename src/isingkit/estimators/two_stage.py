@@ -1,11 +1,11 @@
 """TwoStageIsing: the paper's estimator for fewer samples than spins."""
 
-import os
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
+from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
 
 from isingkit._kernels import estimators as kernels
@@ -16,10 +16,18 @@ from isingkit.estimators.bits import bits_of, goes_by_bits, repeated_if_large
 from isingkit.estimators.covariate_effects import n_covariates
 from isingkit.estimators.executor import current_executor
 from isingkit.estimators.moments import SecondMoments, best_resolvent, noise_at
-from isingkit.estimators.normal import NormalEquations, correlations, refuse_duplicates
-from isingkit.estimators.ridge import ridge_estimates
+from isingkit.estimators.normal import (
+    NormalEquations,
+    all_regressions,
+    correlations,
+    factor_of,
+    refuse_duplicates,
+    through_means,
+)
+from isingkit.estimators.ridge import dual_is_better, dual_regressions
 from isingkit.estimators.symmetric import TIE, just_above
 from isingkit.estimators.tiles import (
+    BandedScreen,
     CorrelationScreen,
     DualScreen,
     as_candidates,
@@ -27,6 +35,7 @@ from isingkit.estimators.tiles import (
     screened,
 )
 from isingkit.exceptions import StageTwoError, require_number
+from isingkit.formats import FilePath
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
 from isingkit.spins import RowWeights, warn_of_constants
@@ -71,6 +80,10 @@ class TwoStageIsing(LinearEstimator):
         Threshold that turns real-valued columns into spins.
     missing
         "error", "drop" or "pairwise".
+    merge_alike
+        Whether columns that are equal, or opposite, in all rows become one spin, with the name of
+        the first of them: True, False, or a number, the correlation from which on they do. "auto"
+        is True beyond 1000 columns.
     checkpoint
         Of large networks: a folder where finished work is recorded. The same fit, started again,
         goes on from there.
@@ -99,11 +112,14 @@ class TwoStageIsing(LinearEstimator):
         (n_spins,) array of the regressions' intercepts.
     model_
         The IsingModel after threshold and rule.
+    alike_
+        Table of columns that became part of another's spin: column, spin, correlation. Empty where
+        none did; else `model_` and all that is said of spins has one for all of them.
     covariate_effects_
         Where `fit` was given covariates: structured array of the columns spin, covariate, effect,
         std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
-        Samples used: rows, their counts or whole weights, or (sum w)^2 / sum w^2 of other weights.
+        Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_
         For each spin the values of the table that became -1 and +1.
 
@@ -128,7 +144,8 @@ class TwoStageIsing(LinearEstimator):
         fit_fields: bool = True,
         binarize: float | None = None,
         missing: str = "error",
-        checkpoint: str | os.PathLike[str] | None = None,
+        merge_alike: bool | float | str = "auto",
+        checkpoint: FilePath | None = None,
         n_jobs: int | None = None,
         progress: bool = False,
     ) -> None:
@@ -138,6 +155,7 @@ class TwoStageIsing(LinearEstimator):
             fit_fields=fit_fields,
             binarize=binarize,
             missing=missing,
+            merge_alike=merge_alike,
         )
         self.ridge = ridge
         self.prune = prune
@@ -156,7 +174,15 @@ class TwoStageIsing(LinearEstimator):
     def _least_coupling(self) -> float:
         return self.threshold_
 
-    def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
+    def _learn(
+        self,
+        packed: PackedSpins | None,
+        weights: RowWeights | None,
+        warned: bool,
+        stat: Gram | None = None,
+    ) -> Self:
+        if packed is None:
+            return super()._learn(packed, weights, warned, stat)
         if n_covariates(weights) == 0:
             packed, weights = repeated_if_large(packed, weights)
         if goes_by_bits(packed, weights) and (
@@ -170,11 +196,10 @@ class TwoStageIsing(LinearEstimator):
         if not warned:
             warn_of_constants(bits.names, ~bits.changes)
         self._choose_stage_one(bits)
-        screen = (
-            CorrelationScreen(bits, self.prune_)
-            if np.isinf(self.ridge_)
-            else DualScreen(bits, self.ridge_, self.prune_)
-        )
+        if np.isinf(self.ridge_):
+            screen: BandedScreen = CorrelationScreen(bits, self.prune_)
+        else:
+            screen = DualScreen(bits, self.ridge_, self.prune_)
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
         kept = screened(
             screen,
@@ -192,38 +217,38 @@ class TwoStageIsing(LinearEstimator):
         self.threshold_ = (
             auto_threshold(bits, estimates) if self.threshold == "auto" else float(self.threshold)
         )
-        return self._finish(
-            packed, packed.n_samples, estimates, bits.means - estimates @ bits.means, bits.means
-        )
+        intercepts = bits.means - estimates @ bits.means
+        return self._finish(packed, packed.n_samples, estimates, intercepts, bits.means)
 
     def _choose_stage_one(self, normal: SecondMoments) -> None:
         self.ridge_ = auto_ridge(normal) if self.ridge == "auto" else float(self.ridge)
         self.prune_ = auto_prune(normal, self.ridge_) if self.prune == "auto" else float(self.prune)
 
-    def _regress(
+    def _estimate(
         self,
         stat: Gram,
         normal: NormalEquations,
         packed: PackedSpins | None,
         weights: RowWeights | None,
-    ) -> FloatArray:
+    ) -> tuple[FloatArray, FloatArray]:
         self._choose_stage_one(normal)
         if np.isinf(self.ridge_):
-            self.stage_one_estimates_ = correlations(normal)
+            found = correlations(normal)
+        elif packed is not None and dual_is_better(normal, self.ridge_, packed):
+            found = dual_regressions(normal, self.ridge_, packed, weights)
         else:
-            self.stage_one_estimates_ = ridge_estimates(normal, self.ridge_, packed, weights)
+            found = all_regressions(normal, factor_of(normal, self.ridge_))
+        self.stage_one_estimates_ = found
         most = normal.n_rows - 1 - int(self.fit_fields) - n_covariates(weights)
         try:
-            estimates, self.support_sizes_ = restricted_estimates(
-                normal, self.stage_one_estimates_, self.prune_, most
-            )
+            estimates, self.support_sizes_ = restricted_estimates(normal, found, self.prune_, most)
         except StageTwoError:
             refuse_duplicates(stat, normal)  # the likeliest cause, and a clearer message
             raise
         self.threshold_ = (
             auto_threshold(normal, estimates) if self.threshold == "auto" else float(self.threshold)
         )
-        return estimates
+        return through_means(estimates, normal)
 
 
 def auto_ridge(normal: SecondMoments) -> float:
@@ -251,19 +276,23 @@ def auto_threshold(normal: SecondMoments, estimates: Any) -> float:
     s_i. Pruned pairs count as if they had the others' noise.
     """
     n_spins = normal.n_spins
-    directed = scipy.sparse.csr_array(estimates)
-    pairs = np.column_stack(scipy.sparse.triu(abs(directed) + abs(directed).T, 1).nonzero())
+    directed = csr_array(estimates)
+    sizes = abs(directed)
+    pairs = np.column_stack(scipy.sparse.triu(sizes + sizes.T, 1).nonzero())
     if len(pairs) == 0:
         return 0.0
     forth, back = _both_directions(_noises(normal, directed), pairs)
     each = (forth + back) / ((forth > 0) * 1.0 + (back > 0))
-    sample = each[np.linspace(0, len(each) - 1, min(len(each), 1000)).astype(int)]
+    n_each = len(each)
+    places = np.linspace(0, n_each - 1, min(n_each, 1000))
+    sample = each[places.astype(int)]
     forth, back = _both_directions(directed, pairs)
     found = np.sort(np.abs(forth + back) / 2)[::-1]
     parts = np.array_split(found, -(-len(found) // 1000))
     tails = [ndtr(-part[:, None] / sample).mean(axis=1) for part in parts]
     absent = n_spins * (n_spins - 1) * np.concatenate(tails)
-    passes = np.flatnonzero(absent <= _FALSE * np.arange(1, len(found) + 1))
+    ranks = np.arange(1, len(found) + 1)
+    passes = np.flatnonzero(absent <= _FALSE * ranks)
     if len(passes):
         return float(found[passes[-1]] - 2 * TIE)
     return -float(sample.max() * ndtri(_FALSE / n_spins**2))
@@ -276,13 +305,14 @@ def _noises(normal: SecondMoments, directed: Any) -> Any:
     noises = np.zeros(directed.nnz)
     fixed = (normal.source, indptr, indices, directed.data, normal.n_effective, noises)
     parallel_map(kernels.noises_on_candidates, normal.n_spins, *fixed, chunk=64)
-    return scipy.sparse.csr_array((noises, indices, indptr), shape=directed.shape)
+    return csr_array((noises, indices, indptr), shape=directed.shape)
 
 
 def _both_directions(matrix: Any, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
     """Entries (i, j) and (j, i) of a sparse matrix."""
-    forth = np.asarray(matrix[pairs[:, 0], pairs[:, 1]]).ravel()
-    back = np.asarray(matrix[pairs[:, 1], pairs[:, 0]]).ravel()
+    first, second = pairs.T
+    forth = np.asarray(matrix[first, second]).ravel()
+    back = np.asarray(matrix[second, first]).ravel()
     return forth, back
 
 
