@@ -9,7 +9,9 @@ from matplotlib.collections import LineCollection
 
 import isingkit as ik
 from isingkit import exceptions as ex
-from isingkit.drawing import positions
+from isingkit.drawing import n_outstanding
+from isingkit.label_places import label_offsets
+from isingkit.network_layout import positions
 
 mpl.use("Agg")
 
@@ -171,7 +173,7 @@ def test_large_networks_are_checked_on_some_pairs_and_huge_ones_on_none():
     assert edges <= {tuple(pair) for pair in check.pairs.tolist()}
     huge = ik.IsingModel(np.zeros((2001, 2001)))
     assert (
-        "2000 spins"
+        "2000 columns"
         in ik.fit_check(
             huge, ik.pack(np.ones((4, 2001), dtype=np.int8) * [[1], [-1], [1], [-1]])
         ).problem
@@ -199,7 +201,7 @@ def test_constant_data_are_compared_in_the_means_only():
     with pytest.warns(ex.ConstantColumnWarning):
         constant = ik.pack(np.ones((5, 2)))
     check = ik.fit_check(ik.IsingModel(np.zeros((2, 2))), constant)
-    assert "no pair of spins changes" in check.words()
+    assert "no pair of columns changes" in check.words()
 
 
 def test_branches_join_minima_at_their_passes():
@@ -224,3 +226,128 @@ def test_branches_join_minima_at_their_passes():
         ik.plot_disconnectivity("landscape")
     one = ik.plot_disconnectivity(ik.landscape(ik.IsingModel([[0]], fields=[0.5])))
     assert len(one.collections[1].get_offsets()) == 1
+
+
+def test_strong_edges_are_short_and_communities_stay_together():
+    """57 columns in five blocks, 379 edges. Seen to fail with a layout that does not know weights,
+    whose strongest edges are as long as others.
+    """
+    rng = np.random.default_rng(0)
+    block = np.sort(rng.integers(0, 5, 57))
+    first, second = np.triu_indices(57, 1)
+    is_within = block[first] == block[second]
+    chances = np.where(is_within, 6.0, 1.0)
+    chosen = rng.choice(len(first), 379, replace=False, p=chances / chances.sum())
+    couplings = np.zeros((57, 57))
+    strengths = rng.gamma(1.2, 0.09, 379) + 0.03
+    signs = np.where(is_within[chosen], 1.6, rng.choice([-1, 1], 379))
+    couplings[first[chosen], second[chosen]] = strengths * signs
+    model = ik.IsingModel(couplings + couplings.T)
+    found = ik.communities(model)
+    places = positions(model.couplings, found.numbers) * (1.5, 1.0)
+    apart = np.linalg.norm(places[:, None] - places, axis=2)
+    edges = model.edges()
+    index = {name: k for k, name in enumerate(model.names)}
+    lengths = np.array([apart[index[row["source"]], index[row["target"]]] for row in edges])
+    assert lengths[:5].max() < 0.4  # the picture is 1.5 wide
+    assert lengths[:40].mean() < 0.5 * lengths.mean()
+    is_same = found.numbers[:, None] == found.numbers
+    nearest = (apart + 9 * np.eye(57)).argsort(axis=1)[:, :4]
+    assert np.take_along_axis(is_same, nearest, axis=1).mean() > 0.85
+    assert n_outstanding(57, 379) == 85
+    assert n_outstanding(57, 100) == 100
+
+
+def test_no_canvas_is_wasted_on_a_node_far_away():
+    """A ring of strong edges, and one node on a very weak one."""
+    ring = networkx.cycle_graph(12)
+    networkx.set_edge_attributes(ring, 0.5, "weight")
+    ring.add_edge(0, 12, weight=1e-4)
+    places = positions(networkx.to_scipy_sparse_array(ring)) * (1.5, 1.0)
+    extent = np.ptp(places, axis=0)
+    assert (np.ptp(places[:12], axis=0) / extent).min() > 0.5
+
+
+def test_labels_do_not_cover_each_other(rng):
+    places = rng.random((40, 2)) * (500, 330)
+    widths = np.full(40, 30.0)
+    offsets = label_offsets(places, np.full(40, 4.0), widths, 8.0, np.arange(40))
+    middles = places + offsets
+    steps = np.abs(middles[:, None] - middles) + 99 * np.eye(40)[:, :, None]
+    covers = (steps[:, :, 0] < 30 - 1e-9) & (steps[:, :, 1] < 8 - 1e-9)
+    assert not covers.any()
+    on_node = np.abs(middles[:, None] - places) < [15, 4]
+    assert on_node.all(axis=2).sum() <= 2
+
+
+def test_groups_sizes_labels_rings_and_fewer_edges_are_drawn_as_asked_for(triangle):
+    axes = triangle.plot(groups={"Ann": "x", "Cy": "y"}, size=[1, 4, 9], max_edges=1)
+    legend = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert legend == ["alike", "opposite", "x", "y"]
+    lines, dots = axes.collections
+    assert len(lines.get_segments()) == 1
+    assert len({tuple(colour) for colour in dots.get_facecolors()}) == 3
+    assert np.all(np.diff(dots.get_sizes()) > 0)
+    plain = triangle.plot(groups=False, labels=["A", "B", "C"], layout=[[0, 0], [1, 0], [0, 1]])
+    assert {text.get_text() for text in plain.texts} == {"A", "B", "C"}
+    assert len({tuple(colour) for colour in plain.collections[-1].get_facecolors()}) == 1
+    ringed = triangle.plot(groups=["a", "a", "b"], layout="circle", rings=[0.0, np.nan, 0.5])
+    arcs = [one for one in ringed.collections[:-1] if not isinstance(one, LineCollection)]
+    assert len(arcs) == 3  # two pale rings, and the dark half of one
+    assert len(triangle.plot(size="degree").collections[-1].get_offsets()) == 3
+
+
+@pytest.mark.parametrize(
+    ("wish", "problem"),
+    [
+        ({"groups": {"Zoe": "x"}}, "names of columns, such as 'Ann'"),
+        ({"groups": ["x"]}, "3 groups, None or False"),
+        ({"layout": "spiral"}, "'structure', 'circle' or"),
+        ({"layout": [1, 2]}, "3 pairs of numbers"),
+        ({"size": "mass"}, "'strength', 'degree' or"),
+        ({"size": [1, 2, -3]}, "at least 0"),
+        ({"size": [1]}, "3 numbers, one for each column"),
+        ({"labels": ["A"]}, "3 texts"),
+        ({"max_edges": -1}, "max_edges must be"),
+        ({"rings": "half"}, "3 numbers"),
+    ],
+)
+def test_wrong_wishes_for_a_picture_are_refused_in_words(triangle, wish, problem):
+    with pytest.raises(ex.SettingError, match=problem):
+        triangle.plot(**wish)
+
+
+def test_edges_are_drawn_with_their_intervals_strongest_first(spins):
+    fit = ik.AutoIsing().fit(spins)
+    axes = ik.plot_edges(fit.edges_, max_edges=5)
+    names = [text.get_text() for text in axes.get_yticklabels()]
+    rows = fit.edges_[:5]
+    assert names == [f"{row['source']} - {row['target']}" for row in rows]
+    bars, dots = axes.collections[:2]
+    np.testing.assert_allclose(dots.get_offsets()[:, 0], rows["coupling"])
+    ends = np.array(bars.get_segments())[:, :, 0]
+    np.testing.assert_allclose(ends, np.stack([rows["low"], rows["high"]], axis=1))
+    assert dots.get_offsets()[0, 1] == 4  # on top
+    _, given = pyplot.subplots()
+    assert ik.plot_edges(fit.model_.edges(), given) is given  # without intervals
+    with pytest.raises(ex.SettingError, match="edges_ of a fitted estimator"):
+        ik.plot_edges(fit)
+
+
+def test_centralities_are_drawn_a_panel_a_measure_strongest_first(triangle):
+    table = ik.centrality(triangle)
+    axes = ik.plot_centrality(table)
+    assert [one.get_xlabel() for one in axes] == [
+        "strength",
+        "expected influence",
+        "betweenness",
+        "closeness",
+    ]
+    strengths = table["strength"].tolist()
+    np.testing.assert_allclose(axes[0].lines[0].get_xdata(), sorted(strengths, reverse=True))
+    (one,) = ik.plot_centrality(table, measures=["betweenness"])
+    assert one.get_yticklabels()[0].get_text() == "Ann"
+    with pytest.raises(ex.SettingError, match="measures must be"):
+        ik.plot_centrality(table, measures=["fame"])
+    with pytest.raises(ex.SettingError, match=r"isingkit\.centrality returns"):
+        ik.plot_centrality(triangle.edges())

@@ -1,14 +1,16 @@
-"""Where to put the spins of a network on paper, and the drawing of it."""
+"""The drawing of a network, and what pictures have in common."""
 
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
-from isingkit._kernels.threads import one_blas_thread
 from isingkit.arrays import FloatArray
+from isingkit.label_places import label_offsets
+from isingkit.network_layout import WIDTH, positions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,107 +18,235 @@ if TYPE_CHECKING:
 # nearly all eyes distinguish blue and orange; negative edges are dashed besides
 POSITIVE = "#2166ac"
 NEGATIVE = "#c2410c"
-_MOST_BY_DISTANCES = 150  # spins up to which a layout by distances is quick, and looks better
-_MOST_LABELS = 60
-_WIDTH = 1.5  # of the picture, its height being 1
-_MARGIN = 0.7  # around a connected part, in lengths of an edge
+NODE = "#444444"
+# of groups; those of the report's page
+COLOURS = (
+    "#0072b2", "#d55e00", "#008060", "#a0408f", "#8c6d00", "#2a9fd6",
+    "#5a3d8a", "#6b7280", "#b3003c", "#4d7c0f", "#7a4a1e", "#00707a",
+)  # fmt: skip
+MOST_LABELS = 120
+_MOST_SIZED = 300  # nodes up to which they are as large as their couplings are strong
+_LEADER = 12.0  # points from a node beyond which a line leads to its name
+_MOST_IN_LEGEND = 12
 _TINY = 1e-300  # in place of 0, to divide by
 
 
-def positions(couplings: scipy.sparse.csr_array) -> FloatArray:
-    """(n_spins, 2) places between 0 and 1; the same network always gets the same places.
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a network is drawn; what is None is found from the network."""
 
-    Connected parts are side by side, largest first, single spins in rows below.
-    """
-    n_spins = couplings.shape[0]
-    _, part = connected_components(couplings, directed=False)
-    sizes = np.bincount(part, minlength=1)
-    boxes = []
-    for label in np.argsort(-sizes, kind="stable"):
-        if sizes[label] > 1:
-            members = np.flatnonzero(part == label)
-            strengths = abs(couplings[members][:, members])
-            with one_blas_thread():  # several would wait for each other, of systems so small
-                boxes.append((members, _laid_out(strengths)))
-    single = np.flatnonzero(sizes[part] == 1) if n_spins else np.empty(0, dtype=np.intp)
-    return _shelved(n_spins, boxes, single)
+    labels: Sequence[str] | bool | None = None  # of nodes, or whether to write names
+    places: FloatArray | None = None  # (n_nodes, 2), between 0 and 1
+    strongest: float | None = None  # strength of the widest edge
+    groups: Sequence[str | None] | None = None  # of nodes, for colours and a legend
+    sizes: FloatArray | None = None  # (n_nodes,): areas of nodes are in proportion
+    rings: FloatArray | None = None  # (n_nodes,): shares between 0 and 1; NaN for no ring
+    max_edges: int | None = None  # the strongest are drawn
 
 
 def draw_network(
-    axes: "Axes",
-    couplings: scipy.sparse.csr_array,
-    names: tuple[str, ...],
-    labels: bool | None = None,
-    *,
-    places: FloatArray | None = None,
-    strongest: float | None = None,
+    axes: "Axes", couplings: scipy.sparse.csr_array, names: Sequence[str], look: Look | None = None
 ) -> None:
-    """Draw the network: blue edges for spins that agree, dashed orange for those that disagree.
+    """Draw the network: blue edges for nodes that agree, dashed orange for those that disagree.
 
-    Edges are as wide as they are strong. places, strongest: of several networks in one layout and
-    on one scale, between 0 and 1, and the strength of the widest edge
+    Edges are as wide and as dark as they are strong.
     """
-    places = (positions(couplings) if places is None else places) * (_WIDTH, 1.0)
-    _draw_edges(axes, couplings, places, strongest)
-    _draw_spins(axes, couplings, places)
-    if labels or (labels is None and len(names) <= _MOST_LABELS):
-        _write_names(axes, names, places)
+    look = Look() if look is None else look
+    places = positions(couplings) if look.places is None else look.places
+    places = places * (WIDTH, 1.0)
+    _draw_edges(axes, couplings, places, look)
+    radii = _radii(couplings, look)
+    colours = _colours(look.groups, len(names))
+    if look.rings is not None:
+        _draw_rings(axes, places, radii + 2.5, look.rings)
+    _draw_nodes(axes, places, radii, colours)
     axes.set_aspect("equal")
     axes.autoscale()
     axes.margins(0.08)
     axes.axis("off")
-    if couplings.nnz:
-        axes.legend(loc="best", frameon=False, fontsize=8)
+    labels = _labels(look.labels, names)
+    if labels:
+        strengths = abs(couplings).sum(axis=0)
+        outer = radii if look.rings is None else radii + 4.5
+        _write_labels(axes, labels, places, outer, strengths)
+    _add_legend(axes, couplings, look)
+
+
+def _labels(wish: Sequence[str] | bool | None, names: Sequence[str]) -> Sequence[str]:
+    if wish is None:
+        wish = len(names) <= MOST_LABELS
+    if isinstance(wish, bool):
+        return names if wish else ()
+    return wish
 
 
 def _draw_edges(
-    axes: "Axes", couplings: scipy.sparse.csr_array, places: FloatArray, strongest: float | None
+    axes: "Axes", couplings: scipy.sparse.csr_array, places: FloatArray, look: Look
 ) -> None:
     from matplotlib.collections import LineCollection
+    from matplotlib.colors import to_rgb
 
     upper = scipy.sparse.triu(couplings, k=1).tocoo()
     strengths = np.abs(upper.data)
-    widest = np.clip(35 / np.sqrt(max(upper.nnz, 1)), 0.8, 5.0)
-    scale = strengths.max(initial=_TINY) if strongest is None else max(strongest, _TINY)
-    widths = widest * (0.1 + 0.9 * strengths / scale)
+    order = np.argsort(strengths, kind="stable")  # the strongest on top
+    if look.max_edges is not None:
+        order = order[max(len(order) - look.max_edges, 0) :]
+    largest = strengths.max(initial=0.0) if look.strongest is None else look.strongest
+    shares = strengths / max(largest, _TINY)
+    widths = widest_edge(len(order)) * (0.06 + 0.94 * shares)
+    opacities = edge_opacities(strengths, len(places))
     lines = np.stack([places[upper.row], places[upper.col]], axis=1)
     for sign, colour, style, label in (
         (1, POSITIVE, "-", "alike"),
         (-1, NEGATIVE, (0, (3, 1.5)), "opposite"),
     ):
-        chosen = np.sign(upper.data) == sign
-        if chosen.any():
+        chosen = order[np.sign(upper.data[order]) == sign]
+        if len(chosen):
             collection = LineCollection(
                 lines[chosen],
                 linewidths=widths[chosen],
-                colors=colour,
+                colors=[(*to_rgb(colour), opacity) for opacity in opacities[chosen]],
                 linestyles=[style],
-                alpha=0.8,
                 label=label,
+                zorder=1,
             )
             axes.add_collection(collection)
 
 
-def _draw_spins(axes: "Axes", couplings: scipy.sparse.csr_array, places: FloatArray) -> None:
-    """Dots, of few spins as large as their couplings are strong."""
-    sizes = 8
-    if len(places) <= 200:
-        strengths = abs(couplings).sum(axis=0)
-        sizes = 20 + 130 * strengths / max(float(strengths.max(initial=0.0)), _TINY)
-    axes.scatter(places[:, 0], places[:, 1], s=sizes, c="#444444", zorder=2)
+def widest_edge(n_edges: int) -> float:
+    """Width of the strongest edge, in points."""
+    return float(np.clip(70 / np.sqrt(max(n_edges, 1)), 2.5, 6.0))
 
 
-def _write_names(axes: "Axes", names: tuple[str, ...], places: FloatArray) -> None:
-    for place, name in zip(places, names, strict=True):
+def n_outstanding(n_nodes: int, n_edges: int) -> int:
+    """How many edges an eye can follow in one picture: the others are drawn faintly."""
+    most = max(20, int(1.5 * n_nodes))
+    return n_edges if n_edges <= 1.3 * most else most
+
+
+def edge_opacities(strengths: FloatArray, n_nodes: int) -> FloatArray:
+    """(n_edges,): of a network with too many edges for an eye, weak ones are faint."""
+    outstanding = n_outstanding(n_nodes, len(strengths))
+    least = np.sort(strengths)[len(strengths) - outstanding] if outstanding else 0.0
+    return np.where(strengths >= least, 0.85, 0.14)
+
+
+def _radii(couplings: scipy.sparse.csr_array, look: Look) -> FloatArray:
+    """(n_nodes,): in points."""
+    n_nodes = couplings.shape[0]
+    largest = float(np.clip(55 / np.sqrt(max(n_nodes, 1)), 2.0, 8.5))
+    values = look.sizes
+    if values is None:
+        values = abs(couplings).sum(axis=0) if n_nodes <= _MOST_SIZED else np.ones(n_nodes)
+    shares = values / max(float(values.max(initial=0.0)), _TINY)
+    return np.asarray(largest * (0.35 + 0.65 * np.sqrt(shares)))
+
+
+def group_order(groups: Sequence[str | None]) -> list[str]:
+    """Groups in the order of their colours."""
+    return sorted({group for group in groups if group is not None}, key=_by_numbers)
+
+
+def _by_numbers(text: str) -> list[tuple[int, str]]:
+    """A key that puts "scale 2" before "scale 10"."""
+    parts = re.split(r"(\d+)", text)
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+
+def _colours(groups: Sequence[str | None] | None, n_nodes: int) -> list[str]:
+    """Of nodes; those without a group are grey."""
+    if groups is None:
+        return [NODE] * n_nodes
+    place = {group: k for k, group in enumerate(group_order(groups))}
+    return [NODE if one is None else COLOURS[place[one] % len(COLOURS)] for one in groups]
+
+
+def _draw_nodes(axes: "Axes", places: FloatArray, radii: FloatArray, colours: list[str]) -> None:
+    border = axes.figure.get_facecolor()
+    axes.scatter(
+        places[:, 0],
+        places[:, 1],
+        s=(2 * radii) ** 2,
+        c=colours,
+        edgecolors=[border],
+        linewidths=0.8,
+        zorder=2,
+    )
+
+
+def _draw_rings(axes: "Axes", places: FloatArray, radii: FloatArray, shares: FloatArray) -> None:
+    """Around each node an arc from the top on, as long a part of the circle as its share."""
+    from matplotlib.path import Path
+
+    for place, radius, share in zip(places, radii, shares, strict=True):
+        if np.isnan(share):
+            continue
+        for part, colour in ((1.0, "0.85"), (float(np.clip(share, 0.0, 1.0)), "0.2")):
+            angles = np.pi / 2 - 2 * np.pi * np.linspace(0.0, part, 73)
+            arc = Path(np.stack([np.cos(angles), np.sin(angles)], axis=1))
+            look: dict[str, Any] = {"facecolors": "none", "edgecolors": colour, "linewidths": 2.2}
+            if part > 0:
+                axes.scatter(
+                    [place[0]], [place[1]], (2 * radius) ** 2, marker=arc, zorder=1.8, **look
+                )
+
+
+def _write_labels(
+    axes: "Axes",
+    labels: Sequence[str],
+    places: FloatArray,
+    radii: FloatArray,
+    strengths: FloatArray,
+) -> None:
+    """Names beside their nodes, or a little way off with a line that leads there."""
+    from matplotlib.patheffects import withStroke
+
+    size = float(np.clip(55 / np.sqrt(len(labels)), 5.0, 8.0))
+    extent = np.ptp(places, axis=0) * 1.16 + 1e-9
+    box = axes.get_window_extent()
+    points = 72 / axes.figure.dpi * min(box.width / extent[0], box.height / extent[1])
+    widths = np.array([0.58 * size * len(label) + 1 for label in labels])
+    order = np.argsort(-strengths, kind="stable")
+    offsets = label_offsets(places * points, radii, widths, 1.15 * size, order)
+    background = axes.figure.get_facecolor()
+    halo = [withStroke(linewidth=2, foreground=background)] if background[3] else []
+    for label, place, offset, radius, width in zip(
+        labels, places, offsets, radii, widths, strict=True
+    ):
+        gap = np.abs(offset) - np.array([width, 1.15 * size]) / 2 - radius
+        is_far = max(gap) > _LEADER - 4
         axes.annotate(
-            name.replace("$", r"\$"),
+            label.replace("$", r"\$"),
             place,
-            xytext=(0, 6),
+            xytext=tuple(offset),
             textcoords="offset points",
             ha="center",
-            va="bottom",
-            fontsize=8,
+            va="center",
+            fontsize=size,
+            path_effects=halo,
+            arrowprops={"arrowstyle": "-", "color": "0.6", "lw": 0.6} if is_far else None,
+            zorder=3,
         )
+
+
+def _add_legend(axes: "Axes", couplings: scipy.sparse.csr_array, look: Look) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = []
+    for is_there, colour, style, label in (
+        ((couplings.data > 0).any(), POSITIVE, "-", "alike"),
+        ((couplings.data < 0).any(), NEGATIVE, (0, (3, 1.5)), "opposite"),
+    ):
+        if is_there:
+            handles.append(Line2D([], [], color=colour, ls=style, lw=2, label=label))
+    groups = () if look.groups is None else group_order(look.groups)
+    for k, group in enumerate(groups[:_MOST_IN_LEGEND]):
+        colour = COLOURS[k % len(COLOURS)]
+        label = group.replace("$", r"\$")
+        handles.append(Line2D([], [], color=colour, ls="", marker="o", ms=6, label=label))
+    if handles:
+        below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0)}
+        axes.legend(handles=handles, ncols=min(len(handles), 6), frameon=False, fontsize=8, **below)
 
 
 def signed_colours() -> Any:
@@ -133,80 +263,3 @@ def new_axes(size: tuple[float, float]) -> "Axes":
     from matplotlib import pyplot
 
     return pyplot.subplots(figsize=size, layout="constrained")[1]
-
-
-def _laid_out(strengths: scipy.sparse.csr_array) -> FloatArray:
-    """One connected part, long side across, shortest edges about 1."""
-    import networkx
-
-    graph = networkx.from_scipy_sparse_array(strengths)
-    n_nodes = len(graph)
-    if n_nodes <= _MOST_BY_DISTANCES:
-        found = networkx.kamada_kawai_layout(graph, weight=None)
-    else:
-        n_iterations = 100 if n_nodes <= 500 else 30
-        found = networkx.spring_layout(graph, seed=0, weight=None, iterations=n_iterations)
-    places = np.array([found[k] for k in range(n_nodes)])
-    places = _turned(places - places.mean(axis=0))
-    across, down = np.ptp(places, axis=0)
-    # fills the picture; distances mean nothing anyway
-    places[:, 0] *= np.clip(_WIDTH * down / max(across, 1e-9), 1.0, _WIDTH)
-    longest = max(np.ptp(places, axis=0).max(), 1e-9)
-    return np.asarray(places * np.sqrt(n_nodes) / longest)
-
-
-def _turned(places: FloatArray) -> FloatArray:
-    """Centred places with their longest axis across."""
-    axes = np.linalg.svd(places, full_matrices=False)[2]
-    # singular vectors have no sign: make their largest entry positive
-    largest = axes[np.arange(2), np.abs(axes).argmax(axis=1)]
-    axes *= np.where(largest < 0, -1.0, 1.0)[:, None]
-    return np.asarray(places @ axes.T)
-
-
-def _shelved(
-    n_spins: int,
-    boxes: list[tuple[NDArray[np.intp], FloatArray]],
-    single: NDArray[np.intp],
-) -> FloatArray:
-    """All parts in shelves under each other, then everything between 0 and 1.
-
-    Shelves are as wide as makes the picture wider than high.
-    """
-    if n_spins < 2:
-        return np.full((n_spins, 2), 0.5)
-    places = np.zeros((n_spins, 2))
-    sizes = [np.ptp(box, axis=0) + 2 * _MARGIN for _, box in boxes]
-    widest = max([float(across) for across, _ in sizes], default=1.0)
-    area = sum(np.prod(size) for size in sizes) + len(single)
-    width = max(widest, np.sqrt(_WIDTH * area))
-    x = 0.0
-    y = 0.0  # of the shelf's upper edge
-    height = 0.0
-    for (members, box), (across, down) in zip(boxes, sizes, strict=True):
-        if x > 0 and x + across > width:
-            x = 0.0
-            y -= height
-            height = 0.0
-        corner = [box[:, 0].min(), box[:, 1].max()]
-        places[members] = box - corner + [x + _MARGIN, y - _MARGIN]
-        x += across
-        height = max(height, down)
-    places[single] = _in_rows(len(single), width) + np.array([0.0, y - height])
-    return _fitted(places)
-
-
-def _in_rows(n_spins: int, width: float) -> FloatArray:
-    per_row = max(1, int(width))
-    row, column = np.divmod(np.arange(n_spins), per_row)
-    x = (column + 0.5) * width / per_row
-    return np.stack([x, -0.5 - row], axis=1)
-
-
-def _fitted(places: FloatArray) -> FloatArray:
-    """Into the picture, whose sides both go from 0 to 1."""
-    low = places.min(axis=0)
-    extent = np.ptp(places, axis=0)
-    scale = max(extent[0] / _WIDTH, extent[1])
-    centred = (places - low - extent / 2) / scale
-    return np.asarray(centred / (_WIDTH, 1.0) + 0.5)

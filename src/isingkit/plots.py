@@ -2,7 +2,7 @@
 back.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +12,20 @@ from isingkit.arrays import FloatArray
 from isingkit.case_dropping import CaseDropping
 from isingkit.drawing import NEGATIVE, POSITIVE, new_axes, signed_colours
 from isingkit.estimators.hidden_causes import HiddenReport
-from isingkit.exceptions import require_choice, require_instance
+from isingkit.exceptions import SettingError, require_choice, require_instance, require_number
 from isingkit.fit_check import FitCheck, fit_check
 from isingkit.landscape import Landscape
 from isingkit.metrics import precision_recall
 from isingkit.model import IsingModel
+from isingkit.plan.picture import draw_plan
+from isingkit.plan.result import Plan
+from isingkit.result_table import ResultTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_NAMES = 60
+_DIGITS = 9  # of strengths that are ranked: rounding does not reach them
 
 
 def plot_couplings(model: IsingModel, ax: "Axes | None" = None) -> "Axes":
@@ -121,6 +125,75 @@ def plot_fit_check(
     return axes
 
 
+def plot_edges(edges: Any, ax: "Axes | None" = None, *, max_edges: int = 50) -> "Axes":
+    """Couplings of edges with their intervals, the strongest on top: how far each can be believed.
+
+    Parameters
+    ----------
+    edges
+        A table of edges: `edges_` of a fitted estimator, `edges` of what `isingkit.bootstrap`
+        returns, or `IsingModel.edges()`, which has no intervals.
+    ax
+        Axes to draw into; by default new ones.
+    max_edges
+        Only so many are drawn, the strongest.
+    """
+    names = getattr(getattr(edges, "dtype", None), "names", None) or ()
+    if not {"source", "target", "coupling"} <= set(names):
+        expected = "a table of edges, such as edges_ of a fitted estimator"
+        raise SettingError(setting="edges", value=type(edges), expected=expected)
+    require_number("max_edges", max_edges, at_least=1, whole=True)
+    strengths = np.round(np.abs(edges["coupling"]), _DIGITS)
+    table = edges[np.argsort(-strengths, kind="stable")[:max_edges]]
+    has_intervals = {"low", "high"} <= set(names)
+    pairs = [f"{row['source']} - {row['target']}" for row in table]
+    weights = EdgeWeights(
+        labels=[pair.replace("$", r"\$") for pair in pairs],
+        couplings=table["coupling"],
+        low=table["low"] if has_intervals else None,
+        high=table["high"] if has_intervals else None,
+    )
+    axes = new_axes((6.5, 1.0 + 0.19 * max(len(table), 4))) if ax is None else ax
+    draw_edge_weights(axes, weights)
+    return axes
+
+
+def plot_centrality(
+    result: ResultTable, axes: Any = None, *, measures: Sequence[str] | None = None
+) -> Any:
+    """Centralities of columns side by side, a panel a measure, the strongest column on top; returns
+    the Axes.
+
+    Parameters
+    ----------
+    result
+        What `isingkit.centrality` returns.
+    axes
+        Axes to draw into, one for each measure; by default new ones.
+    measures
+        Which, by their names in the table; by default all.
+    """
+    from matplotlib import pyplot
+
+    known = [name for name in getattr(result.dtype, "names", None) or () if name != "name"]
+    if "strength" not in known:
+        expected = "what isingkit.centrality returns"
+        raise SettingError(setting="result", value=type(result), expected=expected)
+    chosen = known if measures is None else list(measures)
+    for measure in chosen:
+        require_choice("measures", measure, known)
+    if axes is None:
+        size = (1.5 + 2.1 * len(chosen), 1.0 + 0.19 * max(len(result), 4))
+        shape: dict[str, Any] = {"sharey": True, "squeeze": False, "layout": "constrained"}
+        axes = pyplot.subplots(1, len(chosen), figsize=size, **shape)[1][0]
+    order = np.argsort(-np.round(result["strength"], _DIGITS), kind="stable")
+    ranked = result[order]
+    labels = [name.replace("$", r"\$") for name in ranked["name"].tolist()]
+    panels = {measure.replace("_", " "): ranked[measure] for measure in chosen}
+    draw_ranked(axes, labels, panels)
+    return axes
+
+
 def plot_disconnectivity(landscape: Landscape, ax: "Axes | None" = None) -> "Axes":
     """The disconnectivity graph: minima hang at their energies, and branches join at the lowest
     pass between them. Dots are as large as basins are probable.
@@ -148,6 +221,23 @@ def plot_disconnectivity(landscape: Landscape, ax: "Axes | None" = None) -> "Axe
     if not landscape.is_exact:
         axes.set_title("passes are upper bounds", fontsize=9)
     axes.margins(0.1, 0.12)
+    return axes
+
+
+def plot_plan(plan: Plan, ax: "Axes | None" = None) -> "Axes":
+    """Against the number of rows: the probability to find enough edges, the share found, and the
+    share of these that is false. The rows needed are dotted, their interval is shaded.
+
+    Parameters
+    ----------
+    plan
+        What `isingkit.plan` returns.
+    ax
+        Axes to draw into; by default new ones.
+    """
+    require_instance("plan", plan, Plan, "what isingkit.plan returns")
+    axes = new_axes((6, 4.5)) if ax is None else ax
+    draw_plan(plan, axes)
     return axes
 
 
@@ -214,15 +304,57 @@ def draw_couplings(
         couplings, cmap=signed_colours(), vmin=-largest, vmax=largest, interpolation="nearest"
     )
     axes.figure.colorbar(image, ax=axes, label="coupling J", shrink=0.8)
+    write_names(axes, names, size)
+
+
+def write_names(axes: "Axes", names: Sequence[str], size: float = 8) -> None:
+    """Names of rows and columns, where there are not too many."""
     if len(names) <= _MOST_NAMES:
         axes.set_xticks(range(len(names)), names, rotation=90, fontsize=size)
         axes.set_yticks(range(len(names)), names, fontsize=size)
 
 
+@dataclass(frozen=True, slots=True)
+class EdgeWeights:
+    """Couplings of edges, the strongest first, and the ends of their intervals."""
+
+    labels: Sequence[str]
+    couplings: FloatArray  # (n_edges,)
+    low: FloatArray | None  # (n_edges,), as is high; NaN where there is none
+    high: FloatArray | None
+
+
+def draw_edge_weights(axes: "Axes", weights: EdgeWeights, size: float = 7) -> None:
+    """Dots with intervals, one below the other, in letters of this size."""
+    n_edges = len(weights.labels)
+    heights = np.arange(n_edges)[::-1]
+    colours = np.where(weights.couplings > 0, POSITIVE, NEGATIVE)
+    if weights.low is not None and weights.high is not None:
+        axes.hlines(heights, weights.low, weights.high, color=colours, lw=1.6, alpha=0.55)
+    axes.scatter(weights.couplings, heights, s=16, c=colours, zorder=2)
+    axes.axvline(0, color="#88888888", lw=1)
+    axes.set_yticks(heights, weights.labels, fontsize=size)
+    axes.set_ylim(-0.7, max(n_edges, 1) - 0.3)
+    axes.set_xlabel("coupling J")
+
+
+def draw_ranked(axes: Any, labels: Sequence[str], panels: Mapping[str, Any]) -> None:
+    """Values of columns, a panel a measure, from the first label down."""
+    heights = np.arange(len(labels))[::-1]
+    for one, (measure, values) in zip(axes, panels.items(), strict=True):
+        one.hlines(heights, 0, values, color="#88888888", lw=1)
+        one.plot(values, heights, "o", ms=4.5, color=POSITIVE)
+        one.axvline(0, color="#88888888", lw=1)
+        one.locator_params(axis="x", nbins=4)
+        one.set_xlabel(measure)
+    axes[0].set_yticks(heights, labels, fontsize=8)
+    axes[0].set_ylim(-0.7, max(len(labels), 1) - 0.3)
+
+
 def draw_means(axes: "Axes", check: FitCheck) -> None:
     """Means of spins, data against model."""
     _scatter(axes, check.data_means, check.model_means, check)
-    axes.set(xlabel="mean of a spin in the data", ylabel="mean in the model")
+    axes.set(xlabel="mean of a variable in the data", ylabel="mean in the model")
 
 
 def draw_correlations(axes: "Axes", check: FitCheck) -> None:
@@ -240,7 +372,7 @@ def draw_sums(axes: "Axes", check: FitCheck) -> None:
     seen = np.flatnonzero((check.data_shares > 0) | (np.nan_to_num(check.model_shares) > 0))
     if len(seen):
         axes.set_xlim(n_up[seen[0]] - 1, n_up[seen[-1]] + 1)
-    axes.set(xlabel="spins that are +1 in a sample", ylabel="share of samples", ylim=(0, None))
+    axes.set(xlabel="variables that are +1 in a row", ylabel="share of rows", ylim=(0, None))
     axes.legend(frameon=False)
 
 
@@ -254,14 +386,14 @@ class FitChart:
 
 
 FIT_CHARTS = {  # in the order that reports show
-    "means": FitChart(draw_means, "Means of spins", "Means of spins, data against model."),
+    "means": FitChart(draw_means, "Means of variables", "Means of variables, data against model."),
     "correlations": FitChart(
         draw_correlations, "Correlations of pairs", "Correlations of pairs, data against model."
     ),
     "sums": FitChart(
         draw_sums,
-        "How many spins are +1",
-        "Distribution of the number of spins that are plus one, data and model.",
+        "How many variables are +1",
+        "Distribution of the number of variables that are plus one, data and model.",
     ),
 }
 

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from isingkit.centrality import betweenness
-from isingkit.drawing import positions
 from isingkit.estimators.hidden_table import loading_rows
 from isingkit.exceptions import FileFormatError
 from isingkit.fit_check import FitCheck
 from isingkit.fit_folder import Fit, covariates_of, edge_rows, rows_of_effects
 from isingkit.model import IsingModel
+from isingkit.network_layout import positions
+from isingkit.network_look import community_names, community_numbers
 
 MOST_SPINS = 1000  # more than this nobody can look at; edges.csv has them all
 MOST_EDGES = 5000
@@ -38,16 +39,18 @@ class Contents:
     # of fit.json, codings instead of the mapping, and n_groups of rows; of a model by itself only
     # n_spins and n_edges
     facts: dict[str, Any]
-    # name, field, degree, strength, influence, betweenness, group, x, y
+    # name, field, degree, strength, influence, betweenness, group, community, x, y
     spins: list[dict[str, Any]]
     # by the names of `edge_table`; source and target are places in `spins`
     edges: list[dict[str, Any]]
-    diagnostics: list[dict[str, Any]]  # check, words, serious, levels_hold
+    diagnostics: list[dict[str, Any]]  # check, words, advice, serious, levels_hold
     check: dict[str, Any] | None  # a FitCheck
     # by the names of `covariate_table`, surest first: MOST_EFFECTS of them
     effects: list[dict[str, Any]] = field(default_factory=list)
     # by LOADING_COLUMNS: who follows hidden causes, of each the MOST_SPINS strongest
     loadings: list[dict[str, Any]] = field(default_factory=list)
+    # spin, alike (text): further columns that a spin stands for, of spins that are shown
+    alike: list[dict[str, str]] = field(default_factory=list)
 
     def fit_check(self) -> FitCheck | None:
         """The comparison of data and model, where there is one."""
@@ -86,7 +89,15 @@ def contents_of(fit: Fit, check: FitCheck | None, title: str) -> Contents:
         check=None if check is None else _plain(check),
         effects=[dict(row) for row in fit.covariate_effects[:MOST_EFFECTS]],
         loadings=_strongest_loadings(fit),
+        alike=_members(fit.model, spins),
     )
+
+
+def _members(model: IsingModel, spins: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Further columns of spins that are shown."""
+    members = {} if model.alike is None else model.alike.members()
+    shown = (spin["name"] for spin in spins)
+    return [{"spin": name, "alike": members[name]} for name in shown if name in members]
 
 
 def _strongest_loadings(fit: Fit) -> list[dict[str, Any]]:
@@ -103,7 +114,16 @@ def contents_of_model(model: IsingModel, title: str) -> Contents:
         facts |= {"n_effects": len(effects), "covariates": covariates_of(model)}
     spins, edges = _network(model, edge_rows(model))
     shown = effects[:MOST_EFFECTS]
-    return Contents(title, facts, spins, edges, diagnostics=[], check=None, effects=shown)
+    return Contents(
+        title=title,
+        facts=facts,
+        spins=spins,
+        edges=edges,
+        diagnostics=[],
+        check=None,
+        effects=shown,
+        alike=_members(model, spins),
+    )
 
 
 def _network(
@@ -126,7 +146,10 @@ def _spins(model: IsingModel, shown: Any, strengths: Any) -> list[dict[str, Any]
     influence = model.couplings.sum(axis=0)
     degrees = np.diff(model.couplings.indptr)
     on_paths = _betweenness(model) if model.n_spins <= _MOST_FOR_PATHS else {}
-    places = positions(model.couplings[shown][:, shown])
+    couplings = model.couplings[shown][:, shown]
+    numbers = community_numbers(couplings)
+    places = positions(couplings, numbers)
+    communities = community_names(numbers)
     return [
         {
             "name": model.names[i],
@@ -136,10 +159,11 @@ def _spins(model: IsingModel, shown: Any, strengths: Any) -> list[dict[str, Any]
             "influence": float(influence[i]),
             "betweenness": on_paths.get(model.names[i]),
             "group": None,
+            "community": community,
             "x": float(x),
             "y": float(y),
         }
-        for i, (x, y) in zip(shown, places, strict=True)
+        for i, community, (x, y) in zip(shown, communities, places, strict=True)
     ]
 
 
@@ -169,6 +193,17 @@ def with_groups(contents: Contents, groups: Mapping[str, str]) -> Contents:
     return replace(contents, spins=spins)
 
 
+def colours_of(spins: Sequence[dict[str, Any]]) -> list[str | None]:
+    """What the colour of each spin means: its group, or, where none has one, its community.
+
+    Pages of earlier versions know no communities.
+    """
+    groups = [spin["group"] for spin in spins]
+    if any(group is not None for group in groups):
+        return groups
+    return [spin.get("community") for spin in spins]
+
+
 def sealed(page: str) -> str:
     """A page with its checksum at the end; what UTF-8 cannot hold, as in odd names of files, is
     replaced.
@@ -191,7 +226,7 @@ def contents_in(page: Path) -> Contents:
         if found is None:
             raise FileFormatError(path=page, kind=kind, problem="it carries no contents")
         values = json.loads(found.group(1))
-        for name in ("effects", "loadings"):  # pages of earlier versions have none
+        for name in ("effects", "loadings", "alike"):  # pages of earlier versions have none
             values.setdefault(name, [])
         return Contents(**{one.name: values[one.name] for one in fields(Contents)})
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -14,16 +14,32 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from isingkit.arrays import FloatArray
-from isingkit.drawing import NEGATIVE, POSITIVE, draw_network
+from isingkit.drawing import NEGATIVE, NODE, POSITIVE, Look, draw_network, group_order
 from isingkit.fit_check import FitCheck
-from isingkit.plots import FIT_CHARTS, FitChart, draw_couplings
-from isingkit.report.contents import Contents, by_strength
+from isingkit.plots import (
+    FIT_CHARTS,
+    EdgeWeights,
+    FitChart,
+    draw_edge_weights,
+    draw_ranked,
+    write_names,
+)
+from isingkit.report.contents import Contents, by_strength, colours_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _INK = "#010203"  # nothing else has this colour; the page puts its own in its place
+# the page has them light and dark
+_OF_PAGE = {
+    _INK: "currentColor",
+    NODE: "currentColor",
+    POSITIVE: "var(--alike)",
+    NEGATIVE: "var(--opposite)",
+}
 _MOST_RANKED = 40
+_MOST_SQUARES = 1000  # edges of a heat map that stays sharp at any size
+_SQUARE = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]])
 _MEASURES = {
     "strength": "strength: sum of |J|",
     "influence": "influence: sum of J",
@@ -42,17 +58,58 @@ _STYLE: dict[str, Any] = {
 
 
 def heat_map(contents: Contents) -> str:
-    """Couplings of all pairs shown, spins in the order of their groups, then of the table."""
-    by_group = sorted(contents.spins, key=lambda spin: str(spin["group"] or ""))
-    place = {spin["name"]: k for k, spin in enumerate(by_group)}
-    matrix = np.zeros((len(by_group), len(by_group)))
-    for edge in contents.edges:
-        i = place[contents.spins[edge["source"]]["name"]]
-        j = place[contents.spins[edge["target"]]["name"]]
-        matrix[i, j] = matrix[j, i] = edge["coupling"]
-    names = [_short(spin["name"]) for spin in by_group]
+    """Couplings of all pairs shown, spins in the order of their groups or communities, then of the
+    table.
+    """
+    colours = colours_of(contents.spins)
+    place_of_group: dict[str | None, int] = {one: k for k, one in enumerate(group_order(colours))}
+    keys = [place_of_group.get(colour, len(place_of_group)) for colour in colours]
+    order = np.argsort(keys, kind="stable")
+    place = np.argsort(order)
+    names = [_short(contents.spins[k]["name"]) for k in order]
+    ends = np.array([[edge["source"], edge["target"]] for edge in contents.edges], dtype=np.intp)
+    cells = place[ends.reshape(-1, 2)]
+    values = np.array([edge["coupling"] for edge in contents.edges], dtype=np.float64)
     side = 6.0 if len(names) <= 30 else 8.5
-    return _svg(partial(draw_couplings, couplings=matrix, names=names), (side + 1.5, side))
+    draw = partial(_draw_cells, cells=cells, values=values, names=names)
+    return _svg(draw, (side + 1.5, side))
+
+
+def _draw_cells(axes: "Axes", cells: Any, values: FloatArray, names: Sequence[str]) -> None:
+    """Squares for edges alone, so that where there is none the page is seen; of very many edges an
+    image.
+    """
+    from matplotlib.collections import PolyCollection
+
+    largest = float(np.abs(values).max(initial=0.0)) or 1.0
+    look: dict[str, Any] = {"cmap": _faint_to_full(), "clim": (-largest, largest)}
+    n_names = len(names)
+    if len(values) <= _MOST_SQUARES:
+        both = np.concatenate([cells, cells[:, ::-1]])
+        corners = both[:, None, ::-1] + _SQUARE
+        image: Any = PolyCollection(corners, array=np.tile(values, 2), **look)
+        axes.add_collection(image)
+    else:
+        matrix = np.full((n_names, n_names), np.nan)
+        matrix[cells[:, 0], cells[:, 1]] = values
+        matrix[cells[:, 1], cells[:, 0]] = values
+        image = axes.imshow(matrix, interpolation="none", **look)
+    axes.set(xlim=(-0.5, n_names - 0.5), ylim=(n_names - 0.5, -0.5), aspect="equal")
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(True)
+    bar = axes.figure.colorbar(image, ax=axes, label="coupling J", shrink=0.8)
+    bar.outline.set_visible(False)
+    bar.ax.patch.set_alpha(0)
+    write_names(axes, names)
+
+
+def _faint_to_full() -> Any:
+    """Two colours that get fainter towards 0, on a page of any colour."""
+    from matplotlib.colors import ListedColormap, to_rgb
+
+    opacities = np.linspace(0.12, 1.0, 24)  # matplotlib makes an image of more than 50 colours
+    below = [(*to_rgb(NEGATIVE), opacity) for opacity in opacities[::-1]]
+    return ListedColormap([*below, *((*to_rgb(POSITIVE), opacity) for opacity in opacities)])
 
 
 def centrality(contents: Contents) -> str:
@@ -61,19 +118,29 @@ def centrality(contents: Contents) -> str:
         name for name in _MEASURES if all(spin[name] is not None for spin in contents.spins)
     ]
     ranked = by_strength(contents.spins)[:_MOST_RANKED]
-    rows = np.arange(len(ranked))[::-1]
-
-    def draw(axes: list["Axes"]) -> None:
-        for one, name in zip(axes, measures, strict=True):
-            values = [spin[name] for spin in ranked]
-            one.hlines(rows, 0, values, color="#88888888", lw=1)
-            one.plot(values, rows, "o", ms=5, color=POSITIVE)
-            one.axvline(0, color="#88888888", lw=1)
-            one.set_xlabel(_MEASURES[name])
-        axes[0].set_yticks(rows, [_short(spin["name"]) for spin in ranked], fontsize=8)
-        axes[0].set_ylim(-0.7, len(ranked) - 0.3)
-
+    labels = [_short(spin["name"]) for spin in ranked]
+    panels = {_MEASURES[name]: [spin[name] for spin in ranked] for name in measures}
+    draw = partial(draw_ranked, labels=labels, panels=panels)
     return _svg(draw, (9.0, 1.2 + 0.2 * len(ranked)), len(measures))
+
+
+def edge_weights(contents: Contents) -> str:
+    """Couplings of the strongest edges with their intervals; "" where there are no edges."""
+    edges = contents.edges[:_MOST_RANKED]
+    if not edges:
+        return ""
+    names = [_short(spin["name"]) for spin in contents.spins]
+    ends = {
+        end: np.array([edge.get(end) for edge in edges], dtype=np.float64)
+        for end in ("low", "high")
+    }
+    weights = EdgeWeights(
+        labels=[f"{names[edge['source']]} - {names[edge['target']]}" for edge in edges],
+        couplings=np.array([edge["coupling"] for edge in edges]),
+        **ends,
+    )
+    draw = partial(draw_edge_weights, weights=weights, size=8)
+    return _svg(draw, (9.0, 1.0 + 0.2 * len(edges)))
 
 
 def loadings(contents: Contents) -> str:
@@ -110,12 +177,14 @@ def networks(panels: Sequence[tuple[str, Any]], names: Sequence[str], places: Fl
     short = tuple(_short(name) for name in names)
     strongest = max(float(abs(couplings).max()) for _, couplings in panels)
 
+    look = Look(places=places, strongest=strongest)
+
     def draw(axes: Any) -> None:
         for one, (title, couplings) in zip(np.atleast_1d(axes), panels, strict=True):
-            draw_network(one, couplings, short, places=places, strongest=strongest)
+            draw_network(one, couplings, short, look)
             one.set_title(_short(title))
 
-    return _svg(draw, (4.6 * len(panels), 4.2), len(panels)).replace("#444444", "currentColor")
+    return _svg(draw, (4.6 * len(panels), 4.2), len(panels))
 
 
 def data_and_model(contents: Contents) -> list[tuple[FitChart, str]]:
@@ -147,5 +216,7 @@ def _svg(draw: Callable[[Any], None], size: tuple[float, float], n_axes: int = 1
         written = io.StringIO()
         figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
     svg = written.getvalue()
-    svg = svg[svg.index("<svg") :].replace(_INK, "currentColor")
+    svg = svg[svg.index("<svg") :]
+    for colour, of_page in _OF_PAGE.items():
+        svg = svg.replace(colour, of_page)
     return re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from markupsafe import Markup, escape
 
 from isingkit import __version__
-from isingkit.drawing import positions
 from isingkit.groups.comparison import GroupComparison, network_panels, shared_couplings
 from isingkit.groups.summary import (
     centrality_cells,
@@ -14,6 +13,7 @@ from isingkit.groups.summary import (
     overall_cells,
     verdict,
 )
+from isingkit.network_layout import positions
 from isingkit.report import figures
 from isingkit.report.page import resource, template_environment
 

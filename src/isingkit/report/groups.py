@@ -18,7 +18,7 @@ def read_groups(path: Path, names: Sequence[str], column: str | None = None) -> 
     known = set(names)
     key = max(columns, key=lambda title: len(known & set(columns[title])))
     if not known & set(columns[key]):
-        problem = f"none of its columns holds names of spins, such as '{names[0]}'"
+        problem = f"none of its columns holds names of variables, such as '{names[0]}'"
         raise TableFileError(path=path, problem=problem)
     if column is None:
         column = _column_of_groups(path, columns, key)
@@ -44,7 +44,7 @@ def _columns(path: Path) -> dict[str, list[str]]:
         problem = f"it cannot be read as text in columns ({error})"
         raise TableFileError(path=path, problem=problem) from None
     if len(table) < 2:
-        problem = "a table of groups needs names of columns and a row for each spin"
+        problem = "a table of groups needs names of columns and a row for each variable"
         raise TableFileError(path=path, problem=problem)
     titles, *body = table
     whole = [row for row in body if len(row) == len(titles)]

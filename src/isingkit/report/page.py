@@ -1,7 +1,7 @@
 """The page: one HTML file with everything inside, which opens from disk and asks nothing of the
 network.
 
-The viewer is our own, some two hundred lines on plain SVG. The libraries that Python packages carry
+The viewer is our own, some four hundred lines on plain SVG. Libraries that Python packages carry
 were looked at: Bokeh (1.27 megabytes, draws on a canvas, which screen readers and the keyboard
 cannot enter), vis-network (0.47 to 0.9 megabytes) and cytoscape.js (canvas as well, inside packages
 that bring a notebook or a web server along), plotly (4.8 megabytes). Places are computed in Python,
@@ -9,6 +9,8 @@ so the layout never jumps; spins are elements of the page, so that they print, t
 are read aloud; and without JavaScript the page still shows network, tables and charts.
 """
 
+import base64
+import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
@@ -19,15 +21,17 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from isingkit import __version__
+from isingkit.drawing import group_order, n_outstanding, widest_edge
 from isingkit.edge_table import COLUMNS, CSV_COLUMNS, PAGE_TABLE, PageColumn, interval_text
 from isingkit.methods import PAPER, method_named
 from isingkit.report import figures
-from isingkit.report.contents import Contents, by_strength, sealed
+from isingkit.report.contents import Contents, by_strength, colours_of, sealed
 
 WIDTH = 1200  # of the picture, in units of its own
 HEIGHT = 800
 MARGIN = 60
 N_COLOURS = 12
+_EDGE = 2.3  # units of the picture in a point of a printed one
 _ALWAYS = ("a", "b", "coupling")  # columns that a table without edges has, too
 
 
@@ -37,11 +41,14 @@ def html_page(contents: Contents) -> str:
     environment.filters["signed"] = "{:+.3f}".format
     environment.filters["small"] = lambda value: "" if value is None else f"{value:.2g}"
     environment.filters["error"] = lambda value: "" if value is None else f"{value:.3f}"
-    groups = sorted({spin["group"] for spin in contents.spins if spin["group"] is not None})
+    colours = colours_of(contents.spins)
+    groups = group_order(colours)
+    viewer = resource("pictures.js") + resource("viewer.js")
     columns = [one for one in PAGE_TABLE if one.key in _ALWAYS or one.is_known(contents.edges)]
     rendered = environment.from_string(resource("page.html")).render(
         style=Markup(resource("page.css")),
-        viewer=Markup(resource("viewer.js")),
+        viewer=Markup(viewer),
+        viewer_hash=_hash(viewer),
         version=__version__,
         contents=asdict(contents),
         title=contents.title,
@@ -51,14 +58,17 @@ def html_page(contents: Contents) -> str:
         height=HEIGHT,
         n_colours=N_COLOURS,
         groups=groups,
-        spins=_drawn_spins(contents, groups),
+        has_groups=any(spin["group"] is not None for spin in contents.spins),
+        spins=_drawn_spins(contents, colours, groups),
         ranked_spins=by_strength(contents.spins),
         edges=_drawn_edges(contents, columns),
+        n_outstanding=n_outstanding(len(contents.spins), len(contents.edges)),
         edge_columns=columns,
         csv_columns=CSV_COLUMNS,
         doubts=[one["check"] for one in contents.diagnostics if not one.get("levels_hold", True)],
         is_tested=any(edge["q_value"] is not None for edge in contents.edges),
         strongest=_strongest(contents),
+        alike=contents.alike,
         effects=contents.effects,
         has_errors=any(effect["q_value"] is not None for effect in contents.effects),
         n_effects=contents.facts.get("n_effects", len(contents.effects)),
@@ -86,6 +96,7 @@ def _charts(contents: Contents) -> dict[str, Any]:
     check = contents.fit_check()
     fit_charts = [(chart, Markup(svg)) for chart, svg in figures.data_and_model(contents)]
     return {
+        "edge_weights": Markup(figures.edge_weights(contents)),
         "heat_map": Markup(figures.heat_map(contents)),
         "centrality": Markup(figures.centrality(contents)),
         "fit_charts": fit_charts,
@@ -131,7 +142,15 @@ def _method(facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _drawn_spins(contents: Contents, groups: list[str]) -> list[dict[str, Any]]:
+def _hash(script: str) -> str:
+    """By which the page's policy knows the one script that may run."""
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    return base64.b64encode(digest).decode("ascii")
+
+
+def _drawn_spins(
+    contents: Contents, colours: Sequence[str | None], groups: list[str]
+) -> list[dict[str, Any]]:
     """Spins with their places in the picture and their sizes, by strength and by degree."""
     largest = float(np.clip(110 / np.sqrt(max(len(contents.spins), 1)), 4, 18))
     radii = {
@@ -140,12 +159,13 @@ def _drawn_spins(contents: Contents, groups: list[str]) -> list[dict[str, Any]]:
     }
     drawn = []
     for k, spin in enumerate(contents.spins):
-        group = spin["group"]
+        group = colours[k]
         look = {
             "px": round(MARGIN + (WIDTH - 2 * MARGIN) * spin["x"], 1),
             "py": round(HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * spin["y"], 1),
             "by_strength": radii["strength"][k],
             "by_degree": radii["degree"][k],
+            "meaning": group,
             "colour": -1 if group is None else groups.index(group) % N_COLOURS,
         }
         drawn.append(spin | look)
@@ -161,14 +181,16 @@ def _radii(values: list[float], largest: float) -> list[float]:
 def _drawn_edges(contents: Contents, columns: Sequence[PageColumn]) -> list[dict[str, Any]]:
     """Edges with their widths and the texts of their cells, one for each column."""
     strongest = max([abs(edge["coupling"]) for edge in contents.edges], default=0.0) or 1.0
-    widest = float(np.clip(50 / np.sqrt(max(len(contents.edges), 1)), 1.2, 7))
+    widest = _EDGE * widest_edge(len(contents.edges))
     names = [spin["name"] for spin in contents.spins]
     drawn = []
     for edge in contents.edges:
         ends = {"source": names[edge["source"]], "target": names[edge["target"]]}
-        stroke = round(widest * (0.12 + 0.88 * abs(edge["coupling"]) / strongest), 2)
+        stroke = round(widest * (0.06 + 0.94 * abs(edge["coupling"]) / strongest), 2)
         cells = [(_cell(column, edge | ends), column) for column in columns]
-        drawn.append(edge | {"cells": cells, "stroke": stroke})
+        dash = max(2 * stroke, 6.0)
+        dashes = f"{dash:.3g} {dash / 2:.3g}"
+        drawn.append(edge | {"cells": cells, "stroke": stroke, "dashes": dashes})
     return drawn
 
 

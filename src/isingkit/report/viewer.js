@@ -1,17 +1,32 @@
-"use strict";
 (() => {
   const contents = JSON.parse(document.getElementById("contents").textContent);
   const { spins, edges } = contents;
   const at = (id) => document.getElementById(id);
   const svg = at("network");
   const dots = [...svg.querySelectorAll("#dots > .spin")];
-  const lines = [...svg.querySelectorAll("#lines > .edge")];
+  const lines = [...svg.querySelectorAll("#lines > .edge")].reverse(); // the strongest are on top
   const table = at("edges");
   const rows = table ? [...table.tBodies[0].rows] : [];
   const places = dots.map((dot) => {
     const { e, f } = dot.transform.baseVal.consolidate().matrix;
-    return [e, f];
+    return [e, f].map((value) => Math.round(10 * value) / 10);
   });
+  const isGrouped = spins.some((spin) => spin.group !== null);
+  const meaning = (spin) => (isGrouped ? spin.group : spin.community) ?? null;
+  // On a telephone the picture stands upright, and is half as large again.
+  if (svg.clientWidth > 0 && svg.clientWidth < 560) {
+    const { width, height } = svg.viewBox.baseVal;
+    svg.setAttribute("viewBox", `0 0 ${height} ${width}`);
+    places.forEach((place, k) => {
+      place.reverse();
+      dots[k].setAttribute("transform", `translate(${place[0]} ${place[1]})`);
+    });
+    edges.forEach(({ source, target }, k) => {
+      const ends = { x1: places[source][0], y1: places[source][1],
+        x2: places[target][0], y2: places[target][1] };
+      for (const name in ends) lines[k].setAttribute(name, ends[name]);
+    });
+  }
   const around = spins.map(() => []);
   edges.forEach((edge, k) => { around[edge.source].push(k); around[edge.target].push(k); });
   for (const element of document.querySelectorAll(".scripted")) element.hidden = false;
@@ -29,10 +44,13 @@
     const name = at("measure").value;
     const hidden = Number(at("slider").value);
     const least = hidden >= edges.length ? Infinity : sorted[name][hidden];
+    const isFaint = at("weak").value === "faint";
     let count = 0;
-    edges.forEach((edge, k) => {
-      const seen = measures[name][k] >= least;
-      count += seen;
+    const strong = edges.map((_, k) => measures[name][k] >= least);
+    edges.forEach((_, k) => {
+      const seen = strong[k] || isFaint;
+      count += strong[k];
+      lines[k].classList.toggle("faint", !strong[k]);
       if (seen === visible[k]) return;
       visible[k] = seen;
       lines[k].classList.toggle("off", !seen);
@@ -40,13 +58,17 @@
     });
     let limit = "";
     if (hidden > 0 && count > 0) {
-      const seen = edges.filter((_, k) => visible[k]);
+      const seen = edges.filter((_, k) => strong[k]);
       const worst = Math.max(...seen.map((edge) => edge.q_value ?? 0));
       limit = name === "strength"
         ? ` with |J| of at least ${least.toPrecision(3)}`
         : ` with q of at most ${worst.toPrecision(2)}`;
     }
-    at("shown").textContent = `${count} of ${edges.length} edges${limit} are shown.`;
+    const all = edges.length;
+    const order = name === "strength" ? "strongest" : "surest";
+    at("shown").textContent = isFaint && count < all
+      ? `${all} edges; the ${count} ${order}${limit} stand out, and the others are faint.`
+      : `${count} of ${all} edges${limit} are shown.`;
     if (chosen !== null) show(chosen);
   }
 
@@ -65,18 +87,49 @@
     svg.setAttribute("viewBox", `${view.x} ${view.y} ${view.width} ${view.height}`);
     const zoom = (svg.clientWidth || 900) / view.width; // pixels of the screen a unit
     svg.style.setProperty("--zoom", zoom);
+    nameSpins(zoom);
+  }
+  // Beside its spin, or farther off with a line that leads there; boxes are in units of the picture.
+  const sides = [[0, -1], [0, 1], [1, 0], [-1, 0], [1, -1], [-1, -1], [1, 1], [-1, 1]];
+  const reaches = [0, 10, 22];
+  const cover = (a, b) => Math.max(0, a.across + b.across - Math.abs(a.x - b.x))
+    * Math.max(0, a.down + b.down - Math.abs(a.y - b.y));
+  function nameSpins(zoom) {
+    const radii = dots.map((dot) => dot.firstElementChild.r.baseVal.value);
+    const seen = rank.filter((k) => isInside(...places[k]));
+    const discs = seen.map((k) =>
+      ({ x: places[k][0], y: places[k][1], across: radii[k], down: radii[k], k }));
     const taken = [];
-    for (const k of rank) {
-      const lift = dots[k].firstElementChild.r.baseVal.value + 4 / zoom;
-      const x = places[k][0];
-      const y = places[k][1] - lift;
-      const half = (3.5 * spins[k].name.length + 2) / zoom;
-      const apart = (box) =>
-        Math.abs(box.x - x) > box.half + half || Math.abs(box.y - y) > 13 / zoom;
-      const named = taken.every(apart) && isInside(x, y) && taken.length < 150;
-      if (named) taken.push({ x, y, half });
-      dots[k].classList.toggle("quiet", !named);
-      dots[k].lastElementChild.setAttribute("dy", -lift);
+    for (const dot of dots) dot.classList.add("quiet");
+    for (const k of seen.slice(0, 400)) {
+      const across = (3.3 * spins[k].name.length + 2) / zoom;
+      const down = 6.5 / zoom;
+      let best = null;
+      for (const reach of reaches) {
+        for (const [right, below] of sides) {
+          const slant = right && below ? 0.7 : 1;
+          const away = slant * (radii[k] + (2 + reach) / zoom);
+          const x = places[k][0] + right * (away + across);
+          const y = places[k][1] + below * (away + down);
+          const box = { x, y, across, down, reach };
+          if (!isInside(x - across, y - down) || !isInside(x + across, y + down)) continue;
+          if (taken.some((one) => cover(one, box) > 0)) continue;
+          if (discs.some((disc) => disc.k !== k && cover(disc, box) > 0)) continue;
+          best = box;
+          break;
+        }
+        if (best !== null) break;
+      }
+      const [, leader, text] = dots[k].children;
+      const box = best ?? { x: places[k][0], y: places[k][1] - radii[k] - 8 / zoom, down, reach: 0 };
+      text.setAttribute("x", box.x - places[k][0]);
+      text.setAttribute("y", box.y - places[k][1] + 4 / zoom);
+      leader.toggleAttribute("hidden", box.reach === 0);
+      leader.setAttribute("x2", box.x - places[k][0]);
+      leader.setAttribute("y2", box.y - places[k][1] - Math.sign(box.y - places[k][1]) * down);
+      if (best === null) continue;
+      taken.push(best);
+      dots[k].classList.remove("quiet");
     }
   }
   function zoom(factor, x = view.x + view.width / 2, y = view.y + view.height / 2) {
@@ -119,7 +172,8 @@
       dots[other(edges[e], k)].classList.add("near");
     }
     svg.classList.add("choosing");
-    const { name, group, strength, field } = spins[k];
+    const { name, strength, field } = spins[k];
+    const group = meaning(spins[k]);
     const list = element("ul", "");
     for (const e of near) {
       const item = element("li", "");
@@ -131,7 +185,7 @@
     }
     const count = `${near.length} edge${near.length === 1 ? "" : "s"} shown`;
     const facts = `${count}; strength ${strength.toFixed(3)}, field ${signed(field)}`;
-    const close = element("button", "Let go", { type: "button" });
+    const close = element("button", "Deselect", { type: "button" });
     close.addEventListener("click", () => { choose(null); dots[k].focus(); });
     const summary = element("p", (group === null ? "" : `${group}; `) + facts);
     at("panel").replaceChildren(element("h3", name), summary, list, close);
@@ -268,13 +322,34 @@
       return columns.map((name) => row[name]);
     });
     const text = [columns, ...body].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
-    const href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-    const link = element("a", "", { download: "edges.csv", href });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    pictures.save(new Blob([text], { type: "text/csv" }), "edges.csv");
   });
 
+  // Pictures to download: the network as it is seen, and every chart.
+  const legend = [...document.querySelectorAll(".legend li")];
+  for (const kind of ["svg", "png"]) {
+    at(`save-${kind}`).addEventListener("click", () =>
+      pictures.saveAs(kind, pictures.ofNetwork(svg, legend), "network"));
+  }
+  for (const chart of document.querySelectorAll("figure > .chart")) {
+    const name = chart.closest("section").id.replace("-part", "");
+    const place = [...chart.closest("section").querySelectorAll(".chart")].indexOf(chart);
+    const file = place > 0 ? `${name}-${place + 1}` : name;
+    const buttons = element("span", "", { class: "saving" });
+    for (const kind of ["svg", "png"]) {
+      const label = `Download this chart as ${kind.toUpperCase()}`;
+      const attributes = { type: "button", "aria-label": label, "data-kind": kind };
+      const button = element("button", kind.toUpperCase(), attributes);
+      button.addEventListener("click", () =>
+        pictures.saveAs(kind, pictures.ofChart(chart.firstElementChild), file));
+      buttons.append(button);
+    }
+    chart.parentElement.querySelector("figcaption").prepend(buttons);
+  }
+
+  at("controls").addEventListener("submit", (event) => event.preventDefault());
   at("measure").addEventListener("change", filter);
+  at("weak").addEventListener("change", filter);
   at("slider").addEventListener("input", filter);
   at("size").addEventListener("change", () => {
     const size = at("size").value;
