@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-elsewhere coverage check bench league figures docs clean
+.PHONY: demo test test-elsewhere test-lowest coverage check dist bench league soak figures docs clean
 
 demo: .venv/installed
 	$(BIN)/isingkit demo
@@ -13,6 +13,16 @@ test: .venv/tested
 # What computes, as on other processors: another set of matrix products, no vectors or no AVX-512, other numbers of threads.
 test-elsewhere: .venv/tested
 	$(BIN)/python tests/elsewhere.py
+
+# The core with the lowest versions that pyproject.toml allows, in a venv of its own, from the wheel.
+test-lowest: .venv/bin/python
+	$(BIN)/python tests/lowest_versions.py
+
+# An sdist, and a wheel made from it, in dist/.
+dist: .venv/bin/python
+	rm -rf dist
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "build>=1.2"
+	$(BIN)/python -m build --outdir dist
 
 # Branches of src/ that tests run, and what they leave out: compiled from nothing, so that code which makes vector code
 # runs, too, and once without compilation (tests/uncompiled.py), for only then kernels can be seen.
@@ -43,8 +53,12 @@ bench: .venv/benched
 league: .venv/tested
 	PYTHONPATH=benchmarks $(BIN)/python -m league --workers 2 $(ARGS)
 
+# Whatever may happen, drawn at random, for 20 minutes; ARGS="--minutes 5 --seed 3" for others.
+soak: .venv/tested
+	PYTHONPATH=benchmarks $(BIN)/python -m soak $(ARGS)
+
 clean:
-	rm -rf .venv isingkit-demo docs/_build docs/gallery docs/reference/generated
+	rm -rf .venv dist isingkit-demo docs/_build docs/gallery docs/reference/generated
 
 # One venv, installed anew only when pyproject.toml changes. Editable, so that the code of the checkout is what runs.
 .venv/bin/python:

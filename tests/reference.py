@@ -420,3 +420,16 @@ def greedy_climb(couplings, fields, start, goal):
         state[min(ways)[1]] *= -1
         highest = max(highest, energy(state))
     return highest - energy(start.astype(float))
+
+
+def is_separable(spins, spin):
+    """Whether some combination of the other spins predicts one without exception.
+
+    A linear program: the largest sum of y = s_i sum_j J_j s_j over samples with all y >= 0, J in a
+    box; it is positive where J other than 0 exists.
+    """
+    from scipy.optimize import linprog
+
+    y = np.delete(spins * spins[:, [spin]], spin, axis=1)
+    found = linprog(-y.sum(axis=0), A_ub=-y, b_ub=np.zeros(len(y)), bounds=(-1, 1), method="highs")
+    return bool(-found.fun > 1e-6)

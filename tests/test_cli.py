@@ -1,5 +1,7 @@
+import html
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +17,8 @@ from isingkit import exceptions as ex
 from isingkit._kernels import gram, row_dependence
 from isingkit._kernels.compilation import NOTICE
 from isingkit._kernels.packing import pack_words, unpack_rows
-from isingkit.cli import main, warm_up
+from isingkit.cli import main, root, warm_up
+from isingkit.cli.foreign import FOREIGN_METHODS, FOREIGN_OPTIONS
 from isingkit.cli.method import METHODS
 from isingkit.fit_folder import write_fit
 from isingkit.report.contents import contents_in
@@ -261,6 +264,30 @@ def test_theory_prints_the_prediction_and_what_a_network_needs(capsys):
     assert facts["rows"][0]["effective_ridge"] is None
 
 
+def test_theory_knows_other_losses_and_penalties(capsys):
+    graph = ["theory", "--degree", "3", "--coupling", "0.4"]
+    logistic = [*graph, "--loss", "pseudolikelihood", "--ridge", "0"]
+    code, out, _ = run(capsys, *logistic, "--samples-per-spin", "10")
+    assert code == 0
+    assert "loss pseudolikelihood" in out
+    assert f"{ik.theory.pseudolikelihood(3, 0.4, 10).rss:.6g}" in out
+    _, out, _ = run(capsys, *logistic, "--sweep", "samples-per-spin=4:40:3", "--json")
+    assert len(json.loads(out)["rows"]) == 3
+    code, _, err = run(capsys, *logistic, "--samples-per-spin", "2")
+    assert code == 2
+    assert "more than 2.687" in err
+    penalised = [*graph, "--spins", "200", "--samples", "300", "--l1", "0.2"]
+    _, out, _ = run(capsys, *penalised)
+    assert "LassoIsing(l1=0.2)" in out
+    facts = json.loads(run(capsys, *penalised, "--loss", "screening", "--json")[1])["l1"]
+    expected = ik.theory.sparse_recovery(200, 3, 0.4, 300, 0.2, loss="screening")
+    assert facts["precision"] == expected.precision
+    for wrong in (["--l1", "0.2"], ["--l1", "0.2", "--samples", "30"], ["--samples", "30"]):
+        code, _, err = run(capsys, *graph, *wrong)
+        assert code == 2
+        assert "--l1" in err
+
+
 def test_theory_sweeps_a_parameter_and_draws_it(capsys, tmp_path):
     model = ik.random_tree(n_spins=50, coupling=0.4, random_state=0)
     model.save(tmp_path / "tree.npz")
@@ -329,7 +356,7 @@ def test_fit_writes_a_folder_that_says_all(capsys, survey, spins, monkeypatch):
     assert set(facts) == {
         "n_spins", "n_samples", "n_edges", "method", "settings", "seed", "version", "date",
         "mapping", "warnings", "fingerprint", "covariates", "hidden_variance_shares",
-        "files", "checksum",
+        "n_merged", "files", "checksum",
     }  # fmt: skip
     assert (facts["n_spins"], facts["n_samples"], facts["method"], facts["version"]) == (
         12,
@@ -347,7 +374,7 @@ def test_fit_writes_a_folder_that_says_all(capsys, survey, spins, monkeypatch):
     assert len(lines) == facts["n_edges"] + 1 == model.n_edges + 1
     strengths = [abs(float(line.split(",")[2])) for line in lines[1:]]
     assert strengths == sorted(strengths, reverse=True)
-    assert "300 rows of 12 spins, method auto" in out
+    assert "300 rows of 12 columns, method auto" in out
     assert "no is -1, yes is +1 (12 columns)" in out
     assert "how sure: some 5% of the edges, 1 or so, may be false" in out
     assert not list(survey.parent.glob(".*"))  # nothing half-written is left
@@ -600,7 +627,9 @@ def test_an_interrupted_fit_leaves_nothing_behind(tmp_path):
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     seen = ""
     while "learning" not in seen:
-        seen += process.stderr.read(1)
+        more = process.stderr.read(1)
+        assert more, "it ended before it was interrupted"
+        seen += more
     process.send_signal(signal.SIGINT)
     assert "isingkit: interrupted" in process.communicate(timeout=120)[1]
     assert process.returncode == 130
@@ -620,7 +649,12 @@ def mistaken(tmp_path):
 
     yield str(tmp_path / "nowhere.csv"), [], "does not exist"
     yield str(tmp_path), [], "is a directory"
-    yield file("table.xlsx", b"PK\x03\x04"), [], "its name ends in none of .csv, .tsv"
+    yield (
+        file("table.xlsx", b"PK\x03\x04"),
+        [],
+        "a file of Excel: save it there as CSV, and take that",
+    )
+    yield file("table.doc", b"PK\x03\x04"), [], "its name ends in none of .csv, .tsv"
     yield (
         file("a.csv", good),
         ["--id-column", "person"],
@@ -649,7 +683,11 @@ def mistaken(tmp_path):
     people = "\n".join(
         [f"who are you,{numbered[0]}", *(f"p{k},{row}" for k, row in enumerate(numbered[1:]))]
     )
-    yield file("m.csv", people), [], "Leave it out with --drop 'who are you' if it is no spin"
+    yield (
+        file("m.csv", people),
+        [],
+        "but two are needed: use --id-column 'who are you' or --drop 'who are you'",
+    )
     yield file("n.csv", good), ["-o", str(tmp_path / "a.csv")], "a.csv"
     yield (
         file("o.csv", good),
@@ -683,6 +721,136 @@ def test_every_mistake_on_the_way_gets_one_helpful_line(capsys, tmp_path, monkey
         assert words in err, (data, err)
     assert not list(tmp_path.glob("*-fit"))
     assert not list(tmp_path.glob(".*"))
+
+
+OPEN_QUESTIONS = "\n".join(
+    ["person,age,mood,sleep,worry,empty,Class"]
+    + [
+        f"p{k},{20.5 + k},{k % 2},{k // 2 % 2},{'' if k == 3 else k % 3 % 2},,{k % 2}"
+        for k in range(40)
+    ]
+)
+
+
+def test_check_and_a_failing_fit_list_every_column_that_needs_a_decision(capsys, tmp_path):
+    path = tmp_path / "open.csv"
+    path.write_text(OPEN_QUESTIONS)
+    code, out, _ = run(capsys, "check", str(path))
+    assert code == 1
+    listed = [line.strip() for line in out.splitlines()[1:5]]
+    assert [line.split(":")[0] for line in listed] == ["'person'", "'age'", "'empty'", "1 column"]
+    assert listed[1].endswith(": --covariates age or --drop age")
+    suggested = "--id-column person --covariates age --drop empty --missing impute"
+    assert out.splitlines()[-1] == f"perhaps: isingkit fit {path} {suggested}"
+    code, _, err = run(capsys, "fit", str(path), "-o", str(tmp_path / "found"))
+    assert code == 2
+    assert [line.strip() for line in err.splitlines()[1:5]] == listed
+    assert f"perhaps add: {suggested}" in err.splitlines()[-1]
+    settled = [*suggested.split(), "--json"]
+    code, out, _ = run(capsys, "check", str(path), *settled)
+    facts = json.loads(out)
+    assert (code, facts["decisions"], facts["outcomes"]) == (0, [], ["Class"])
+    _, out, _ = run(capsys, "check", str(path), *suggested.split())
+    assert "'Class' looks like an outcome" in out
+
+
+@pytest.mark.parametrize(
+    ("header", "values", "option"),
+    [
+        ("wave", "abc", "--covariates wave"),
+        ("wt", (0.5, 1.25, 2.0), "--weights wt"),
+        ("freq", (1, 5, 70), "--counts freq"),
+        ("flag", (0, 1, 99), "--drop flag"),
+        ("row", range(1, 90), "--id-column row"),
+        ("n", (7, 12, 70), "--covariates n or --drop n or --counts n"),
+    ],
+)
+def test_the_likeliest_option_of_a_column_comes_first(capsys, tmp_path, header, values, option):
+    path = tmp_path / "one.csv"
+    rows = [f"{values[k % len(values)]},{k % 2},{k // 2 % 2}" for k in range(90)]
+    path.write_text("\n".join([f"{header},a,b", *rows]))
+    code, out, _ = run(capsys, "check", str(path))
+    assert code == 1
+    assert f": {option}" in out
+
+
+def test_answers_on_a_scale_are_to_be_cut_in_two(capsys, tmp_path, rng):
+    answers = rng.integers(1, 6, (50, 4))
+    path = tmp_path / "scale.csv"
+    pd.DataFrame(answers, columns=list("abcd")).to_csv(path, index=False)
+    _, out, _ = run(capsys, "check", str(path))
+    assert out.rstrip().endswith("scale.csv --binarize 3")
+    assert run(capsys, "check", str(path), "--binarize", "3")[0] == 0
+    path.write_text(path.read_text() + ",1,2,3\n")  # what is missing in them is asked at once
+    _, out, _ = run(capsys, "check", str(path))
+    assert out.rstrip().endswith("scale.csv --binarize 3 --missing impute")
+
+
+def test_check_tells_of_every_column_and_asks_only_what_is_open(capsys, tmp_path, rng):
+    table = pd.DataFrame(rng.integers(1, 6, (50, 3)), columns=["a", "b, c", "d"])
+    table["site"] = rng.choice(["x", "y", "z"], 50)
+    path = tmp_path / "scale.csv"
+    table.to_csv(path, index=False)
+    code, out, _ = run(capsys, "check", str(path), "--binarize", "3", "--json")
+    facts = json.loads(out)
+    assert (code, facts["suggested"]) == (1, "--covariates site")  # a, b and d are settled
+    assert facts["n_rows"] == 50
+    assert [one["name"] for one in facts["columns"]] == list(table)
+    assert facts["columns"][0]["coding"] == ["<= 3", "> 3"]
+    assert facts["columns"][3]["distinct"] == ["x", "y", "z"]
+    assert facts["columns"][3]["coding"] is None
+    _, out, _ = run(
+        capsys, "check", str(path), "--drop", '"b, c",site', "--binarize", "3", "--json"
+    )
+    assert [one["name"] for one in json.loads(out)["columns"]] == ["a", "d"]
+
+
+def test_foreign_words_lead_to_what_they_mean_here(capsys, survey):
+    for option, words in [
+        (["--id", "person"], "--id-column"),
+        (["--sep", ";"], "told apart by themselves"),
+        (["--method", "IsingFit"], "--method elasso"),
+    ]:
+        code, _, err = run(capsys, "fit", str(survey), *option)
+        assert (code, err.count("\n")) == (2, 1)
+        assert words in err
+    told = " ".join([*FOREIGN_OPTIONS.values(), *FOREIGN_METHODS.values()])
+    fit = root.get_command(None, "fit")
+    known = {name for one in fit.params for name in one.opts}
+    assert not set(FOREIGN_OPTIONS) & known
+    assert set(re.findall(r"--[a-z-]+", told)) <= known
+    assert set(re.findall(r"--method ([\w-]+)", told)) <= set(METHODS)
+    assert not set(FOREIGN_METHODS) & set(METHODS)
+
+
+def test_warnings_are_ranked_and_folded(capsys, tmp_path):
+    """Far from the data comes first, then levels that do not hold; minor ones are last."""
+    rng = np.random.default_rng(0)
+    cause = rng.choice([-1, 1], (400, 1))
+    table = (rng.random((400, 30)) < 1 / (1 + np.exp(-2.5 * cause))).astype(int)
+    frame = pd.DataFrame(table, columns=[f"q{k}" for k in range(30)])
+    frame = frame.assign(always=1, Class=table[:, 0] ^ (rng.random(400) < 0.2))
+    frame.to_csv(tmp_path / "moved.csv", index=False)
+    folder = tmp_path / "fit"
+    options = ("-o", str(folder), "--hidden", "0")
+    code, _, err = run(capsys, "fit", str(tmp_path / "moved.csv"), *options)
+    assert code == 0
+    lines = err.splitlines()
+    facts = json.loads((folder / "fit.json").read_text())
+    told = facts["warnings"]
+    assert len(told) > 3
+    assert lines[-4:-1] == [f"isingkit: warning: {one}" for one in told[:3]]
+    assert lines[-1] == f"isingkit: and {len(told) - 3} more: see {folder / 'report.html'}"
+    assert told[-1].startswith("column(s) 'always' hold one value only")
+    doubtful = [k for k, one in enumerate(told) if one.startswith("hidden cause: ")]
+    assert doubtful == [int(told[0].startswith("far from the data"))]
+    assert "--hidden auto" in told[doubtful[0]]
+    assert str(ex.OutcomeColumnWarning(columns=["Class"])) in told
+    assert "'Class' looks like an outcome" in str(ex.OutcomeColumnWarning(columns=["Class"]))
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    before, folded = page.split(f"<summary>And {len(told) - 3} more</summary>")
+    assert html.escape(told[2], quote=True).replace("&#x27;", "&#39;") in before
+    assert "&#39;always&#39; hold one value only" in folded.split("</details>")[0]
 
 
 def test_a_file_without_names_of_columns_is_read_with_numbers(capsys, tmp_path):
@@ -793,7 +961,7 @@ def test_a_fit_of_many_spins_is_resumed(capsys, tmp_path, monkeypatch):
     facts = json.loads((tmp_path / "found" / "fit.json").read_text())
     assert facts["settings"]["ridge"] == "inf"
     assert "checkpoint" not in facts["settings"]
-    assert "more than 2000 spins" in (tmp_path / "found" / "report.html").read_text(
+    assert "more than 2000 columns" in (tmp_path / "found" / "report.html").read_text(
         encoding="utf-8"
     )
 
@@ -958,14 +1126,14 @@ def test_fit_promises_no_level_where_rows_that_are_alike_were_taken_as_independe
     fit = ("fit", str(tmp_path / "twice.csv"), "-o", str(tmp_path / "fit"), "--force")
     code, out, err = run(capsys, *fit, "--drop", "person", "--rows", "independent")
     assert code == 0
-    assert "how sure: nobody can say, for see the warning 'rows alike'" in out
+    assert "how sure: nobody can say: see the warning 'rows alike'" in out
     assert "pasted 2 times" in err
     page = (tmp_path / "fit" / "report.html").read_text(encoding="utf-8")
     assert "more edges may be false than that" in page
     code, out, _ = run(capsys, *fit, "--drop", "person")
     assert "may be false; those with a small q-value hardly; this allows for rows" in out
     code, out, _ = run(capsys, *fit, "--row-groups", "person")
-    assert "600 rows in 300 groups of 40 spins" in out
+    assert "600 rows in 300 groups of 40 columns" in out
     assert "allows for" not in out
     page = (tmp_path / "fit" / "report.html").read_text(encoding="utf-8")
     assert "600 rows in 300 groups" in page

@@ -129,7 +129,7 @@ def test_weights_count_in_a_comparison(world):
 def test_outside_methods_get_counts_as_weights(world):
     class Outside:
         def fit(self, X, sample_weight=None):
-            self.model_ = ik.LinearIsing().fit(X, sample_weight=sample_weight).model_
+            self.model_ = ik.LinearIsing().fit(X, counts=sample_weight).model_
             return self
 
     states, counts = np.unique(np.asarray(world[1])[:, :5], axis=0, return_counts=True)
@@ -206,7 +206,7 @@ def test_the_command_takes_columns_weights_and_leaves_columns_out(tmp_path, caps
     )
     assert out.startswith("60 samples of 2 spins")
     for arguments, says in (
-        (["--methods", "ridge"], "column 'age' holds"),
+        (["--methods", "ridge"], "'age': 20 or more values"),
         (["--columns", "a,nobody"], "there is no column 'nobody'; there are a, b, c, age, times"),
         (["--methods", "magic", "--drop", "age,times"], "methods must be a list of"),
         (["--plot", tmp_path / "picture.doc"], "pictures are .png, .svg or .pdf"),

@@ -763,7 +763,7 @@ def test_the_command_learns_with_covariates_what_python_does(data, fit_by_comman
     facts = json.loads((folder / "fit.json").read_text())
     assert facts["covariates"] == ["age", "site"]
     assert facts["n_spins"] == 5
-    assert "600 rows of 5 spins and 2 covariates, method pseudolikelihood" in out
+    assert "600 rows of 5 columns and 2 covariates, method pseudolikelihood" in out
     assert "edges.csv, covariate_effects.csv, model.npz" in out
 
 

@@ -8,8 +8,11 @@ import itertools
 import json
 import operator
 import os
+import shutil
 import signal
 import socket
+import ssl
+import subprocess
 import threading
 import time
 import warnings
@@ -695,6 +698,63 @@ def test_whoever_accepts_and_is_no_scheduler_is_told_in_time(greeting):
         assert time.monotonic() - start < 5
         for one in accepted:
             one.close()
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the keys")
+@pytest.mark.parametrize("shakes_hands", [False, True])
+def test_whoever_accepts_by_tls_and_is_silent_is_told_in_time(tmp_path, shakes_hands):
+    """Before or after the handshake. Seen to fail: who shook hands was waited for without end."""
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    made = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
+    command = ["openssl", "req", *made, "-keyout", key, "-out", certificate]
+    subprocess.run(command, check=True, capture_output=True)
+    where = "distributed.comm.tls"
+    keys = {
+        f"{where}.ca-file": certificate,
+        f"{where}.client.cert": certificate,
+        f"{where}.client.key": key,
+    }
+    its_own = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    its_own.load_cert_chain(certificate, key)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        accepted = []
+
+        def accept():
+            with contextlib.suppress(OSError):
+                while True:
+                    accepted.append(server.accept()[0])
+                    with contextlib.suppress(OSError):
+                        if shakes_hands:
+                            accepted[-1] = its_own.wrap_socket(accepted[-1], server_side=True)
+
+        threading.Thread(target=accept, daemon=True).start()
+        address = f"tls://127.0.0.1:{server.getsockname()[1]}"
+        start = time.monotonic()
+        with (
+            dask.config.set(keys),
+            pytest.raises(ex.SchedulerUnreachableError),
+            isingkit.dask.connected(address, timeout=0.5),
+        ):
+            pass
+        assert time.monotonic() - start < 5
+        for one in accepted:
+            one.close()
+
+
+def test_a_scheduler_that_is_lost_on_the_way_is_told(samples):
+    """By what Dask raises once it gave up, and by a client that it has closed. Seen to fail: both
+    were told in Dask's words.
+    """
+    with (
+        pytest.raises(ex.WorkersLostError, match="so is the scheduler"),
+        isingkit.dask.translate_worker_errors(),
+    ):
+        raise distributed.comm.CommClosedError("ConnectionPool closing.")
+    with distributed.LocalCluster(n_workers=0, **HERE) as empty:
+        client = distributed.Client(empty)
+        client.close()
+        with isingkit.dask.using(client), pytest.raises(ex.WorkersLostError):
+            ik.TwoStageIsing(ridge=np.inf, prune=0.25).fit(samples)
 
 
 def test_a_scheduler_without_workers_is_told_as_well():

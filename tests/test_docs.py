@@ -32,7 +32,10 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 GUIDES = sorted((DOCS / "guides").glob("*.py"))
-REASONS = {"takes minutes; tests/test_reproduce.py runs every figure"}
+REASONS = {
+    "takes minutes; tests/test_reproduce.py runs every figure",
+    "stays until it is stopped; tests/test_app.py runs it",
+}
 MAY_WARN = {  # the pages say so
     "choosing_a_method.md": (ex.ReliabilityWarning, ex.OrderedTeacherWarning),
     "how_much_data.md": (ex.ReliabilityWarning,),

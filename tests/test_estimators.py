@@ -4,6 +4,8 @@ import os
 import pickle
 import signal
 import threading
+import traceback
+import types
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,6 +20,7 @@ import isingkit as ik
 import reference
 from isingkit import exceptions as ex
 from isingkit._kernels import threads
+from isingkit.estimators import normal, ridge
 from isingkit.estimators.mean_field import METHODS
 
 ESTIMATORS = [ik.LinearIsing(), ik.RidgeIsing(), ik.TwoStageIsing()]
@@ -56,6 +59,24 @@ def test_ridge_equals_scikit_learn_spin_by_spin(n_samples, ridge, fit_fields):
     )
     np.testing.assert_allclose(fit.estimates_, rows, rtol=1e-8, atol=1e-8 * np.abs(rows).max())
     np.testing.assert_allclose(fit.intercepts_, intercepts, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_samples", [12, 80])
+def test_from_fit_to_lapack_it_is_four_calls(n_samples, monkeypatch):
+    """By the inverse and by the dual; eleven before steps came one after the other."""
+    depths = []
+    factorise = normal.lapack.dpotrf
+
+    def spy(*arguments, **options):
+        frames = [one for one in traceback.extract_stack() if "/isingkit/" in one.filename]
+        depths.append(len(frames))
+        return factorise(*arguments, **options)
+
+    lapack = types.SimpleNamespace(dpotrf=spy, dpotri=normal.lapack.dpotri)
+    monkeypatch.setattr(normal, "lapack", lapack)
+    monkeypatch.setattr(ridge, "lapack", lapack)
+    ik.RidgeIsing().fit(worlds(40, n_samples))
+    assert depths == [4]
 
 
 @pytest.mark.parametrize("fit_fields", [True, False])
@@ -276,14 +297,31 @@ def test_weights_that_sum_to_one_do_not_empty_the_ridge_network(spins, rng):
     assert shares.model_.n_edges > 5
 
 
-def test_against_a_penalty_whole_weights_are_repeated_rows(spins, rng):
-    """As scikit-learn has it, also where a factor of half a row makes others of them."""
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.CountsAsWeightsWarning")
+@pytest.mark.parametrize("estimator", ALL)
+def test_whole_weights_are_weights_and_not_rows(estimator, spins, rng):
+    """Seen to fail with whole numbers taken for so many rows against a ridge."""
     weights = rng.integers(0, 4, 300)
-    repeated = np.repeat(spins, weights, axis=0)
-    for estimator in (ik.RidgeIsing(ridge=5.0), ik.PseudolikelihoodIsing(l2=0.1), ik.LassoIsing()):
-        weighted = clone(estimator).fit(spins, sample_weight=weights)
-        rows = clone(estimator).fit(repeated)
-        np.testing.assert_allclose(weighted.estimates_, rows.estimates_, atol=1e-10)
+    whole, halves, many = (
+        clone(estimator).fit(spins, sample_weight=factor * weights) for factor in (1, 0.5, 1000)
+    )
+    for other in (halves, many):
+        np.testing.assert_allclose(other.estimates_, whole.estimates_, atol=1e-7)
+        assert other.n_samples_ == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+
+
+@pytest.mark.parametrize("weight", [1, 3, 50, 1 / 3, 0.1])
+def test_equal_weights_are_none(spins, weight):
+    """To the last bit, in sums, fits and parts. Seen to fail with 50 taken for 50 rows."""
+    plain = ik.RidgeIsing(ridge=5.0).fit(spins)
+    equal = ik.RidgeIsing(ridge=5.0).fit(spins, sample_weight=np.full(300, weight))
+    np.testing.assert_array_equal(equal.estimates_, plain.estimates_)
+    parts = ik.RidgeIsing(ridge=5.0)
+    for some in (slice(0, 100), slice(100, 300)):
+        rows = spins[some]
+        parts.partial_fit(rows, sample_weight=np.full(len(rows), weight))
+    np.testing.assert_allclose(parts.estimates_, plain.estimates_, atol=1e-12)
 
 
 def test_a_row_counts_as_often_as_it_was_seen_times_what_it_matters(spins, rng):
@@ -369,6 +407,7 @@ def test_names_travel_from_the_table_to_the_edges(spins):
 
 
 def test_score_is_the_mean_log_pseudolikelihood(spins):
+    """[eq:PL-def] by its definition."""
     fit = ik.RidgeIsing().fit(spins)
     couplings, fields = fit.model_.couplings.toarray(), fit.model_.fields
     expected = np.mean(
@@ -427,7 +466,7 @@ def test_least_squares_names_a_column_that_depends_on_others(rng):
     values = 2 * np.eye(3, dtype=int)[kind] - 1
     with pytest.raises(
         ex.SingularSystemError,
-        match="200 rows of 3 spins column 'x2' is a linear combination.*RidgeIsing",
+        match="200 rows of 3 columns 'x2' is a linear combination.*RidgeIsing",
     ):
         ik.LinearIsing().fit(values)
     ik.RidgeIsing(ridge=0.1).fit(values)
@@ -570,7 +609,7 @@ def test_settings_out_of_range_are_refused(estimator, says, spins):
 @pytest.mark.parametrize("estimator", ALL)
 @pytest.mark.parametrize("table", [[[0, 1, 1]], [[0], [1], [1]]], ids=["one row", "one column"])
 def test_one_row_or_one_column_is_refused(estimator, table):
-    with pytest.raises(ex.TableTooSmallError, match="at least 2 samples of at least 2 spins"):
+    with pytest.raises(ex.TableTooSmallError, match="at least 2 rows of at least 2 columns"):
         clone(estimator).fit(ik.pack(ik.as_spins(table, mapping=[(0, 1)] * len(table[0]))))
 
 
@@ -875,3 +914,32 @@ def test_a_fork_beside_threads_that_fit_hangs_no_child(spins):
         os._exit(7)
     holder.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_children_forked_while_other_threads_fit_can_fit(spins):
+    """23 of them, at any moment of three fits. Seen to fail with the lock of BLAS' threads left
+    alone at forks.
+    """
+    stop = threading.Event()
+    estimators = (ik.RidgeIsing(), ik.PseudolikelihoodIsing(l2=0.1), ik.TwoStageIsing())
+
+    def fit_on(estimator):
+        while not stop.is_set():
+            clone(estimator).fit(spins)
+
+    busy = [threading.Thread(target=fit_on, args=(one,)) for one in estimators]
+    for thread in busy:
+        thread.start()
+    try:
+        for number in range(23):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)
+                clone(estimators[number % 3]).fit(spins)
+                os._exit(7)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    finally:
+        stop.set()
+        for thread in busy:
+            thread.join()

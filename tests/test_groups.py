@@ -74,7 +74,7 @@ def newton_step(spins, fit, spin, other, members):
 def test_deviations_are_the_first_newton_steps_of_each_group_by_itself():
     """Both directions by their information, for edges and other pairs."""
     x, labels, _ = two_groups(3, n_spins=6)
-    rows = grouped_rows(x, labels, None, None, "error")
+    rows = grouped_rows(x, labels, None, None, None, "error")
     graph = np.zeros((6, 6), dtype=bool)
     graph[0, 1] = graph[1, 0] = graph[1, 2] = graph[2, 1] = True
     fit = pooled_fit(rows, graph, True, np.zeros_like(graph))
@@ -173,6 +173,65 @@ def test_persons_in_both_groups_are_compared_with_themselves():
     assert [tuple(row)[:2] for row in paired.differing] == [pair]
 
 
+def oversampled(seed):
+    """Two groups of one network; in the second, rows whose first two columns agree were asked for a
+    fifth as often as others: rows, labels, weights.
+    """
+    rng = np.random.default_rng(seed)
+    truth = ik.random_regular(n_spins=8, degree=3, coupling=0.3, random_state=seed)
+    drawn = np.asarray(ik.sample(truth, n_samples=2000, random_state=seed))
+    chances = np.where(drawn[:, 0] == drawn[:, 1], 0.2, 1.0)
+    chances[:700] = 1.0
+    is_asked = rng.random(len(drawn)) < chances
+    labels = np.repeat(["a", "b"], [700, 1300])
+    return drawn[is_asked], labels[is_asked], 1 / chances[is_asked]
+
+
+def test_weights_undo_that_some_rows_were_asked_for_more_often():
+    """Six null worlds: without weights all are rejected; with them more than two of six would be
+    in one of 400 tests at level 0.05.
+    """
+    n_rejected = 0
+    for seed in range(6):
+        x, labels, weights = oversampled(seed)
+        settings = {"permutations": 200, "random_state": 0}
+        assert ik.compare_groups(x, labels, **settings).p_value < 0.01
+        weighted = ik.compare_groups(x, labels, sample_weight=weights, **settings)
+        n_rejected += weighted.p_value <= 0.05
+    assert n_rejected <= 2
+
+
+def test_weights_that_are_equal_within_groups_change_nothing():
+    x, labels, _ = two_groups(1, flipped=True)
+    weights = np.where(np.array(labels) == "a", 2.0, 0.5)
+    found = [
+        ik.compare_groups(x, labels, sample_weight=one, permutations=200, random_state=0)
+        for one in (None, weights)
+    ]
+    assert found[0].p_value == found[1].p_value
+    for name in ("difference", "std_error", "z"):
+        np.testing.assert_allclose(found[0].edges[name], found[1].edges[name], rtol=1e-9)
+
+
+def test_rows_without_weight_are_as_good_as_left_out():
+    """Couplings to 0.01, which the ridge of 0.05 leaves open; errors to a tenth."""
+    x, labels, _ = two_groups(2, flipped=True)
+    weights = np.ones(len(x))
+    weights[::3] = 0.0
+    kept = weights > 0
+    some = ik.compare_groups(x[kept], np.array(labels)[kept], permutations=100, random_state=0)
+    found = ik.compare_groups(x, labels, sample_weight=weights, permutations=100, random_state=0)
+    for label in ("a", "b"):
+        off = some.models[label].couplings - found.models[label].couplings
+        shared = (some.models[label].couplings != 0).multiply(found.models[label].couplings != 0)
+        assert abs(off.multiply(shared)).max() < 0.03
+    errors = [one.overall["std_error"][0] for one in (some, found)]
+    assert errors[1] == pytest.approx(errors[0], rel=0.15)
+    nothing = np.where(np.array(labels) == "a", 1.0, 0.0)
+    with pytest.raises(ex.GroupSizeError, match="weight of 0"):
+        ik.compare_groups(x, labels, sample_weight=nothing)
+
+
 def test_the_one_group_of_three_that_differs_is_found():
     x, labels, pair = two_groups(7, n_rows=(300, 200), flipped=True)
     third, _, _ = two_groups(7, n_rows=(200, 20))
@@ -232,6 +291,15 @@ def test_groups_that_cannot_be_compared_are_refused():
     assert dropped.sizes == (299, 300)
 
 
+def test_random_halves_of_real_answers_do_not_differ(shared_data):
+    """Halves of 355 children, drawn at random, must not differ."""
+    table = pd.read_csv(shared_data / "adhd_symptoms_355x19.csv").drop(columns="group")
+    half = np.random.default_rng(0).permutation(len(table)) < len(table) // 2
+    found = ik.compare_groups(table, half, permutations=200, random_state=0)
+    assert found.p_value > 0.05
+    assert len(found.differing) == 0
+
+
 def test_the_network_comparison_test_is_that_of_r(shared_data):
     """NetworkComparisonTest with IsingFit: M = 1.78695, global strengths 9.9247 and
     14.3686, in 0/1 coding.
@@ -284,6 +352,19 @@ def test_the_command_compares_groups_of_a_column_or_of_files(capsys, tmp_path):
         )
     ]
     assert facts[0]["groups"] == {"a": 300, "b": 300}
+    table = pd.read_csv(tmp_path / "all.csv")
+    table["matters"] = np.where(np.arange(len(table)) % 2, 1.0, 3.0)
+    table.to_csv(tmp_path / "weighted.csv", index=False)
+    weighted = [tmp_path / "weighted.csv", "--by", "sex", "--weights", "matters", *quick, "--json"]
+    by_command = json.loads(run(capsys, *weighted)[1])
+    by_python = ik.compare_groups(
+        table.drop(columns=["sex", "matters"]),
+        table["sex"],
+        sample_weight=table["matters"],
+        permutations=200,
+        random_state=0,
+    )
+    assert by_command["p_value"] == by_python.p_value
     assert facts[0]["n_differing"] == 1
     assert {name: facts[0][name] for name in ("p_value", "edges", "overall")} == {
         name: facts[1][name] for name in ("p_value", "edges", "overall")

@@ -30,11 +30,16 @@ RANKS = [
         "checksums",
         "memory",
         "drawing",
+        "label_places",
+        "modularity",
+        "network_layout",
+        "network_look",
+        "notebook",
         "result_table",
     },
     {"spins"},
     {"covariates", "packing"},
-    {"gram", "tables"},
+    {"gram", "tables", "alike"},
     {"edge_table", "model", "theory"},
     {"worlds"},
     {"estimators"},
@@ -43,16 +48,18 @@ RANKS = [
         "bootstrap",
         "case_dropping",
         "centrality",
+        "communities",
         "comparison",
         "fit_check",
         "fit_folder",
         "groups",
         "landscape",
+        "plan",
     },
     {"plots"},
     {"report"},
     {"experiments"},
-    {"cli", "__main__"},
+    {"app", "cli", "__main__"},
 ]
 # vector code for LLVM, written instruction by instruction, and its callers, which are generated
 VECTOR_CODE = ("_kernels/sampling.py", "_kernels/lookup_popcount.py", "_kernels/weighted_sums.py")
@@ -61,13 +68,13 @@ ONE_PASS = ("read_cells", "number_in")
 # public, with an argument for each setting
 SETTINGS = (
     "__init__", "bootstrap", "case_dropping", "compare", "compare_groups", "gram",
-    "plot_fit_check", "read_spins", "sample",
+    "plan", "plot_fit_check", "read_spins", "sample",
 )  # fmt: skip
 MOST_ARGUMENTS = 8
 MOST_PATHS = 15  # cyclomatic complexity
 MOST_LINES = 80
 MOST_LINES_OF_NINE_IN_TEN = 24  # as wrapped at 88 columns, where others wrap
-MOST_NODES = 5.88  # expressions within expressions, per statement; 5.8 is wanted
+MOST_NODES = 5.80  # expressions within expressions, per statement
 MOST_TUPLES = 12  # assignments of a tuple to a tuple, per 1000 statements
 PUBLIC = [name for name in ik.__all__ if name not in ("exceptions", "theory")]
 PARTS = [f"theory.{name}" for name in ik.theory.__all__] + [
@@ -207,7 +214,7 @@ def test_a_statement_says_one_thing():
 
 
 def test_statements_are_short():
-    """Names, operations and calls, per statement. Seen to fail with 5.87 allowed."""
+    """Names, operations and calls, per statement. Seen to fail with 5.76 allowed."""
     nodes = []
     for path in FILES:
         if not is_vector_code(path):
@@ -310,7 +317,7 @@ def test_every_error_class_is_raised_and_tested():
 
 def test_every_equation_named_in_the_code_has_a_test_and_is_in_the_paper():
     """docs/equations.md is what docs/equations.py writes; no label stands alone; labels are the
-    paper's, where it is at hand.
+    paper's, where it is at hand, and all of them are there.
     """
     script = Path(__file__).parents[1] / "docs" / "equations.py"
     spec = importlib.util.spec_from_file_location("equations", script)
@@ -323,14 +330,22 @@ def test_every_equation_named_in_the_code_has_a_test_and_is_in_the_paper():
         set(equations.labelled(script.parents[1] / folder)) for folder in ("src/isingkit", "tests")
     )
     assert code == tests
+    elsewhere = set(equations.SAME) | set(equations.NOT_NEEDED)
+    assert not code & elsewhere
+    assert set(equations.SAME.values()) <= code
+    assert len(equations.rows()) == 87
+    every = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    for test in re.findall(r"`test_\w+\.(test_\w+)`", equations.THEOREMS):
+        assert f"def {test}(" in every
     paper = Path(__file__).parents[2] / "shared" / "paper" / "paper.tex"
     if paper.is_file():
         text = paper.read_text()
-        assert not [
-            label
-            for label in code
-            if f"{{{label}}}" not in text and f"\\Leq{{{label[3:]}}}" not in text
-        ]
+        named = re.findall(r"\\label\{(eq:[^}#]+)\}", text)
+        named += [f"eq:{name}" for name in re.findall(r"\\Leq\{([^}#]+)\}", text)]
+        assert set(named) == set(equations.rows())
+        page = equations.page()
+        figures = re.findall(r"\\label\{(fig:[^}]+)\}", text)
+        assert all(f"`{figure}`" in page for figure in figures)
 
 
 def test_importing_isingkit_is_light_and_lists_its_names():

@@ -46,7 +46,7 @@ def test_spins_are_matched_by_name():
 
 
 def test_models_of_other_sizes_are_refused():
-    with pytest.raises(ex.ModelMismatchError, match="one has 2 spins and the other 3"):
+    with pytest.raises(ex.ModelMismatchError, match="one has 2 columns and the other 3"):
         ik.score(model_of(2, {}), model_of(3, {}))
     with pytest.raises(ex.ModelMismatchError, match="'a' in one and 'c' in the other"):
         ik.score(model_of(2, {}, names=["a", "b"]), model_of(2, {}, names=["c", "d"]))

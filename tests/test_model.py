@@ -115,10 +115,33 @@ def test_networkx_gets_plain_python_types(model):
     } == {str, float}
 
 
+def test_notebooks_show_the_picture_and_the_edges(model):
+    shown = model._repr_html_()
+    assert shown.startswith(f"<p>{model.n_spins} variables, {model.n_edges} edges</p><img alt=")
+    assert "data:image/png;base64," in shown
+    assert f"<p>{model.n_edges} rows</p>" in shown
+    nothing = ik.IsingModel(np.zeros((3, 3)))._repr_html_()
+    assert "<img" not in nothing
+    scores = ik.score(model, model)
+    assert "<tr><th>f1</th><td>1</td></tr>" in scores._repr_html_()
+
+
+def test_a_fit_shows_its_network_below_its_settings(spins):
+    estimator = ik.RidgeIsing(threshold=0.1)
+    before = estimator._repr_html_()
+    assert "<img" not in before
+    estimator.fit(spins)
+    assert "<img" in estimator._repr_html_()
+    assert "<img" in estimator._repr_mimebundle_()["text/html"]
+    assert "RidgeIsing" in estimator._repr_html_()
+
+
 def test_graphml_and_csv_are_read_back(model, tmp_path):
     model.to_graphml(tmp_path / "model.graphml")
     graph = networkx.read_graphml(tmp_path / "model.graphml")
-    assert graph["Bob"]["Zoë"]["coupling"] == 0.125
+    assert graph["Bob"]["Zoë"] == {"coupling": 0.125, "weight": 0.125}
+    for *_, edge in graph.edges(data=True):
+        assert edge["weight"] == abs(edge["coupling"])
     model.to_csv(tmp_path / "edges.csv")
     with open(tmp_path / "edges.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

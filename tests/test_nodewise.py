@@ -353,6 +353,22 @@ def test_separation_by_several_spins_at_once_is_found(rng):
             estimator.fit(table)
 
 
+def test_separation_by_too_few_rows_says_how_many_it_takes():
+    """Ninety rows of 40 columns coupled to three others each: below 2.69 rows for each of the
+    other columns some combination of them predicts a column by chance.
+    """
+    truth = ik.random_regular(n_spins=40, degree=3, coupling=0.4, random_state=0)
+    few = ik.sample(truth, n_samples=90, random_state=1)
+    needed = int(np.ceil(39 * ik.theory.separation_limit(3, 0.4)))
+    for estimator in (ik.PseudolikelihoodIsing(), ik.InteractionScreeningIsing()):
+        with pytest.raises(ex.SeparationError, match=f"fewer than {needed}") as caught:
+            estimator.fit(few)
+        assert caught.value.rows_needed == needed
+    assert ik.PseudolikelihoodIsing(l2=0.01).fit(few).n_samples_ == 90
+    enough = ik.sample(truth, n_samples=2 * needed, random_state=1)
+    assert ik.PseudolikelihoodIsing().fit(enough).n_samples_ == 2 * needed
+
+
 def test_strong_but_honest_couplings_are_not_taken_for_separation(rng):
     """One exception of each kind among 4000 rows is enough, the other three spins being
     anything.

@@ -63,7 +63,7 @@ def test_rows_and_columns_are_chosen_as_in_an_array():
 
 
 def test_parts_over_other_spins_do_not_concatenate():
-    with pytest.raises(ex.ModelMismatchError, match="one has 2 spins and the other 3"):
+    with pytest.raises(ex.ModelMismatchError, match="one has 2 columns and the other 3"):
         ik.PackedSpins.concatenate([random_spins(0, 5, 2)[1], random_spins(0, 5, 3)[1]])
     with pytest.raises(ex.CodingMismatchError, match=r"'x0' was read as \(0, 1\).*\(1, 2\)"):
         ik.PackedSpins.concatenate([ik.pack([[0, 1], [1, 0]]), ik.pack([[1, 2], [2, 1]])])

@@ -1,6 +1,7 @@
 """Real tables, with what others know of them."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -106,7 +107,9 @@ def test_court_without_knobs_has_the_exact_couplings(shared_data):
     fit, ours = without_knobs(pd.read_csv(shared_data / "scotus_rehnquist2_895x9.csv"))
     assert np.corrcoef(ours[ours != 0], theirs[ours != 0])[0, 1] > 0.95
     assert np.abs(theirs[ours == 0]).mean() < np.abs(theirs[ours != 0]).mean() / 2
-    assert {"strong coupling", "order"} <= {one.check for one in fit.diagnostics_ if one.serious}
+    assert {"strong coupling", "common movement"} <= {
+        one.check for one in fit.diagnostics_ if one.serious
+    }
 
 
 def test_symptoms_without_knobs_are_isingfits_surest(shared_data):
@@ -155,3 +158,22 @@ def test_neurons_without_knobs_couple_by_direction_and_hardly_across_regions(sha
     assert len(new) <= 0.1 * len(honest.edges_)
     errors = honest.edges_["std_error"].mean() / trusting.edges_["std_error"].mean()
     assert errors > 1.3
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "real_tables.md"
+LINES = PAGE.read_text(encoding="utf-8").splitlines()
+ROWS = [line[1:-1].split("|") for line in LINES if line.startswith("|") and ".csv" in line]
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0].strip())
+def test_the_page_of_real_tables_says_what_is_found(shared_data, row):
+    name, left_out, first, n_rows, n_columns, n_edges, strongest, coupling = map(str.strip, row)
+    table = pd.read_csv(shared_data / name).drop(columns=[left_out] if left_out else [])
+    n_spins = list(table).index(first) if first else table.shape[1]
+    covariates = table.iloc[:, n_spins:] if first else None
+    fit = ik.AutoIsing().fit(table.iloc[:, :n_spins], covariates=covariates)
+    assert (len(table), n_spins, len(fit.edges_)) == (int(n_rows), int(n_columns), int(n_edges))
+    edge = fit.edges_[0]
+    assert f"{edge['source']} - {edge['target']}" == strongest
+    assert edge["coupling"] == pytest.approx(float(coupling), abs=0.006)

@@ -157,7 +157,7 @@ def test_a_huge_network_is_shown_in_part_and_says_so():
     strongest = np.abs(matrix).max()
     assert abs(found.edges[0]["coupling"]) == strongest
     page = html_page(found)
-    assert f"have {MOST_SPINS} spins, those of the strongest edges" in page
+    assert f"have {MOST_SPINS} variables, those of the strongest edges" in page
     assert "edges.csv has all" not in page  # a model by itself has no such file
     assert len(page) < 5_000_000
 
@@ -174,7 +174,8 @@ def test_every_method_of_the_command_line_is_described():
 
 def test_the_table_of_the_page_has_the_columns_of_the_schema(contents):
     """Headings, kinds of cells and the columns to download follow from `edge_table`."""
-    page = html_page(contents)
+    edges = [edge | {"probability": 0.9} for edge in contents.edges]
+    page = html_page(replace(contents, edges=edges))
     heads = re.findall(r'<th scope="col" data-column="(\w+)" data-sort="(\w+)"', page)
     assert heads == [(column.key, column.sort) for column in PAGE_TABLE]
     assert f'data-columns="{" ".join(CSV_COLUMNS)}"' in page
@@ -215,8 +216,8 @@ def test_groups_are_found_by_the_names_of_spins(tmp_path):
 @pytest.mark.parametrize(
     ("text", "column", "problem"),
     [
-        ("who,party\n", None, "a row for each spin"),
-        ("who,party\nEve,D\n", None, "none of its columns holds names of spins, such as 'Ann'"),
+        ("who,party\n", None, "a row for each variable"),
+        ("who,party\nEve,D\n", None, "none of its columns holds names of variables, such as 'Ann'"),
         ("who\nAnn\n", None, "no column with 2 to 12 groups"),
         ("who,party\nAnn,D\n", "side", "there is no column 'side'; there are who, party"),
         ("\xff", None, "cannot be read as text"),
@@ -551,7 +552,7 @@ def test_without_scripts_the_page_still_shows_everything(visit, contents):
 
 def test_charts_have_text_alternatives(page):
     assert (
-        page.locator(".chart").count() == page.locator(".chart[role=img][aria-label]").count() == 5
+        page.locator(".chart").count() == page.locator(".chart[role=img][aria-label]").count() == 6
     )
     assert "strongest" in page.locator("#network desc").evaluate("one => one.textContent").lower()
 
@@ -565,7 +566,9 @@ def test_five_hundred_spins_and_three_thousand_edges_fit_into_five_megabytes_and
     contents = contents_of_model(model, "large")
     assert len(html_page(contents)) < 5_000_000
     page = visit(contents)
-    assert n_shown(page) == (3000, 3000, 3000)
+    assert n_shown(page) == (3000, 3000, 3000)  # most of them faint
+    assert page.locator("#lines .edge.faint").count() == 2250
+    page.select_option("#weak", "hidden")
     slide(page, 2000)
     assert n_shown(page) == (1000, 1000, 1000)
     page.fill("#search", "x77")

@@ -11,11 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+import isingkit as ik
 from isingkit import exceptions as ex
 from isingkit.cli import main
 from isingkit.experiments import reproduction_page as page
 from isingkit.experiments import runner
+from isingkit.experiments import snapshots as snapshots_of_worlds
 from isingkit.experiments.runner import chosen
 
 
@@ -129,6 +132,50 @@ def test_every_figure_comes_with_table_pictures_settings_and_a_page(folder):
     assert written.count("<section") == written.count('alt="') == 8
     assert "http" not in written
     assert page.markdown_page(page.facts(folder)).count("](fig") == 8
+
+
+def test_pages_say_which_figures_are_quick_versions(folder):
+    facts = page.facts(folder)
+    assert all(figure["quick"] for figure in facts if figure["figure"] != "fig1")
+    assert page.markdown_page(facts).count(page.QUICK) == sum(one["quick"] for one in facts)
+    full = [figure | {"quick": False} for figure in facts]
+    assert page.QUICK not in page.html_page(full)
+    config = runner.figure("fig7").Config()
+    assert not runner.is_quick(config)
+    assert runner.is_quick(replace(type(config).quick(), sampling="paper"))
+
+
+@pytest.mark.parametrize("name", [f"fig{number}" for number in range(2, 9)])
+def test_no_legend_covers_data(folder, name):
+    """Legends are of the figure, below all panels."""
+    picture = runner.figure(name).plot(runner.read(name, folder))
+    FigureCanvasAgg(picture).draw()
+    panels = picture.get_axes()
+    assert all(axes.get_legend() is None for axes in panels)
+    top = picture.legends[0].get_window_extent().y1
+    assert top <= min(axes.get_tightbbox().y0 for axes in panels)
+
+
+def test_worlds_can_be_sampled_as_the_paper_did(monkeypatch):
+    """Metropolis updates in random order, 10^5 sweeps; the same seed gives other snapshots."""
+    asked = []
+
+    def counted(model, n_samples, **settings):
+        asked.append(settings)
+        return ik.sample(model, n_samples, **(settings | {"warm_up": 200}))
+
+    monkeypatch.setattr(snapshots_of_worlds, "sample", counted)
+    config = replace(runner.figure("fig7").Config.quick(), n_spins=(40,), n_worlds=1)
+    point = {"n_spins": 40, "world": 0}
+    own = runner.figure("fig7").measure(config, point)
+    paper = runner.figure("fig7").measure(replace(config, sampling="paper"), point)
+    assert own != paper
+    assert asked[0] == {"random_state": asked[1]["random_state"]}
+    assert asked[1]["update"] == "metropolis"
+    assert asked[1]["order"] == "random"
+    assert asked[1]["warm_up"] == 100_000
+    with pytest.raises(ex.SettingError, match="sampling must be 'isingkit' or 'paper'"):
+        runner.figure("fig7").measure(replace(config, sampling="other"), point)
 
 
 def test_pictures_can_be_drawn_from_the_table_alone(folder, tmp_path):

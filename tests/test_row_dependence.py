@@ -9,6 +9,7 @@ import isingkit as ik
 import reference
 from isingkit import exceptions as ex
 from isingkit._kernels import row_dependence as kernels
+from isingkit.estimators import network_search, selection
 from isingkit.estimators.row_dependence import row_dependence
 from isingkit.estimators.row_distances import lagged_distances, row_bits
 
@@ -233,7 +234,7 @@ def test_few_rows_and_columns_are_no_alarm(n_rows, n_spins):
     assert found.kind == "none"
 
 
-@pytest.mark.filterwarnings("ignore:constant column")
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ConstantColumnWarning")
 def test_columns_that_never_change_are_left_aside():
     values = draw(world(0, n_spins=10), 200, 1)
     constant = np.ones((200, 3), dtype=np.int8)
@@ -332,3 +333,41 @@ def test_lagged_distances_are_those_of_the_definition(table, lag):
     found = np.empty(100 - lag, dtype=np.int64)
     kernels.lagged_distances(0, len(found), row_words(table), lag, found)
     np.testing.assert_array_equal(found, reference.lagged_distances(table, lag))
+
+
+def lineages(n_columns, rng, n_lineages=12, n_rows=360, changes=0.15):
+    """Rows of lineages: a founder each, of which a share of the cells is drawn anew."""
+    founders = rng.choice([-1, 1], (n_lineages, n_columns))
+    rows = founders[np.arange(n_rows) % n_lineages]
+    return np.where(rng.random(rows.shape) < changes, rng.choice([-1, 1], rows.shape), rows)
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
+def test_a_long_search_among_rows_that_are_much_alike_is_not_ended(rng, monkeypatch):
+    """Seen to fail without the look: the search for the first network is ended, too."""
+    ended = []
+    select_edges = network_search.select_edges
+
+    def counted(*arguments):
+        found = select_edges(*arguments)
+        ended.append(len(found.fitted.graph.pairs))
+        return found
+
+    monkeypatch.setattr(network_search, "select_edges", counted)
+    fit = ik.AutoIsing().fit(lineages(220, rng))
+    assert max(ended) < 100
+    check = next(one for one in fit.diagnostics_ if one.check == "rows alike")
+    assert check.serious
+    assert check.value >= 4
+    assert len(fit.edges_) < 5
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
+def test_a_long_search_among_independent_rows_finds_what_it_found_without_a_look(monkeypatch):
+    truth = ik.erdos_renyi(n_spins=210, mean_degree=6, coupling=0.25, random_state=3)
+    samples = ik.sample(truth, n_samples=400, random_state=4)
+    monkeypatch.setattr(selection, "_MANY_TESTS", 0)
+    looked = ik.AutoIsing().fit(samples)
+    monkeypatch.setattr(selection, "_MANY_SPINS", 10**9)
+    plain = ik.AutoIsing().fit(samples)
+    np.testing.assert_array_equal(looked.edges_, plain.edges_)

@@ -131,7 +131,7 @@ def test_where_tiny_couplings_are_many_a_size_is_proposed_that_leaves_them_out(m
         check = tiny_couplings(ik.AutoIsing().fit(rows))
     assert check.serious
     assert check.levels_hold
-    proposed = float(re.search(r"set at_least=([\d.]+) ", check.words).group(1))
+    proposed = float(re.search(r"set at_least=([\d.]+)", check.advice).group(1))
     again = ik.AutoIsing(at_least=proposed).fit(rows)
     assert len(again.edges_) == 36
     assert not tiny_couplings(again).serious
@@ -159,7 +159,7 @@ def test_many_tiny_couplings_without_a_gap_are_said_too(decades, is_said):
     """Sizes from 1 downwards, evenly by their logarithm over decades."""
     check = _tiny(SimpleNamespace(sizes=np.logspace(-decades, 0, 60)))
     assert check.serious == is_said
-    assert ("set at_least=" in check.words) == is_said
+    assert ("set at_least=" in check.advice) == is_said
 
 
 @doubts_allowed

@@ -127,7 +127,7 @@ def test_binarize_turns_real_values_into_spins():
         (
             [["a", "x"], ["b", "y"], ["c", "x"]],
             ex.SpinValueError,
-            r"Leave it out if it is no spin.*X\['x0'\] == 'a'",
+            r"Leave it out if it is no yes-or-no variable.*X\['x0'\] == 'a'",
         ),
         ([[0, np.inf], [1, 1]], ex.InfiniteValueError, "'x1'"),
         ([[0, -np.inf], [1, 1]], ex.InfiniteValueError, "'x1'"),

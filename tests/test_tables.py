@@ -404,7 +404,7 @@ def test_tables_are_read_from_every_kind_of_file(tmp_path, rng, monkeypatch, par
     np.savez_compressed(tmp_path / "columns.npz", X=np.asfortranarray(values).astype(np.int8))
     ik.pack(frame).save(tmp_path / "bits.spins")
     (tmp_path / "packed.csv.gz").write_bytes(gzip.compress((tmp_path / "with.csv").read_bytes()))
-    monkeypatch.setattr("isingkit.tables.parts._PART", part)
+    monkeypatch.setattr("isingkit.tables.parts.PART", part)
     nameless = (
         "without.csv",
         "words.csv",
@@ -470,7 +470,7 @@ def test_parts_of_tables_with_gaps_give_what_the_whole_gives(tmp_path, rng, monk
     np.save(tmp_path / "array.npy", numbers)
     whole = ik.pack(ik.as_spins(table, missing="pairwise"))
     whole.save(tmp_path / "bits.spins")
-    monkeypatch.setattr("isingkit.tables.parts._PART", 64)
+    monkeypatch.setattr("isingkit.tables.parts.PART", 64)
     monkeypatch.setattr("isingkit.packing._CHUNK", 64 * 3)
 
     def expected(data):
@@ -489,7 +489,7 @@ def test_parts_of_tables_with_gaps_give_what_the_whole_gives(tmp_path, rng, monk
 def test_values_that_only_all_parts_together_show(tmp_path, monkeypatch, values):
     array = np.repeat(np.array([values, [0, 0, 1]]).T, 64, axis=0)
     np.save(tmp_path / "array.npy", array)
-    monkeypatch.setattr("isingkit.tables.parts._PART", 64)
+    monkeypatch.setattr("isingkit.tables.parts.PART", 64)
     for threshold, missing in itertools.product((None, 0.5), ("error", "pairwise")):
         asked = {"binarize": threshold, "missing": missing}
         expected = outcome(lambda asked=asked: (ik.pack(ik.as_spins(array, **asked)), None))
@@ -532,7 +532,8 @@ def test_progress_is_shown_when_reading_takes_long(tmp_path, monkeypatch, capsys
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("data.xlsx", b"", "its name ends in none of .csv"),
+        ("data.doc", b"", "its name ends in none of .csv"),
+        ("data.xlsx", b"", "it is a file of Excel: save it there as CSV"),
         ("data.csv", b"a,b\n\n0,1\n1\n", "line 4 has 1 cells where the first has 2"),
         (
             "data.csv",
@@ -633,7 +634,7 @@ def test_counts_weights_and_groups_are_read_from_every_kind_of_file(
     tmp_path, rng, monkeypatch, chunk, missing
 ):
     monkeypatch.setattr("isingkit.tables.text._CHUNK", chunk)
-    monkeypatch.setattr("isingkit.tables.parts._PART", chunk)
+    monkeypatch.setattr("isingkit.tables.parts.PART", chunk)
     frame = rows_of_persons(rng)
     kept = frame[frame["a"].notna()] if missing == "drop" else frame
     frame.to_csv(tmp_path / "data.csv", index=False)
@@ -782,7 +783,7 @@ def test_a_long_first_line_takes_time_in_proportion(monkeypatch):
 
     left = [b"a," * 8] * 1000 + [b"\n\n\n"]
     monkeypatch.setattr(text_reader, "_HEAD", 16)
-    head, is_all = text_reader._head(lambda n_bytes: Counted(left.pop(0)))
+    head, is_all = text_reader._head(lambda n_bytes: Counted(left.pop(0)), Path("d.csv"))
     assert (len(head), is_all) == (16003, False)
     assert Counted.n_copied < 10 * len(head)
 

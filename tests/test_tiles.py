@@ -128,10 +128,13 @@ def test_both_ways_of_counting_find_the_pairs_of_the_gram(monkeypatch, rng, n_sa
 
 def same_table(one, other):
     """The same names in the same order, and numbers to 1e-12: bits and matrices have kernels of
-    their own, and vectors in them.
+    their own, and vectors in them. Ends of intervals depend on scores of rivals, which are in
+    single precision in one of them.
     """
     for name in one.dtype.names:
-        if one[name].dtype.kind == "f":
+        if name in ("low", "high"):
+            np.testing.assert_allclose(one[name], other[name], atol=1e-5)
+        elif one[name].dtype.kind == "f":
             np.testing.assert_allclose(one[name], other[name], rtol=1e-12, atol=1e-12)
         else:
             np.testing.assert_array_equal(one[name], other[name])

@@ -30,7 +30,7 @@ def frequencies(draw, times):
 
 def test_random_regular_graphs_are_about_equally_likely():
     """70 graphs of 6 spins with two neighbours each: none is drawn twice or half as often."""
-    counts = frequencies(lambda rng: graphs._paired_stubs(6, 2, rng), 7000)
+    counts = frequencies(lambda rng: graphs.paired_stubs(6, 2, rng), 7000)
     assert len(counts) == 70
     assert counts.min() > 50
     assert counts.max() < 200

@@ -155,16 +155,13 @@ fit.model_.plot()
 # Blocs
 # -----
 #
-# ``to_networkx`` hands the network to networkx, which has many ways to find blocs. Here:
-# communities of the positive couplings.
+# The colours are communities: members whom couplings above 0 hold together, and couplings below 0
+# do not drive apart.
 
-alike = nx.Graph()
-alike.add_nodes_from(fit.model_.names)
-alike.add_weighted_edges_from(
-    (row.source, row.target, row.coupling) for row in edges.itertuples() if row.coupling > 0
-)
-for bloc in nx.community.greedy_modularity_communities(alike, weight="weight"):
-    print(sorted(bloc))
+found = ik.communities(fit.model_)
+blocs = found.table()
+for number in range(1, found.n_communities + 1):
+    print(sorted(blocs["name"][blocs["community"] == number].tolist()))
 
 # %%
 # The blocs are parts of the parties, for each party is a ring of people who follow their
@@ -200,7 +197,7 @@ print(next(check.words for check in late.diagnostics_ if check.check == "few sam
 # %%
 # **Lopsided and unanimous votes.** Where everyone votes yea, rows say nothing about couplings, but
 # a chamber in which *most* votes are party votes acts like one big bloc: one mode carries most of
-# the variance, and single couplings cannot be told apart. The check "order" looks at it.
+# the variance, and single couplings cannot be told apart. The check "common movement" looks at it.
 
 for check in fit.diagnostics_:
     print(f"{'SERIOUS' if check.serious else 'fine   '}  {check.check}: {check.words}")

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from isingkit.case_dropping import CaseDropping as CaseDropping
     from isingkit.case_dropping import case_dropping as case_dropping
     from isingkit.centrality import centrality as centrality
+    from isingkit.communities import Communities as Communities
+    from isingkit.communities import communities as communities
     from isingkit.comparison import compare as compare
     from isingkit.estimators.auto import AutoIsing as AutoIsing
     from isingkit.estimators.elasso import ELassoIsing as ELassoIsing
@@ -44,9 +46,14 @@ if TYPE_CHECKING:
     from isingkit.model import IsingModel as IsingModel
     from isingkit.packing import PackedSpins as PackedSpins
     from isingkit.packing import pack as pack
+    from isingkit.plan import plan as plan
+    from isingkit.plan.result import Plan as Plan
+    from isingkit.plots import plot_centrality as plot_centrality
     from isingkit.plots import plot_couplings as plot_couplings
     from isingkit.plots import plot_disconnectivity as plot_disconnectivity
+    from isingkit.plots import plot_edges as plot_edges
     from isingkit.plots import plot_fit_check as plot_fit_check
+    from isingkit.plots import plot_plan as plot_plan
     from isingkit.plots import plot_precision_recall as plot_precision_recall
     from isingkit.plots import plot_stability as plot_stability
     from isingkit.spins import Spins as Spins
@@ -68,6 +75,8 @@ _HOMES = {
     "CaseDropping": "case_dropping",
     "case_dropping": "case_dropping",
     "centrality": "centrality",
+    "Communities": "communities",
+    "communities": "communities",
     "compare": "comparison",
     "AutoIsing": "estimators.auto",
     "ELassoIsing": "estimators.elasso",
@@ -94,9 +103,14 @@ _HOMES = {
     "IsingModel": "model",
     "PackedSpins": "packing",
     "pack": "packing",
+    "Plan": "plan.result",
+    "plan": "plan",
+    "plot_centrality": "plots",
     "plot_couplings": "plots",
     "plot_disconnectivity": "plots",
+    "plot_edges": "plots",
     "plot_fit_check": "plots",
+    "plot_plan": "plots",
     "plot_precision_recall": "plots",
     "plot_stability": "plots",
     "Spins": "spins",

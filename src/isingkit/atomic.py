@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from isingkit.formats import FilePath
+
 try:
     import fcntl
 except ImportError:  # no Unix: nothing is locked, and nothing that was left behind is cleared away
@@ -26,7 +28,7 @@ _EXCHANGE = 2  # RENAME_EXCHANGE of Linux
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replacing(path: FilePath) -> Iterator[Path]:
     """A temporary path beside `path`; it takes its place if the block ends well, else vanishes.
 
     What a killed process has left of an earlier attempt vanishes, too.
@@ -57,6 +59,22 @@ def new_folder(final: Path) -> Iterator[Path]:
     try:
         with locked(temporary):
             temporary.chmod(0o777 & ~_umask())
+            yield temporary
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def private_folder(name: str) -> Iterator[Path]:
+    """A folder among the system's temporary ones that only its owner can look into; it vanishes in
+    the end, and so does what killed processes have left of folders of this name.
+    """
+    owner = os.getuid() if hasattr(os, "getuid") else "own"
+    final = Path(tempfile.gettempdir(), f"{name}-{owner}")
+    _clear_strays(final)
+    temporary = Path(tempfile.mkdtemp(prefix=_prefix(final)))
+    try:
+        with locked(temporary):
             yield temporary
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -1,17 +1,21 @@
 """Bootstrap: how far edges vary when rows are drawn anew."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.random import Generator
 
 from isingkit.arrays import FloatArray, IntArray
+from isingkit.centrality import MEASURES, measures_of
 from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.resampling import Refits, over_resamples, redrawn, refits
-from isingkit.exceptions import IsingkitError, require_number
+from isingkit.exceptions import IsingkitError, require_choice, require_number
 from isingkit.model import IsingModel
 from isingkit.result_table import ResultTable, as_table
+from isingkit.spins import Names
 from isingkit.worlds.graphs import Seed, generator
 
 _BAND = (0.025, 0.975)
@@ -31,6 +35,7 @@ class Bootstrap:
 
     edges: ResultTable
     couplings: FloatArray  # (n_resamples, n_pairs): columns as the rows of `edges`
+    names: Names  # of the columns of the table
 
     @property
     def n_resamples(self) -> int:
@@ -45,26 +50,81 @@ class Bootstrap:
         As in bootnet there is no correction for many tests, of which some come out by chance.
         """
         own = np.flatnonzero(self.edges["coupling"])
-        first, second = (own[k] for k in np.triu_indices(len(own), 1))
-        low = np.empty(len(first))
-        high = np.empty(len(first))
-        for k, (i, j) in enumerate(zip(first, second, strict=True)):
-            off = self.couplings[:, i] - self.couplings[:, j]
-            low[k], high[k] = np.quantile(off, _BAND)
+        edges = self.edges[own]
+        first, second = np.triu_indices(len(own), 1)
+        one, other = edges[first], edges[second]
         columns = {
-            "source": self.edges["source"][first],
-            "target": self.edges["target"][first],
-            "other_source": self.edges["source"][second],
-            "other_target": self.edges["target"][second],
-            "difference": self.edges["coupling"][first] - self.edges["coupling"][second],
-            "low": low,
-            "high": high,
-            "differs": (low > _TIE) | (high < -_TIE),
+            "source": one["source"],
+            "target": one["target"],
+            "other_source": other["source"],
+            "other_target": other["target"],
         }
-        return as_table(columns)
+        tests = _difference_tests(edges["coupling"], self.couplings[:, own])
+        return as_table(columns | tests)
+
+    def centrality_differences(self, measure: str = "strength") -> ResultTable:
+        """Tests whether columns differ in a centrality, for each two of them: name, other_name,
+        difference in the network of all rows, low and high (between which 95 percent of the
+        differences are), and `differs`, whether zero is outside of these.
+
+        As in bootnet there is no correction for many tests, of which some come out by chance.
+
+        Parameters
+        ----------
+        measure
+            "strength", "expected_influence", "betweenness" or "closeness", as `centrality` has
+            them.
+        """
+        require_choice("measure", measure, MEASURES)
+        own = measures_of(self._model(self.edges["coupling"]))[measure]
+        drawn = [measures_of(self._model(one))[measure] for one in self.couplings]
+        names = np.array(self.names, dtype=np.str_)
+        first, second = np.triu_indices(len(names), 1)
+        columns = {"name": names[first], "other_name": names[second]}
+        return as_table(columns | _difference_tests(own, np.array(drawn)))
+
+    def together(self, communities: Callable[[IsingModel], Sequence[Any]]) -> FloatArray:
+        """(n_columns, n_columns): in what share of the networks two columns are in one community,
+        which needs no labels that mean the same in all of them.
+
+        Parameters
+        ----------
+        communities
+            Gives the community of each column of a model: one label for each, of any kind.
+        """
+        found = np.zeros((len(self.names), len(self.names)))
+        for couplings in self.couplings:
+            labels = list(communities(self._model(couplings)))
+            codes = np.unique([str(label) for label in labels], return_inverse=True)[1]
+            found += codes[:, None] == codes
+        return found / self.n_resamples
+
+    def _model(self, couplings: FloatArray) -> IsingModel:
+        """With couplings of the pairs of `edges`."""
+        place = {name: k for k, name in enumerate(self.names)}
+        matrix = np.zeros((len(place), len(place)))
+        for row, coupling in zip(self.edges[["source", "target"]], couplings, strict=True):
+            i, j = place[str(row["source"])], place[str(row["target"])]
+            matrix[i, j] = matrix[j, i] = coupling
+        return IsingModel(matrix, names=self.names)
 
     def __repr__(self) -> str:
         return f"Bootstrap({self.n_resamples} networks, {len(self.edges)} pairs)"
+
+
+def _difference_tests(own: FloatArray, drawn: FloatArray) -> dict[str, Any]:
+    """Columns difference, low, high and differs, of each two of some values.
+
+    own: (n,), of all rows
+    drawn: (n_resamples, n), of rows drawn anew
+    """
+    first, second = np.triu_indices(len(own), 1)
+    low = np.empty(len(first))
+    high = np.empty(len(first))
+    for k, (i, j) in enumerate(zip(first, second, strict=True)):
+        low[k], high[k] = np.quantile(drawn[:, i] - drawn[:, j], _BAND)
+    differs = (low > _TIE) | (high < -_TIE)
+    return {"difference": own[first] - own[second], "low": low, "high": high, "differs": differs}
 
 
 def bootstrap(
@@ -128,7 +188,7 @@ def bootstrap(
     return _arranged(rows.packed.names, keys, _at(keys, whole), couplings)
 
 
-def _redrawn_edges(rows: Refits, rng: np.random.Generator) -> _Edges | IsingkitError:
+def _redrawn_edges(rows: Refits, rng: Generator) -> _Edges | IsingkitError:
     """What is learnt from rows drawn anew, or why nothing is."""
     try:
         return _edges_of(rows.network(redrawn(rows.packed, rows.weights, rng), rng))
@@ -150,20 +210,19 @@ def _at(keys: IntArray, edges: _Edges) -> FloatArray:
     return couplings
 
 
-def _arranged(
-    names: tuple[str, ...], keys: IntArray, own: FloatArray, couplings: FloatArray
-) -> Bootstrap:
+def _arranged(names: Names, keys: IntArray, own: FloatArray, couplings: FloatArray) -> Bootstrap:
     """The most frequent pairs first, equal ones in the order of their columns."""
     inclusion = (couplings != 0).mean(axis=0)
     order = np.argsort(-inclusion, kind="stable")
     low, high = np.quantile(couplings[:, order], _BAND, axis=0)
     labels = np.array(names, dtype=np.str_)
+    source, target = np.divmod(keys[order], len(names))
     columns = {
-        "source": labels[keys[order] // len(names)],
-        "target": labels[keys[order] % len(names)],
+        "source": labels[source],
+        "target": labels[target],
         "coupling": own[order],
         "inclusion": inclusion[order],
         "low": low,
         "high": high,
     }
-    return Bootstrap(as_table(columns), couplings[:, order])
+    return Bootstrap(as_table(columns), couplings[:, order], names)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from isingkit.arrays import FloatArray
 from isingkit.centrality import measures_of
@@ -45,9 +46,10 @@ class CaseDropping:
         n_shares = len(self.dropped)
         values = np.concatenate(list(self.correlations.values()))
         low, high = np.quantile(values, _BAND, axis=1)
+        measures = list(self.correlations)
         columns = {
-            "measure": np.repeat(list(self.correlations), n_shares),
-            "dropped": np.tile(self.dropped, len(self.correlations)),
+            "measure": np.repeat(measures, n_shares),
+            "dropped": np.tile(self.dropped, len(measures)),
             "correlation": values.mean(axis=1),
             "low": low,
             "high": high,
@@ -81,7 +83,8 @@ class CaseDropping:
         return coefficients
 
     def __repr__(self) -> str:
-        found = ", ".join(f"{name} {value:.2g}" for name, value in self.cs_coefficients().items())
+        coefficients = self.cs_coefficients()
+        found = ", ".join(f"{name} {value:.2g}" for name, value in coefficients.items())
         return f"CaseDropping(CS-coefficients: {found})"
 
 
@@ -154,7 +157,7 @@ class _Shared:
     values: dict[str, FloatArray]  # of the network of all rows
 
 
-def _correlations(shared: _Shared, task: tuple[float, np.random.Generator]) -> list[float]:
+def _correlations(shared: _Shared, task: tuple[float, Generator]) -> list[float]:
     """Of each measure, learnt from part of the rows and from all."""
     share, rng = task
     rows = shared.rows

@@ -1,20 +1,22 @@
 """Centrality: how much each column of a network matters to the others."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy.sparse
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from isingkit.arrays import BoolArray, FloatArray
+from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.covariates import covariates_for
-from isingkit.exceptions import require_instance
+from isingkit.exceptions import SettingError, require_instance
 from isingkit.fit_check import matched
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, pack
 from isingkit.result_table import ResultTable, as_table
 from isingkit.spins import Spins, as_spins, row_weights
 
+MEASURES = ("strength", "expected_influence", "betweenness", "closeness")
 _SMALLEST = 1e-200  # of couplings; what is less is as long
 _TIE = 1e-9  # of local fields, and between lengths of paths: what is less is rounding
 _CHUNK = 4096  # rows at a time
@@ -27,6 +29,7 @@ def centrality(
     sample_weight: Any = None,
     counts: Any = None,
     covariates: Any = None,
+    communities: Any = None,
 ) -> ResultTable:
     r"""A table of the centralities of each column, in the order of the model.
 
@@ -41,6 +44,10 @@ def centrality(
     (accuracy - share of its commoner value) / (1 - that share), mgm's normalised accuracy (Haslbeck
     and Waldorp 2018). 0 is no better than always the commoner value, 1 is never wrong.
 
+    Given the communities of columns there are those of bridges between them, too, as R's
+    networktools has them (Jones, Ma and McNally 2021): `bridge_strength`, the sum of |J| over a
+    column's edges to other communities, and `bridge_expected_influence`, that of J.
+
     Parameters
     ----------
     model
@@ -53,6 +60,9 @@ def centrality(
         How many equal samples each row of X stands for.
     covariates
         Of a model that was learnt with covariates: the same columns, of the rows of X.
+    communities
+        Which columns belong together (a scale, a region): one label for each, in the order of the
+        model, or a dictionary of them by name.
 
     Examples
     --------
@@ -67,7 +77,10 @@ def centrality(
     require_instance(
         "model", model, IsingModel, "an IsingModel, such as model_ of a fitted estimator"
     )
-    columns: dict[str, Any] = {"name": np.array(model.names, dtype=np.str_), **measures_of(model)}
+    names = np.array(model.names, dtype=np.str_)
+    columns: dict[str, Any] = {"name": names, **measures_of(model)}
+    if communities is not None:
+        columns |= _bridges(model, _labels(communities, model))
     if X is not None:
         is_read = isinstance(X, PackedSpins | Spins)
         spins = X if is_read else as_spins(X, missing="pairwise")  # without rows that are empty
@@ -86,12 +99,47 @@ def centrality(
 
 def measures_of(model: IsingModel) -> dict[str, FloatArray]:
     """By the name of a measure, (n_spins,): what it says of each spin."""
+    strength = abs(model.couplings).sum(axis=0)
+    expected_influence = model.couplings.sum(axis=0)
     return {
-        "strength": np.asarray(abs(model.couplings).sum(axis=0)),
-        "expected_influence": np.asarray(model.couplings.sum(axis=0)),
+        "strength": np.asarray(strength),
+        "expected_influence": np.asarray(expected_influence),
         "betweenness": betweenness(model),
         "closeness": _closeness(model),
     }
+
+
+def _labels(communities: Any, model: IsingModel) -> list[Any]:
+    """Of each spin of the model."""
+    expected = f"a label for each of the {model.n_spins} columns"
+    if isinstance(communities, Mapping):
+        unknown = [name for name in model.names if name not in communities]
+        if unknown:
+            raise SettingError(
+                setting="communities", value=f"none of '{unknown[0]}'", expected=expected
+            )
+        return [communities[name] for name in model.names]
+    labels = list(communities)
+    if len(labels) != model.n_spins:
+        raise SettingError(setting="communities", value=f"{len(labels)} labels", expected=expected)
+    return labels
+
+
+def _bridges(model: IsingModel, labels: list[Any]) -> dict[str, FloatArray]:
+    """By the name of a measure, (n_spins,): sums over edges to other communities."""
+    codes = np.unique([str(label) for label in labels], return_inverse=True)[1]
+    couplings = model.couplings.tocoo()
+    is_bridge = codes[couplings.row] != codes[couplings.col]
+    own, values = couplings.row[is_bridge], couplings.data[is_bridge]
+    return {
+        "bridge_strength": _sums(own, np.abs(values), model.n_spins),
+        "bridge_expected_influence": _sums(own, values, model.n_spins),
+    }
+
+
+def _sums(places: IntArray, values: FloatArray, size: int) -> FloatArray:
+    """(size,): sums of values by place."""
+    return np.asarray(np.bincount(places, values, size), dtype=np.float64)
 
 
 def betweenness(model: IsingModel) -> FloatArray:
@@ -133,7 +181,7 @@ def _are_equal(lengths: FloatArray, shortest: FloatArray) -> BoolArray:
     return np.asarray(lengths <= shortest * (1 + _TIE))
 
 
-def _lengths(model: IsingModel) -> scipy.sparse.csr_array:
+def _lengths(model: IsingModel) -> csr_array:
     """(n_spins, n_spins): of edges."""
     lengths = model.couplings.copy()
     lengths.data = 1 / np.maximum(np.abs(lengths.data), _SMALLEST)

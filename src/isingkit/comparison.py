@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.random import Generator
 from sklearn.base import clone
 from tqdm import tqdm
 
@@ -29,6 +30,7 @@ from isingkit.metrics import score
 from isingkit.missing import COMPLETE_ROWS
 from isingkit.model import IsingModel, log_pseudolikelihood
 from isingkit.packing import PackedSpins, apply_missing_policy, pack
+from isingkit.result_table import Record
 from isingkit.spins import (
     RowWeights,
     Spins,
@@ -141,7 +143,8 @@ def _text_table(outcomes: Sequence[Outcome]) -> list[str]:
     shown = [name for name in _COLUMNS if any(getattr(one, name) is not None for one in outcomes)]
     rows = [["method", *(_COLUMNS[name].label for name in shown)]]
     for one in outcomes:
-        rows.append([one.method, *(_COLUMNS[name].text(getattr(one, name)) for name in shown)])
+        texts = [_COLUMNS[name].text(getattr(one, name)) for name in shown]
+        rows.append([one.method, *texts])
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     lines = []
     for method, *cells in rows:
@@ -315,7 +318,7 @@ class _Split:
     held: _Rows
 
 
-def _split(data: _Rows, fraction: float, rng: np.random.Generator) -> _Split:
+def _split(data: _Rows, fraction: float, rng: Generator) -> _Split:
     """Parts drawn at random: rows, or, where these are counted, single samples out of each
     row's.
     """
@@ -330,7 +333,9 @@ def _split(data: _Rows, fraction: float, rng: np.random.Generator) -> _Split:
         expected = f"a share that leaves at least 2 of {packed.n_samples} rows to learn from"
         raise SettingError(setting="held_out", value=fraction, expected=expected)
     order = rng.permutation(packed.n_samples)
-    return _Split(data[np.sort(order[n_held_out:])], data[np.sort(order[:n_held_out])])
+    training = np.sort(order[n_held_out:])
+    held_out = np.sort(order[:n_held_out])
+    return _Split(data[training], data[held_out])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -408,7 +413,7 @@ def _fitted(estimator: Any, data: _Rows) -> Any:
     return fresh.fit(data.packed, sample_weight=None if weights is None else weights.totals)
 
 
-def _against_truth(model: IsingModel, truth: IsingModel) -> dict[str, Any]:
+def _against_truth(model: IsingModel, truth: IsingModel) -> Record:
     scores = score(model, truth)
     return {"precision": scores.precision, "recall": scores.recall, "rss": scores.rss}
 
@@ -437,7 +442,7 @@ def _warn_again(trials: Sequence[_Trial]) -> None:
 
 def _estimators(
     methods: Sequence[str] | Mapping[str, Any] | None, n_spins: int, n_samples: int
-) -> dict[str, Any]:
+) -> Record:
     """The estimators to compare, by name."""
     if isinstance(methods, Mapping):
         return _given(methods)
@@ -459,7 +464,7 @@ def _labels(methods: Sequence[str], known: Sequence[str]) -> list[str]:
     return [labels[name.casefold()] for name in names]
 
 
-def _given(estimators: Mapping[str, Any]) -> dict[str, Any]:
+def _given(estimators: Mapping[str, Any]) -> Record:
     """Estimators by name, refused where one cannot fit."""
     wrong = [name for name, estimator in estimators.items() if not hasattr(estimator, "fit")]
     if wrong:

@@ -8,7 +8,8 @@ import numpy as np
 
 from isingkit.arrays import BoolArray, FloatArray
 from isingkit.exceptions import CovariatesError, SettingError
-from isingkit.spins import columns_of, missing_labels
+from isingkit.result_table import Record
+from isingkit.spins import Names, columns_of, missing_labels
 
 _COLLINEAR = 1e-8  # of a covariate's size: less than this is nothing of its own
 _MOST_CATEGORIES = 50  # of one column: more would be the names of rows
@@ -19,12 +20,12 @@ class CovariateColumn:
     """How one column becomes numbers: standardised, or one for each category but the first."""
 
     name: str
-    categories: tuple[str, ...]  # sorted; none where the column holds numbers
+    categories: Names  # sorted; none where the column holds numbers
     means: tuple[float, ...]  # one for each number that the column becomes
     scale: float  # numbers are divided by it; 1 for categories
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Names:
         """Of the numbers that the column becomes."""
         if not self.categories:
             return (self.name,)
@@ -62,7 +63,7 @@ class CovariateCoding:
     columns: tuple[CovariateColumn, ...]
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Names:
         """Of the numbers."""
         return tuple(name for column in self.columns for name in column.names)
 
@@ -83,21 +84,19 @@ class CovariateCoding:
         parts = [column.values(columns[column.name][kept]) for column in self.columns]
         return np.concatenate(parts, axis=1)
 
-    def as_plain(self) -> list[dict[str, Any]]:
+    def as_plain(self) -> list[Record]:
         """As JSON has it."""
         return [asdict(column) for column in self.columns]
 
 
-def coding_from(plain: Sequence[dict[str, Any]]) -> CovariateCoding:
+def coding_from(plain: Sequence[Record]) -> CovariateCoding:
     """The coding that `as_plain` has made."""
-    return CovariateCoding(
-        tuple(
-            CovariateColumn(
-                one["name"], tuple(one["categories"]), tuple(one["means"]), one["scale"]
-            )
-            for one in plain
-        )
-    )
+    columns = []
+    for one in plain:
+        categories = tuple(one["categories"])
+        means = tuple(one["means"])
+        columns.append(CovariateColumn(one["name"], categories, means, one["scale"]))
+    return CovariateCoding(tuple(columns))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +107,7 @@ class Covariates:
     coding: CovariateCoding
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Names:
         return self.coding.names
 
 
@@ -120,7 +119,7 @@ class CovariateEffects:
     coding: CovariateCoding
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Names:
         return self.coding.names
 
     def shifts(self, table: Any, n_rows: int) -> FloatArray:
@@ -195,7 +194,7 @@ def _columns(table: Any, n_rows: int | None) -> list[tuple[str, Any]]:
     length = len(columns[0][1])
     if n_rows is not None and length != n_rows:
         raise CovariatesError(
-            problem=f"there are {length} rows of them for {n_rows} rows of spins",
+            problem=f"there are {length} rows of them for {n_rows} rows of data",
             advice="pass one row for each",
         )
     return columns
@@ -227,7 +226,8 @@ def _numbers(name: str, column: Any, weights: FloatArray) -> CovariateColumn:
     if not np.isfinite(numbers).all():
         raise CovariatesError(problem=f"'{name}' holds infinity", advice="leave these rows out")
     mean = float(weights @ numbers / weights.sum())
-    scale = float(np.sqrt(weights @ (numbers - mean) ** 2 / weights.sum()))
+    variance = weights @ (numbers - mean) ** 2 / weights.sum()
+    scale = float(np.sqrt(variance))
     if scale <= 1e-12 * max(abs(mean), 1e-300):
         raise _constant(name)
     return CovariateColumn(name, (), (mean,), scale)
@@ -243,10 +243,8 @@ def _require_values(name: str, column: Any) -> None:
     """Refuse missing values: of a row of which something is not known, nothing can be said."""
     missing = missing_labels(column)
     if missing.any():
-        raise CovariatesError(
-            problem=f"'{name}' lacks {int(missing.sum())} of {len(column)} values",
-            advice="fill them in, or leave these rows out",
-        )
+        problem = f"'{name}' lacks {int(missing.sum())} of {len(column)} values"
+        raise CovariatesError(problem=problem, advice="fill them in, or leave these rows out")
 
 
 def _refuse_collinear(values: FloatArray, names: Sequence[str], weights: FloatArray) -> None:

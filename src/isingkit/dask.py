@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 try:
     import dask
     from distributed import Client, KilledWorker, LocalCluster, as_completed, default_client
-    from distributed.comm import get_address_host_port, parse_address
+    from distributed.comm import CommClosedError, get_address_host_port, parse_address
     from distributed.scheduler import NoWorkerError
+    from distributed.security import Security
 except ImportError as error:
     raise ImportError(
         "isingkit.dask needs dask and distributed: pip install 'isingkit[dask]'"
@@ -135,13 +137,19 @@ def _opened(address: str, timeout: float) -> Client | None:
 
 
 def _is_answered(address: str, timeout: float) -> bool:
-    """Whether somebody is there and, without encryption, says something in time: a scheduler is
-    the first to speak. A Client would wait forever for one that accepts and is silent.
+    """Whether somebody is there and says something in time: a scheduler is the first to speak. A
+    Client would wait forever for one that accepts and is silent.
     """
     host, port = get_address_host_port(address)
+    protocol = parse_address(address)[0]
     with socket.create_connection((host, port), timeout=timeout) as connection:
-        is_plain = parse_address(address)[0] == "tcp"
-        return not is_plain or bool(connection.recv(1))
+        if protocol == "tls":
+            keys = Security().get_connection_args("client")["ssl_context"]
+            if keys is None:
+                raise TypeError("no keys for TLS in Dask's configuration")
+            with keys.wrap_socket(connection) as encrypted:
+                return bool(encrypted.recv(1))
+        return protocol != "tcp" or bool(connection.recv(1))
 
 
 @contextmanager
@@ -187,6 +195,8 @@ def _distributed(
     """
     if not items:
         return
+    if client.status == "closed":  # by Dask, where a scheduler is gone
+        raise CommClosedError
     there = client.scatter(shared, broadcast=True, hash=False, timeout=_WAIT)
     places = {
         client.submit(work, there, item, pure=False): place for place, item in enumerate(items)
@@ -211,6 +221,8 @@ def translate_worker_errors() -> Iterator[None]:
         raise WorkersLostError(problem="there is none left") from error
     except CancelledError as error:
         raise WorkersLostError(problem="and with them the data they held") from error
+    except CommClosedError as error:  # Dask gave up reaching it again
+        raise WorkersLostError(problem="and so is the scheduler") from error
 
 
 # Data in many parts
@@ -260,9 +272,8 @@ def gram(
     options = {"columns": columns, "drop": drop, "weights": weights, "counts": counts}
     parts = _readings(source, _given(client), mapping, binarize, missing, options)
     total: Gram
-    (total,) = _computed(
-        [_folded([dask.delayed(_gram_of)(part) for part in parts], _sum)], _given(client)
-    )
+    grams = [dask.delayed(_gram_of)(part) for part in parts]
+    (total,) = _computed([_folded(grams, _sum)], _given(client))
     if total.n_rows == 0:
         raise EmptyTableError(n_samples=0, n_spins=total.n_spins)
     if mapping is None:  # else the data are not there to learn from
@@ -397,10 +408,9 @@ def _computed(parts: Sequence[Any], client: Client) -> list[Any]:
 def _folded(parts: Sequence[Any], combine: Callable[[list[Any]], Any]) -> Any:
     """A tree of tasks that combine a few results each."""
     while len(parts) > 1:
-        parts = [
-            dask.delayed(combine)(list(parts[start : start + _FAN]))
-            for start in range(0, len(parts), _FAN)
-        ]
+        starts = range(0, len(parts), _FAN)
+        some = [list(parts[start : start + _FAN]) for start in starts]
+        parts = [dask.delayed(combine)(few) for few in some]
     return parts[0]
 
 
@@ -460,9 +470,7 @@ def sample(
 # What workers do
 
 
-def _sampled(
-    shared: tuple[IsingModel, dict[str, Any]], task: tuple[int, np.random.Generator]
-) -> PackedSpins:
+def _sampled(shared: tuple[IsingModel, dict[str, Any]], task: tuple[int, Generator]) -> PackedSpins:
     model, options = shared
     n_samples, rng = task
     return _sample(model, n_samples, random_state=rng, n_jobs=1, **options)

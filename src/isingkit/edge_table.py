@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from isingkit.result_table import ResultTable
+from isingkit.spins import Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class PageColumn:
 
     key: str  # of the element that heads it
     heading: str
-    columns: tuple[str, ...]  # of EDGE_TABLE that it shows
+    columns: Names  # of COLUMNS that it shows
     sort: str  # how viewer.js sorts by it: "name", "value", "magnitude" or "width"
     explanation: str = ""  # a sentence or two above the table
 
@@ -58,12 +59,15 @@ EDGE_TABLE = (
     EdgeColumn("p_value", float, "p-value", ".2g"),
     EdgeColumn("q_value", float, "q-value", ".2g"),
 )
+# known only where it was asked for: edges.csv has the columns above, whatever was
+_PROBABILITY = EdgeColumn("probability", float, "probability", ".3f")
 PAGE_TABLE = (
-    PageColumn("a", "Spin", ("source",), "name"),
-    PageColumn("b", "Spin", ("target",), "name"),
+    PageColumn("a", "Variable", ("source",), "name"),
+    PageColumn("b", "Variable", ("target",), "name"),
     PageColumn(
         "coupling", "J", ("coupling",), "value",
-        "A coupling J above 0 makes two spins agree, below 0 disagree, whatever the others do.",
+        "The coupling J of two variables says how strongly they go together whatever the others "
+        "do: above 0 they agree, below 0 they exclude each other.",
     ),
     PageColumn(
         "interval", "95 % interval", ("low", "high"), "width",
@@ -77,9 +81,15 @@ PAGE_TABLE = (
         "q_value", "q", ("q_value",), "value",
         "q is the share of false edges to expect among this one and all that are surer.",
     ),
+    PageColumn(
+        "probability", "P(edge)", ("probability",), "value",
+        "P(edge) is the probability that there is an edge, given the data and what all pairs "
+        "together say of how many edges there are and how strong.",
+    ),
 )  # fmt: skip
-COLUMNS = {column.name: column for column in EDGE_TABLE}
+COLUMNS = {column.name: column for column in (*EDGE_TABLE, _PROBABILITY)}
 CSV_COLUMNS = tuple(column.name for column in EDGE_TABLE)
+CSV_ALIKE = ("source_alike", "target_alike")  # more of them where columns were merged
 TESTED = tuple(column.name for column in EDGE_TABLE[3:])  # what only a test of an edge tells
 
 

@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from isingkit.missing import EVERY_POLICY, MissingPolicy
 
@@ -45,6 +45,8 @@ def _rebuilt(kind: type[Exception], message: str, facts: dict[str, Any]) -> Exce
 class IsingkitError(ValueError):
     """Base of every error that isingkit raises on purpose."""
 
+    survey: Any = None  # where a table is read: what is known of all its columns, and their length
+
     def __reduce__(
         self,
     ) -> Any:  # joblib sends errors between processes; constructors here take keywords only
@@ -53,6 +55,8 @@ class IsingkitError(ValueError):
 
 class IsingkitWarning(UserWarning):
     """Base of every warning that isingkit raises on purpose."""
+
+    is_minor: ClassVar[bool] = False  # whether it hardly matters for a result
 
     def __reduce__(self) -> Any:
         return _rebuilt, (type(self), self.args[0], vars(self))
@@ -133,7 +137,7 @@ class TableShapeError(IsingkitError):
         self.shape = shape
         super().__init__(
             f"Expected 2D array, got {len(shape)}D array instead (shape {shape}): one row a "
-            "sample, one column a spin. "
+            "sample, one column a variable. "
             "Reshape your data, e.g. X.reshape(-1, 1) for one column or X.reshape(1, -1) for one "
             "row."
         )
@@ -152,7 +156,8 @@ class NotATableError(IsingkitError):
             "IsingModel": "draw samples of it first, with isingkit.sample",
         }.get(kind, "give an array or a pandas, polars or pyarrow table")
         super().__init__(
-            f"expected a table, one row a sample and one column a spin, but got a {kind}: {advice}."
+            f"expected a table, one row a sample and one column a variable, but got a {kind}: "
+            f"{advice}."
         )
 
 
@@ -193,7 +198,7 @@ class TableTooSmallError(IsingkitError):
         self.n_samples = n_samples
         self.n_spins = n_spins
         super().__init__(
-            "A network needs at least 2 samples of at least 2 spins, but got n_samples = "
+            "A network needs at least 2 rows of at least 2 columns, but got n_samples = "
             f"{n_samples}, "
             f"n_features = {n_spins} (1 sample or 1 feature(s) cannot show a coupling): give "
             "more rows or columns."
@@ -210,7 +215,7 @@ class ColumnNamesError(IsingkitError):
         self.repeated = tuple(repeated)
         problem = f"{_quoted(repeated)} repeated" if repeated else f"{len(names)} names"
         super().__init__(
-            f"Expected {n_spins} different names, one for each spin, but got {problem}: rename "
+            f"Expected {n_spins} different names, one for each column, but got {problem}: rename "
             "the columns, e.g. X.columns = [...]."
         )
 
@@ -230,8 +235,8 @@ class ColumnTypeError(IsingkitError):
             )
         else:
             super().__init__(
-                f"column '{column}' holds {kind}, but a spin is a bool, a number or one of two "
-                "texts; "
+                f"column '{column}' holds {kind}, but should hold two values: truth values, "
+                "numbers or texts; "
                 "argument must be a string or a number. Convert the column first, or leave it out."
             )
 
@@ -264,12 +269,12 @@ class SpinValueError(IsingkitError):
             return f"{came}. Use the same coding throughout."
         if len(shown) == 2:
             return (
-                f"{holds} the values {_listed(shown)}, but a numeric spin is 0/1, -1/+1 or 1/2. "
+                f"{holds} the values {_listed(shown)}, but numbers must be 0/1, -1/+1 or 1/2. "
                 f"Recode it, e.g. X['{self.column}'] == {shown[1]}, or pass binarize=threshold, "
                 "which all numeric columns then share."
             )
         number = f"{len(shown)}" + ("" if len(shown) < 20 else " or more")
-        came = f"{holds} {number} values ({_listed(shown)}), but a spin has two"
+        came = f"{holds} {number} values ({_listed(shown)}), but two are needed"
         return f"{came}. {self._advice(shown)}"
 
     def _advice(self, shown: Sequence[str]) -> str:
@@ -280,7 +285,8 @@ class SpinValueError(IsingkitError):
         middle = shown[len(shown) // 2]
         binary = f"{column} == {shown[0]}" if texts else f"{column} >= {middle}"
         return (
-            "Leave it out if it is no spin, set codes of missing values to NaN, repair typos, "
+            "Leave it out if it is no yes-or-no variable, set codes of missing values to NaN, "
+            "repair typos, "
             f"or binarise it, e.g. {binary}."
         )
 
@@ -291,8 +297,8 @@ class InfiniteValueError(IsingkitError):
     def __init__(self, *, columns: Sequence[str]) -> None:
         self.columns = tuple(columns)
         super().__init__(
-            f"Input X contains infinity (inf) in {_quoted(columns)}, but a spin has two finite "
-            "values: "
+            f"Input X contains infinity (inf) in {_quoted(columns)}, but two finite values are "
+            "needed: "
             "replace it, or set it to NaN and choose missing='impute' (AutoIsing), missing='drop' "
             "or missing='pairwise'."
         )
@@ -412,7 +418,7 @@ class CovariatesError(IsingkitError):
         self.problem = problem
         self.advice = advice
         super().__init__(
-            "covariates must be a table of numbers or categories, one row for each row of spins "
+            "covariates must be a table of numbers or categories, one row for each row of data "
             f"and nothing missing, but {problem}: {advice}."
         )
 
@@ -449,10 +455,10 @@ class UnderdeterminedError(IsingkitError):
         self.n_spins = n_spins
         self.what = what
         super().__init__(
-            f"n_samples={n_samples:g} rows of {n_spins} spins leave {what} underdetermined (it "
-            "needs more rows than spins). "
-            "Use RidgeIsing(ridge=0.1) or TwoStageIsing(), which work with fewer samples than "
-            "spins, or a penalty, e.g. l2=0.01."
+            f"n_samples={n_samples:g} rows of {n_spins} columns leave {what} underdetermined (it "
+            "needs more rows than columns). "
+            "Use RidgeIsing(ridge=0.1) or TwoStageIsing(), which work with fewer rows than "
+            "columns, or a penalty, e.g. l2=0.01."
         )
 
 
@@ -470,8 +476,8 @@ class DuplicateColumnsError(IsingkitError):
         super().__init__(
             f"columns '{pair[0]}' and '{pair[1]}' are {how} in every row{more}, so nothing "
             "without a penalty can tell them apart. "
-            "Leave one of the two out, or use RidgeIsing(ridge=0.1), or l2=0.01 where there is "
-            "an l2."
+            "Make one spin of such columns (merge_alike=True, or --merge-alike), leave one of the "
+            "two out, or use RidgeIsing(ridge=0.1), or l2=0.01 where there is an l2."
         )
 
 
@@ -483,7 +489,7 @@ class SingularSystemError(IsingkitError):
         self.n_samples = n_samples
         self.n_spins = n_spins
         super().__init__(
-            f"in these {n_samples:g} rows of {n_spins} spins column '{spin}' is a linear "
+            f"in these {n_samples:g} rows of {n_spins} columns '{spin}' is a linear "
             "combination of others (nearly), so that "
             "regression has no single answer. Give more rows, leave the column out, or use "
             "RidgeIsing(ridge=0.1), or l2=0.01 where "
@@ -497,13 +503,21 @@ class SeparationError(IsingkitError):
     """
 
     def __init__(
-        self, *, pair: tuple[str, str], coupling: float, never: tuple[int, int] | None = None
+        self,
+        *,
+        pair: tuple[str, str],
+        coupling: float,
+        never: tuple[int, int] | None = None,
+        rows_needed: int | None = None,
     ) -> None:
         self.pair = pair
         self.coupling = coupling
         self.never = never
+        self.rows_needed = rows_needed
         if never is None:
             why = f"others predict '{pair[0]}' without exception in these rows"
+            if rows_needed is not None:
+                why += f", as happens by chance where so many columns have fewer than {rows_needed}"
         else:
             first, second = ("+1" if value > 0 else "-1" for value in never)
             why = f"no row has '{pair[0]}' at {first} and '{pair[1]}' at {second}"
@@ -568,6 +582,25 @@ class OrderedPhaseError(IsingkitError):
         )
 
 
+class UnreachableError(IsingkitError):
+    """A plan asks for more than studies with the most rows allowed find."""
+
+    def __init__(
+        self, *, n_rows: int, goal: str, success: float, found: float, false_share: float
+    ) -> None:
+        self.n_rows = n_rows
+        self.goal = goal
+        self.success = success
+        self.found = found
+        self.false_share = false_share
+        super().__init__(
+            f"even with {n_rows} rows only {success:.0%} of the studies find {goal}; on average "
+            f"they find {found:.0%}, and {false_share:.0%} of what they find is false. Ask for a "
+            "smaller share by find, leave weak couplings out by at_least, take another method, or "
+            "raise max_rows."
+        )
+
+
 class StageTwoError(IsingkitError):
     """The second stage of a two-stage fit cannot be solved for some spin."""
 
@@ -582,7 +615,7 @@ class StageTwoError(IsingkitError):
             why = "of which some follow from others"
             advice = ", or leave out columns that follow from others"
         super().__init__(
-            f"stage two at spin '{spin}' has {n_unknowns} candidates, {why}, so it has no single "
+            f"stage two at column '{spin}' has {n_unknowns} candidates, {why}, so it has no single "
             "answer. "
             f"Raise prune so that fewer candidates survive stage one{advice}."
         )
@@ -620,10 +653,10 @@ class NotEnoughMemoryError(IsingkitError):
         self.n_spins = n_spins
         self.n_samples = n_samples
         super().__init__(
-            f"{n_samples} samples of {n_spins} spins need {needed / 2**30:.1f} GiB beside the "
+            f"{n_samples} rows of {n_spins} columns need {needed / 2**30:.1f} GiB beside the "
             f"data, {there / 2**30:.1f} are free. "
-            "TwoStageIsing(ridge=inf) needs least, less with a larger prune; or take fewer spins "
-            "or samples, or a larger machine."
+            "TwoStageIsing(ridge=inf) needs least, less with a larger prune; or take fewer columns "
+            "or rows, or a larger machine."
         )
 
 
@@ -663,20 +696,20 @@ class ModelError(IsingkitError):
 
 
 class ModelMismatchError(IsingkitError):
-    """Two things that should speak of the same spins do not."""
+    """Two things that should speak of the same columns do not."""
 
     def __init__(self, *, left: Sequence[str], right: Sequence[str], what: str) -> None:
         self.left = tuple(left)
         self.right = tuple(right)
         if len(self.left) != len(self.right):
-            came = f"one has {len(self.left)} spins and the other {len(self.right)}"
+            came = f"one has {len(self.left)} columns and the other {len(self.right)}"
         else:
             place = next(
                 (k for k, pair in enumerate(zip(left, right, strict=True)) if pair[0] != pair[1]), 0
             )
-            came = f"spin {place} is '{self.left[place]}' in one"
+            came = f"column {place} is '{self.left[place]}' in one"
             came += f" and '{self.right[place]}' in the other"
-        super().__init__(f"{what} must be over the same spins in the same order, but {came}.")
+        super().__init__(f"{what} must be over the same columns in the same order, but {came}.")
 
 
 class CodingMismatchError(IsingkitError):
@@ -732,19 +765,60 @@ class TableFileError(IsingkitError):
 
 
 class ConstantColumnWarning(IsingkitWarning):
-    """Columns with one value only: they stay as isolated spins."""
+    """Columns with one value only: they stay, without edges."""
+
+    is_minor = True
 
     def __init__(self, *, columns: Sequence[str]) -> None:
         self.columns = tuple(columns)
         super().__init__(
-            f"constant column(s) {_quoted(columns)} say nothing about couplings: kept as "
-            "isolated spin(s). "
-            "Leave them out to silence this."
+            f"column(s) {_quoted(columns)} hold one value only, which says nothing about links: "
+            "they are kept without edges. Leave them out to silence this."
+        )
+
+
+class RareColumnsWarning(IsingkitWarning):
+    """Columns that hardly ever change were left out, as asked."""
+
+    is_minor = True
+
+    def __init__(
+        self, *, columns: Sequence[str], n_columns: int, min_count: int, max_share: float
+    ) -> None:
+        self.columns = tuple(columns)
+        self.n_columns = n_columns
+        self.min_count = min_count
+        self.max_share = max_share
+        asked = []
+        if min_count > 0:
+            asked.append(f"one value in fewer than {min_count} rows")
+        if max_share < 1:
+            asked.append(f"one value in more than {max_share:.3g} of the rows")
+        super().__init__(
+            f"{len(self.columns)} of {n_columns} columns have {' or '.join(asked)}, and were left "
+            f"out: {_quoted(columns)}"
+        )
+
+
+class OutcomeColumnWarning(IsingkitWarning):
+    """Columns whose names say that they tell what rows are, and are no variables among others."""
+
+    def __init__(self, *, columns: Sequence[str]) -> None:
+        self.columns = tuple(columns)
+        is_one = len(columns) == 1
+        looks = "looks like an outcome or a group" if is_one else "look like outcomes or groups"
+        named = ",".join(columns)
+        super().__init__(
+            f"{_quoted(columns)} {looks} of rows, and {'is' if is_one else 'are'} taken as one "
+            "more variable, which can make edges of its own: to find edges given it, use "
+            f"--covariates {named}; to leave it out, --drop {named}."
         )
 
 
 class EmptyRowsWarning(IsingkitWarning):
     """Rows without any value: they are left out, and not counted as rows."""
+
+    is_minor = True
 
     def __init__(self, *, n_empty: int, n_rows: int) -> None:
         self.n_empty = n_empty
@@ -757,6 +831,8 @@ class EmptyRowsWarning(IsingkitWarning):
 
 class UncachedKernelsWarning(IsingkitWarning):
     """Compiled kernels cannot be kept: every process compiles them anew."""
+
+    is_minor = True
 
     def __init__(self) -> None:
         super().__init__(
@@ -822,9 +898,11 @@ class NotConvergedWarning(IsingkitWarning):
 class ReliabilityWarning(IsingkitWarning):
     """A result is there, but something about the data says not to trust all of it."""
 
-    def __init__(self, *, check: str, words: str) -> None:
+    def __init__(self, *, check: str, words: str, n_more: int = 0) -> None:
         self.check = check
-        super().__init__(f"{check}: {words}.")
+        self.n_more = n_more  # warnings that are not given: what they would say is in diagnostics_
+        more = f" (And {n_more} more: print diagnostics_.)" if n_more else ""
+        super().__init__(f"{check}: {words}.{more}")
 
 
 class EmptyCellWarning(IsingkitWarning):

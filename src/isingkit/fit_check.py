@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from isingkit.arrays import FloatArray, IntArray
@@ -18,7 +19,7 @@ from isingkit.exceptions import ModelMismatchError, NotEquilibratedError, requir
 from isingkit.gram import Gram, gram, gram_of
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, pack
-from isingkit.spins import Spins, as_spins, row_weights
+from isingkit.spins import Names, Spins, as_spins, row_weights
 from isingkit.worlds.exact import exact
 from isingkit.worlds.graphs import Seed, generator
 from isingkit.worlds.sampling import default_warm_up, sample
@@ -29,7 +30,7 @@ _MOST_SPINS = 2000  # beyond it chains take minutes
 _MOST_PAIRS = 4000
 _MOST_UPDATES = 3 * 10**9  # of spins in all chains: seconds
 _MUCH_WEAKER = 0.8  # of the data's correlations
-_MUCH_OFF = 0.2  # in the means
+_FAR = 0.15  # root mean square of differences of means, or of correlations
 _WEAKER = (
     " The model's correlations are weaker than the data's: small couplings that were set to zero "
     "or not found, shrunk couplings, or a cause that is no column would do that."
@@ -37,6 +38,10 @@ _WEAKER = (
 _OFF = (
     " The model as a whole is far from the data: take its edges as a ranking of pairs, and not the "
     "model for how data arise."
+)
+_DOUBT = (
+    ", so that this network does not reproduce the table: take its edges as a ranking of pairs, "
+    "and do not predict or simulate with it."
 )
 
 
@@ -48,7 +53,7 @@ class FitCheck:
     Where `problem` says why the model could not be sampled, the model's numbers are NaN.
     """
 
-    names: tuple[str, ...]
+    names: Names
     data_means: FloatArray  # (n_spins,)
     model_means: FloatArray  # (n_spins,)
     pairs: IntArray  # (n_pairs, 2): all, or some thousand of them spread evenly
@@ -63,27 +68,48 @@ class FitCheck:
     problem: str | None
 
     def words(self) -> str:
-        """What it says, in one sentence."""
+        """What it says, in a sentence or two."""
         if self.problem:
             return f"The model could not be compared with the data: {self.problem}."
-        off = float(np.sqrt(np.mean((self.data_means - self.model_means) ** 2)))
+        differ = f"Samples of the model differ from the data by {self._off:.3f} in the means"
+        data, model = self._correlations
+        if not len(data):
+            return f"{differ}; no pair of columns changes in both."
+        words = f"{differ} and by {self._wrong:.3f} in the correlations (root mean squares)"
+        if self.data_shares.any():
+            overlap = float(np.minimum(self.data_shares, self.model_shares).sum())
+            words += f"; the distributions of the sum over all columns overlap by {overlap:.0%}"
+        if self.is_far:
+            return f"{words}.{_OFF}"
+        is_weaker = _slope(data, model) < _MUCH_WEAKER
+        return f"{words}.{_WEAKER if is_weaker else ''}"
+
+    @property
+    def is_far(self) -> bool:
+        """Whether samples of the model look unlike the data."""
+        return self.problem is None and (self._off >= _FAR or self._wrong >= _FAR)
+
+    def doubt(self) -> str | None:
+        """A warning, where the model is far from the data."""
+        if not self.is_far:
+            return None
+        differ = f"samples of the model differ from the data by {self._off:.2f} in the means"
+        return f"far from the data: {differ} and by {self._wrong:.2f} in the correlations{_DOUBT}"
+
+    @property
+    def _off(self) -> float:
+        return float(np.sqrt(np.mean((self.data_means - self.model_means) ** 2)))
+
+    @property
+    def _wrong(self) -> float:
+        data, model = self._correlations
+        return float(np.sqrt(np.mean((data - model) ** 2))) if len(data) else 0.0
+
+    @property
+    def _correlations(self) -> tuple[FloatArray, FloatArray]:
+        """Of pairs that change in both: in the data, and in the model."""
         both = np.isfinite(self.data_correlations) & np.isfinite(self.model_correlations)
-        data = self.data_correlations[both]
-        model = self.model_correlations[both]
-        overlap = float(np.minimum(self.data_shares, self.model_shares).sum())
-        if not both.any():
-            return (
-                f"Samples of the model differ from the data by {off:.3f} in the means; no pair of "
-                "spins changes in both."
-            )
-        wrong = float(np.sqrt(np.mean((data - model) ** 2)))
-        is_weaker = off < _MUCH_OFF and _slope(data, model) < _MUCH_WEAKER
-        return (
-            f"Samples of the model differ from the data by {off:.3f} in the means and by "
-            f"{wrong:.3f} in the correlations (root mean squares); the distributions of the sum of "
-            f"all spins overlap by {overlap:.0%}."
-            + (_WEAKER if is_weaker else _OFF if off >= _MUCH_OFF else "")
-        )
+        return self.data_correlations[both], self.model_correlations[both]
 
 
 def fit_check(
@@ -126,18 +152,16 @@ def fit_check(
     values = covariates_for(model.effects, covariates, packed.n_samples)
     if model.n_spins > _MOST_SPINS:
         return _nothing(
-            model, f"it has more than {_MOST_SPINS} spins, whose sampling would take long"
+            model, f"it has more than {_MOST_SPINS} columns, whose sampling would take long"
         )
     pairs = _some_pairs(model)
     totals = None if weights is None else weights.totals
     rows = _Rows(packed, totals, values, hidden)
     drawn, problem = _drawn(model, rows, generator(random_state))
     of_data = _moments(gram_of(packed, weights), pairs)
-    of_model = (
-        (np.full(model.n_spins, np.nan), np.full(len(pairs), np.nan))
-        if drawn is None
-        else _moments(gram(drawn), pairs)
-    )
+    of_model = (np.full(model.n_spins, np.nan), np.full(len(pairs), np.nan))
+    if drawn is not None:
+        of_model = _moments(gram(drawn), pairs)
     sums = np.arange(-model.n_spins, model.n_spins + 1, 2)
     model_shares = np.full(len(sums), np.nan) if drawn is None else _shares(drawn, None)
     n_drawn = 0 if drawn is None else drawn.n_samples
@@ -159,19 +183,25 @@ def fit_check(
 
 def matched(packed: PackedSpins, model: IsingModel) -> PackedSpins:
     """The samples with spins in the model's order, by name; by position where one of the two has
-    none but x0, x1, ...
+    none but x0, x1, ... Where columns of the model's table were merged, samples of all of them will
+    do.
     """
-    unnamed = tuple(f"x{i}" for i in range(model.n_spins))
-    if packed.n_spins != model.n_spins or (
-        set(packed.names) != set(model.names) and unnamed not in (packed.names, model.names)
-    ):
-        raise ModelMismatchError(
-            left=model.names, right=packed.names, what="the model and the samples"
-        )
-    if packed.names == model.names or set(packed.names) != set(model.names):
+    if model.alike is not None and packed.n_spins == len(model.alike.columns):
+        packed = model.alike.merged(_in_order(packed, model.alike.columns))
+    return _in_order(packed, model.names)
+
+
+def _in_order(packed: PackedSpins, names: Names) -> PackedSpins:
+    """The samples with spins of these names, in this order."""
+    unnamed = tuple(f"x{i}" for i in range(len(names)))
+    same_names = set(packed.names) == set(names)
+    is_matched = same_names or unnamed in (packed.names, names)
+    if packed.n_spins != len(names) or not is_matched:
+        raise ModelMismatchError(left=names, right=packed.names, what="the model and the samples")
+    if packed.names == names or not same_names:
         return packed
     place = {name: j for j, name in enumerate(packed.names)}
-    return packed[:, [place[name] for name in model.names]]
+    return packed[:, [place[name] for name in names]]
 
 
 def _nothing(model: IsingModel, problem: str) -> FitCheck:
@@ -202,9 +232,7 @@ class _Rows:
         return self.covariates is None and self.hidden is None
 
 
-def _drawn(
-    model: IsingModel, rows: _Rows, rng: np.random.Generator
-) -> tuple[PackedSpins | None, str | None]:
+def _drawn(model: IsingModel, rows: _Rows, rng: Generator) -> tuple[PackedSpins | None, str | None]:
     """Samples of the model, given causes of rows where there are any, or why there are none."""
     if model.n_spins <= _MOST_EXACT and rows.are_alike:
         return exact(model).sample(n_samples=_N_DRAWN, random_state=rng), None
@@ -258,7 +286,8 @@ def _some_pairs(model: IsingModel) -> IntArray:
     edges = edges[:: -(-len(edges) // (_MOST_PAIRS // 2))] if len(edges) else edges
     rng = np.random.default_rng(0)  # the same pairs every time
     others = np.sort(rng.integers(0, n_spins, (_MOST_PAIRS - len(edges), 2)), axis=1)
-    return np.unique(np.concatenate([edges, others[others[:, 0] < others[:, 1]]]), axis=0)
+    others = others[others[:, 0] < others[:, 1]]
+    return np.unique(np.concatenate([edges, others]), axis=0)
 
 
 def _moments(stat: Gram, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -280,9 +309,8 @@ def _moments(stat: Gram, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
         product = stat.sums[i, j] / both
     variance = (1 - mean_i**2) * (1 - mean_j**2)
     with np.errstate(invalid="ignore", divide="ignore"):
-        correlations = np.where(
-            variance > 1e-12, (product - mean_i * mean_j) / np.sqrt(variance), np.nan
-        )
+        covariance = product - mean_i * mean_j
+        correlations = np.where(variance > 1e-12, covariance / np.sqrt(variance), np.nan)
     return np.asarray(means, dtype=np.float64), np.asarray(correlations)
 
 

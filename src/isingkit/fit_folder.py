@@ -1,6 +1,7 @@
 """FitFolder: what a fit leaves on disk: `model.npz`, `edges.csv`, `fit.json` and `report.html`;
-where there are covariates `covariate_effects.csv`, and where there are hidden causes
-`hidden_loadings.csv` and `hidden_scores.csv`.
+where columns were merged `alike.csv`, where there are covariates `covariate_effects.csv`, where
+there are hidden causes `hidden_loadings.csv` and `hidden_scores.csv`, and where it was asked for
+`inclusion.csv`.
 """
 
 import csv
@@ -9,7 +10,6 @@ import errno
 import json
 import math
 import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from isingkit import __version__
+from isingkit.alike import ALIKE_COLUMNS, alike_table
 from isingkit.atomic import exchange, locked, new_folder, replacing
 from isingkit.checksums import checksum_of_facts, checksum_of_file
-from isingkit.edge_table import CSV_COLUMNS, TESTED
+from isingkit.edge_table import CSV_ALIKE, CSV_COLUMNS, TESTED
 from isingkit.estimators.covariate_table import COVARIATE_COLUMNS, covariate_table
 from isingkit.estimators.hidden_causes import HiddenReport
 from isingkit.estimators.hidden_table import (
@@ -32,14 +33,17 @@ from isingkit.estimators.hidden_table import (
 from isingkit.exceptions import FileFormatError, FolderExistsError
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, fingerprint
+from isingkit.result_table import Record, ResultTable
 
 _WITHOUT_EFFECT = ("checkpoint", "n_jobs", "progress")  # on the answer
 _FIRST_FACTS = {"n_spins", "n_samples", "n_edges", "method", "settings", "version", "fingerprint"}
+_ALIKE = "alike.csv"
 _EFFECTS = "covariate_effects.csv"
 _LOADINGS = "hidden_loadings.csv"
 _SCORES = "hidden_scores.csv"
-# of which the third to fifth are there where there is something to write; the last makes it a fit
-FILES = ("model.npz", "edges.csv", _EFFECTS, _LOADINGS, _SCORES, "report.html", "fit.json")
+_INCLUSION = "inclusion.csv"
+_SOMETIMES = (_ALIKE, _EFFECTS, _LOADINGS, _SCORES, _INCLUSION)  # where there is something to write
+FILES = ("model.npz", "edges.csv", *_SOMETIMES, "report.html", "fit.json")  # the last makes it one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,14 +52,15 @@ class Fit:
 
     model: IsingModel
     # by the names of `edge_table`, strongest first; None where the method gives none
-    edges: tuple[dict[str, Any], ...]
+    edges: tuple[Record, ...]
     facts: "Facts"
-    # check, words, serious, levels_hold; of method auto
-    diagnostics: tuple[dict[str, Any], ...] = ()
+    # check, words, advice, serious, levels_hold; of method auto
+    diagnostics: tuple[Record, ...] = ()
     n_groups: int = 0  # of rows that belong together, where that was said
     # by the names of COVARIATE_COLUMNS, surest first; None where the method gives none
-    covariate_effects: tuple[dict[str, Any], ...] = ()
+    covariate_effects: tuple[Record, ...] = ()
     hidden: HiddenReport | None = None  # causes that are no columns, where any were found
+    inclusion: ResultTable | None = None  # `inclusion_` of AutoIsing, where it was asked for
 
     @property
     def doubts(self) -> list[str]:
@@ -76,7 +81,7 @@ class Facts:
     n_samples: float
     n_edges: int
     method: str
-    settings: dict[str, Any]
+    settings: Record
     seed: int | None
     version: str
     date: str
@@ -86,6 +91,7 @@ class Facts:
     covariates: list[str] = field(default_factory=list)  # columns of what else is known of rows
     # of hidden causes, one number for each: by how much it explains spins
     hidden_variance_shares: list[float] = field(default_factory=list)
+    n_merged: int = 0  # columns that became part of another's spin
 
 
 def fit_of(
@@ -94,6 +100,8 @@ def fit_of(
     """The fit of an estimator that has learned from these samples."""
     model = estimator.model_
     hidden = getattr(estimator, "hidden_", None)
+    variance_shares = [] if hidden is None else hidden.variance_shares.tolist()
+    today = datetime.date.today()
     facts = Facts(
         n_spins=model.n_spins,
         n_samples=float(estimator.n_samples_),
@@ -102,27 +110,38 @@ def fit_of(
         settings=_settings(estimator),
         seed=seed,
         version=__version__,
-        date=datetime.date.today().isoformat(),
+        date=today.isoformat(),
         mapping=_mapping(estimator),
         warnings=list(warnings),
         fingerprint=fingerprint(packed),
         covariates=covariates_of(model),
-        hidden_variance_shares=[] if hidden is None else hidden.variance_shares.tolist(),
+        hidden_variance_shares=variance_shares,
+        n_merged=0 if model.alike is None else model.alike.n_merged,
     )
     diagnostics = tuple(
         {
             "check": one.check,
             "words": one.words,
+            "advice": one.advice,
             "serious": bool(one.serious),
             "levels_hold": bool(one.levels_hold),
         }
         for one in getattr(estimator, "diagnostics_", ())
     )
-    tested = getattr(estimator, "edges_", ())
-    rows = tuple(edge_rows(model, tested))
+    inclusion = getattr(estimator, "inclusion_", None)
+    rows = edge_rows(model, getattr(estimator, "edges_", ()))
+    if inclusion is not None:
+        rows = _with_probabilities(rows, inclusion)
     effects = tuple(effect_rows(getattr(estimator, "covariate_effects_", ())))
     n_groups = getattr(estimator, "n_groups_", 0)
-    return Fit(model, rows, facts, diagnostics, n_groups, effects, hidden)
+    return Fit(model, tuple(rows), facts, diagnostics, n_groups, effects, hidden, inclusion)
+
+
+def _with_probabilities(rows: Sequence[Record], inclusion: ResultTable) -> list[Record]:
+    """Rows of edges with the probability of each."""
+    ends = zip(inclusion["source"], inclusion["target"], strict=True)
+    known = dict(zip(ends, inclusion["probability"].tolist(), strict=True))
+    return [row | {"probability": known.get((row["source"], row["target"]))} for row in rows]
 
 
 def covariates_of(model: IsingModel) -> list[str]:
@@ -131,7 +150,7 @@ def covariates_of(model: IsingModel) -> list[str]:
     return [] if effects is None else [column.name for column in effects.coding.columns]
 
 
-def effect_rows(table: Any) -> list[dict[str, Any]]:
+def effect_rows(table: Any) -> list[Record]:
     """Rows of `covariate_effects_` of an estimator, as plain values; None for NaN."""
     return [
         {"spin": str(row["spin"]), "covariate": str(row["covariate"])}
@@ -140,7 +159,7 @@ def effect_rows(table: Any) -> list[dict[str, Any]]:
     ]
 
 
-def rows_of_effects(model: IsingModel) -> list[dict[str, Any]]:
+def rows_of_effects(model: IsingModel) -> list[Record]:
     """The same of a model by itself, which knows no errors."""
     effects = model.effects
     if effects is None:
@@ -155,14 +174,15 @@ def _known(value: Any) -> float | None:
 
 def _mapping(estimator: Any) -> dict[str, list[Any]]:
     """For each column the values that became -1 and +1."""
-    names = estimator.model_.names
+    model = estimator.model_
+    names = model.names if model.alike is None else model.alike.columns
     codings = estimator.mapping_ or [(-1, 1)] * len(names)  # samples that were drawn as spins
     return {
         name: [_plain(value) for value in pair] for name, pair in zip(names, codings, strict=True)
     }
 
 
-def _settings(estimator: Any) -> dict[str, Any]:
+def _settings(estimator: Any) -> Record:
     """Settings that the answer depends on."""
     return {
         name: _plain(value)
@@ -190,13 +210,20 @@ def _write_files(fit: Fit, report: str, folder: Path) -> None:
     one inside, for it may be written anew.
     """
     fit.model.save(folder / "model.npz")
-    _write_table(fit.edges, CSV_COLUMNS, folder / "edges.csv")
+    _write_edges(fit, folder / "edges.csv")
+    if fit.model.alike is not None:
+        _write_table(alike_rows(fit.model), ALIKE_COLUMNS, folder / _ALIKE)
     if fit.covariate_effects:
         _write_table(fit.covariate_effects, COVARIATE_COLUMNS, folder / _EFFECTS)
     if fit.hidden is not None:
         loadings = loading_rows(fit.model.names, fit.hidden)
         _write_table(loadings, LOADING_COLUMNS, folder / _LOADINGS)
         _write_table(score_rows(fit.hidden), score_columns(fit.hidden), folder / _SCORES)
+    if fit.inclusion is not None:
+        names = fit.inclusion.dtype.names or ()
+        columns = [fit.inclusion[name].tolist() for name in names]
+        rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        _write_table(rows, names, folder / _INCLUSION)
     with replacing(folder / "report.html") as path:
         path.write_text(report, encoding="utf-8")
     sealed = [name for name in FILES if (folder / name).exists() and name != "report.html"]
@@ -207,7 +234,32 @@ def _write_files(fit: Fit, report: str, folder: Path) -> None:
         path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
 
-def _write_table(rows: Sequence[dict[str, Any]], columns: Sequence[str], path: Path) -> None:
+def _write_edges(fit: Fit, path: Path) -> None:
+    """Edges; where columns were merged, with those that the ends of an edge stand for."""
+    if fit.model.alike is None:
+        _write_table(fit.edges, CSV_COLUMNS, path)
+        return
+    members = fit.model.alike.members()
+    rows = [
+        edge | {name: members.get(edge[name.removesuffix("_alike")], "") for name in CSV_ALIKE}
+        for edge in fit.edges
+    ]
+    _write_table(rows, CSV_COLUMNS + CSV_ALIKE, path)
+
+
+def alike_rows(model: IsingModel) -> list[Record]:
+    """Columns that became part of another's spin, by the names of ALIKE_COLUMNS."""
+    return [
+        {
+            "column": str(row["column"]),
+            "spin": str(row["spin"]),
+            "correlation": float(row["correlation"]),
+        }
+        for row in alike_table(model.alike)
+    ]
+
+
+def _write_table(rows: Sequence[Record], columns: Sequence[str], path: Path) -> None:
     with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns, extrasaction="ignore")
         writer.writeheader()
@@ -256,13 +308,14 @@ def require_free(folder: Path, force: bool) -> None:
             raise FolderExistsError(folder=folder, is_fit=bool(own), others=others)
     above = next(place for place in folder.absolute().parents if place.exists())
     try:
-        tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=above).cleanup()
+        with new_folder(above / folder.name):  # what a kill leaves of it, the next clears away
+            pass
     except OSError as error:  # as writing would fail, but before hours of work
         advice = f"no folder can be made there ({error.strerror}); name another with -o"
         raise OSError(error.errno, advice, str(folder)) from None
 
 
-def require_whole(folder: Path) -> dict[str, Any]:
+def require_whole(folder: Path) -> Record:
     """What `fit.json` says, where all files are as they were written; folders of earlier versions,
     and without that file, are believed.
     """
@@ -280,7 +333,7 @@ def require_whole(folder: Path) -> dict[str, Any]:
     return facts
 
 
-def _require_sealed(folder: Path, facts: dict[str, Any]) -> None:
+def _require_sealed(folder: Path, facts: Record) -> None:
     """Refuse files that are not those which the facts speak of."""
     if facts.pop("checksum") != checksum_of_facts(facts):
         raise _changed(folder / "fit.json")
@@ -305,14 +358,19 @@ def _own_files(folder: Path) -> set[str]:
     if not isinstance(facts, dict) or not set(facts) >= _FIRST_FACTS:
         return set()
     own = {"model.npz", "edges.csv", "report.html", "fit.json"}
+    if facts.get("n_merged"):
+        own.add(_ALIKE)
     if facts.get("covariates"):
         own.add(_EFFECTS)
     if facts.get("hidden_variance_shares"):
         own |= {_LOADINGS, _SCORES}
+    settings = facts["settings"]
+    if isinstance(settings, dict) and settings.get("inclusion"):
+        own.add(_INCLUSION)
     return own
 
 
-def edge_rows(model: IsingModel, tested: Any = ()) -> list[dict[str, Any]]:
+def edge_rows(model: IsingModel, tested: Any = ()) -> list[Record]:
     """Edges by the names of `edge_table`, strongest first; None where nothing is known.
 
     tested: like `edges_` of AutoIsing

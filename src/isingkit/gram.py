@@ -13,7 +13,7 @@ from isingkit.arrays import FloatArray, IntArray
 from isingkit.exceptions import ModelMismatchError
 from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins, Words, pack, require_same_coding, unpacked
-from isingkit.spins import Coding, RowWeights, row_weights
+from isingkit.spins import Coding, Names, RowWeights, row_weights
 
 _MATRICES = 3  # of all pairs that a linear estimator holds at a time, at least
 _LEAST_ROWS = 16  # of a task: a thread costs as much as a few
@@ -47,7 +47,7 @@ class Gram:
     spin_sums: NDArray[Any]  # (n_spins,)
     n_samples: float  # rows, or their total weight
     n_rows: int  # samples of positive weight, each as often as it was counted
-    names: tuple[str, ...]
+    names: Names
     joint: Joint | None = None  # None where no value is missing
     # values of the table that became -1 and +1, where it was one
     mapping: tuple[Coding, ...] | None = None
@@ -71,11 +71,10 @@ class Gram:
     def in_samples(self) -> "Gram":
         """The sums that penalties are weighed against.
 
-        Weights that are not whole numbers are multiplied so that they add up to `n_effective`;
-        whole ones stand for so many samples, as scikit-learn has it.
+        Weights are multiplied so that they add up to `n_effective`, whole numbers or not; counts
+        are samples, and stay.
         """
-        is_whole = np.issubdtype(self.sums.dtype, np.integer)
-        if is_whole or self.squares is None or self.squares == 0:
+        if self.squares is None or self.squares == 0:
             return self
         factor = float(self.n_samples / self.squares)
         if abs(factor - 1) < _ROUNDING:  # they do already
@@ -267,13 +266,15 @@ def _weighted(packed: PackedSpins, weights: RowWeights) -> Gram:
     def kept(array: FloatArray) -> NDArray[Any]:
         return array.astype(np.int64) if exact else array
 
+    joint = None if packed.present is None else Joint(kept(counts), kept(joint_sums))
+    squares = None if weights.are_counts else float(weights.squares.sum())
     return Gram(
         sums=kept((sums + sums.T) / 2),
         spin_sums=kept(ones),
         n_samples=int(total) if exact else total,
         n_rows=weights.n_samples,
         names=packed.names,
-        joint=None if packed.present is None else Joint(kept(counts), kept(joint_sums)),
+        joint=joint,
         mapping=packed.mapping,
-        squares=None if weights.are_counts else float(weights.squares.sum()),
+        squares=squares,
     )

@@ -91,10 +91,10 @@ def suggested_settings(n_spins: int, n_samples: int) -> Suggested:
     from scipy.special import ndtri
 
     n_pairs = n_spins * (n_spins - 1) / 2
-    return Suggested(
-        threshold=-float(ndtri(0.025 / n_pairs)) / math.sqrt(max(n_samples - n_spins, 1)),
-        penalty=math.sqrt(math.log(n_spins**2 / 0.05) / n_samples),
-    )
+    critical_z = -float(ndtri(0.025 / n_pairs))
+    threshold = critical_z / math.sqrt(max(n_samples - n_spins, 1))
+    penalty = math.sqrt(math.log(n_spins**2 / 0.05) / n_samples)
+    return Suggested(threshold=threshold, penalty=penalty)
 
 
 def known_methods(n_spins: int, n_samples: int) -> dict[str, Any]:
@@ -118,13 +118,13 @@ METHODS = (
     Method(
         label="independent",
         build=lambda theory: ik.MeanFieldIsing(method="independent"),
-        description="Spins are taken as independent; only fields are fitted.",
+        description="Columns are taken as independent: only how often each is +1 is fitted.",
     ),
     Method(
         label="auto",
         build=lambda theory: ik.AutoIsing(),
         description="All pairs are screened by ridge regressions, the weakest candidates are "
-        "eliminated, and each spin is then explained by its remaining neighbours with a logistic "
+        "eliminated, and each column is then explained by its remaining neighbours with a logistic "
         "regression. Every pair is tested given the rest of the network, and edges are kept by the "
         "level of false edges asked for, all pairs counted as tested; it holds where rows, or "
         "groups of rows, are independent draws and nothing that is no column acts on several. "
@@ -143,22 +143,22 @@ METHODS = (
     Method(
         label="linear",
         build=lambda theory: ik.LinearIsing(threshold=theory.threshold),
-        description="Each spin is regressed on all others by least squares, "
+        description="Each column is regressed on all others by least squares, "
         f"and couplings above the threshold are kept. {_LINEAR}",
         describes_threshold=True,
     ),
     Method(
         label="ridge",
         build=lambda theory: ik.RidgeIsing(),
-        description="Each spin is regressed on all others by ridge regression, "
+        description="Each column is regressed on all others by ridge regression, "
         f"and couplings above the threshold are kept. {_LINEAR}",
         describes_threshold=True,
     ),
     Method(
         label="two-stage",
         build=lambda theory: ik.TwoStageIsing(),
-        description="Each spin is regressed on all others by ridge regression; those whose "
-        "coefficients pass a first threshold are kept, and each spin is regressed on them alone "
+        description="Each column is regressed on all others by ridge regression; those whose "
+        "coefficients pass a first threshold are kept, and each column is regressed on them alone "
         f"without ridge; couplings above a second threshold are edges. {_LINEAR}",
         on_cluster=True,
         describes_threshold=True,
@@ -166,7 +166,7 @@ METHODS = (
     Method(
         label="lasso",
         build=lambda theory: ik.LassoIsing(l1=theory.penalty),
-        description="Each spin is regressed on all others by least squares with an l1 penalty: "
+        description="Each column is regressed on all others by least squares with an l1 penalty: "
         f"weak couplings become zero. {_LINEAR}",
         reference="N. Meinshausen, P. Bühlmann, High-dimensional graphs and variable selection "
         "with the lasso (2006).",
@@ -203,7 +203,7 @@ METHODS = (
     Method(
         label="pseudolikelihood",
         build=lambda theory: ik.PseudolikelihoodIsing(l2=1e-4, threshold=theory.threshold),
-        description="Each spin is explained by all others with a logistic regression.",
+        description="Each column is explained by all others with a logistic regression.",
         reference=_RAVIKUMAR,
     ),
     Method(
@@ -211,15 +211,15 @@ METHODS = (
         build=lambda theory: ik.PseudolikelihoodIsing(
             l1=0.2 * theory.penalty, threshold=theory.threshold / 2
         ),
-        description="Each spin is explained by all others with an l1-penalised logistic "
+        description="Each column is explained by all others with an l1-penalised logistic "
         "regression.",
         reference=_RAVIKUMAR,
     ),
     Method(
         label="eLasso",
         build=lambda theory: ik.ELassoIsing(),
-        description="Each spin is explained by all others with l1-penalised logistic regressions; "
-        "the penalty is chosen by the extended Bayesian information criterion, "
+        description="Each column is explained by all others with l1-penalised logistic "
+        "regressions; the penalty is chosen by the extended Bayesian information criterion, "
         "as R's IsingFit does.",
         reference="C. van Borkulo et al., A new method for constructing networks from binary data "
         "(2014).",
@@ -229,7 +229,7 @@ METHODS = (
         build=lambda theory: ik.InteractionScreeningIsing(
             l1=0.4 * theory.penalty, threshold=theory.threshold / 2
         ),
-        description="Each spin's couplings minimise the interaction screening objective with an "
+        description="Each column's couplings minimise the interaction screening objective with an "
         "l1 penalty (RISE).",
         reference=_LOKHOV,
     ),
@@ -238,8 +238,8 @@ METHODS = (
         build=lambda theory: ik.InteractionScreeningIsing(
             l1=0.8 * theory.penalty, log=True, threshold=theory.threshold / 2
         ),
-        description="Each spin's couplings minimise the logarithm of the screening objective with "
-        "an l1 penalty (logRISE).",
+        description="Each column's couplings minimise the logarithm of the screening objective "
+        "with an l1 penalty (logRISE).",
         reference=_LOKHOV,
     ),
     Method(

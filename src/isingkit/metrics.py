@@ -1,6 +1,6 @@
 """Scores of one IsingModel against another, and curves of directed estimates against a truth."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import scipy.sparse
 from isingkit.arrays import FloatArray, IntArray
 from isingkit.exceptions import ModelMismatchError, SettingError, require_instance
 from isingkit.model import IsingModel
+from isingkit.notebook import values_html
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,9 @@ class Scores:
     true_positives: int
     false_positives: int
     false_negatives: int
+
+    def _repr_html_(self) -> str:
+        return values_html(asdict(self))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,13 +63,16 @@ def score(model: IsingModel, truth: IsingModel) -> Scores:
     precision = true_positives / model.n_edges if model.n_edges else 1.0
     recall = true_positives / truth.n_edges if truth.n_edges else 1.0
     total = precision + recall
+    squares = abs(found - truth.couplings) ** 2
+    f1 = 2 * precision * recall / total if total else 0.0
+    sign_accuracy = float((both.data > 0).mean()) if true_positives else 1.0
     return Scores(
         precision=precision,
         recall=recall,
-        f1=2 * precision * recall / total if total else 0.0,
+        f1=f1,
         exact=false_positives == false_negatives == 0,
-        sign_accuracy=float((both.data > 0).mean()) if true_positives else 1.0,
-        rss=float((abs(found - truth.couplings) ** 2).sum()) / max(1, truth.n_spins),
+        sign_accuracy=sign_accuracy,
+        rss=float(squares.sum()) / max(1, truth.n_spins),
         true_positives=true_positives,
         false_positives=false_positives,
         false_negatives=false_negatives,

@@ -4,7 +4,6 @@ from.
 
 import csv
 import json
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
+from isingkit.alike import AlikeColumns
 from isingkit.archives import arrays_in
 from isingkit.atomic import replacing
 from isingkit.checksums import checksum_of_arrays
 from isingkit.covariates import CovariateEffects, coding_from
-from isingkit.edge_table import CSV_COLUMNS, edge_array
+from isingkit.edge_table import CSV_ALIKE, CSV_COLUMNS, edge_array
 from isingkit.exceptions import (
     ColumnNamesError,
     EmptyTableError,
@@ -26,8 +27,10 @@ from isingkit.exceptions import (
     ModelError,
     SettingError,
 )
+from isingkit.formats import FilePath
 from isingkit.packing import PackedSpins
-from isingkit.spins import require_names_without_nul
+from isingkit.result_table import ResultTable
+from isingkit.spins import Names, require_names_without_nul
 
 if TYPE_CHECKING:
     import networkx
@@ -37,6 +40,7 @@ FORMAT = "isingkit model 2"
 _FIRST_FORMAT = "isingkit model 1"  # without a checksum
 _NOT_IN_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 _LARGEST = 1e100  # of couplings and fields: sums of their squares, and digits, can be taken
+_MOST_DRAWN = 200  # spins whose picture a notebook shows
 _DIGITS = 9  # of couplings that edges are ordered by: rounding does not reach them
 
 
@@ -55,6 +59,9 @@ class IsingModel:
     effects
         By how much covariates of a sample shift fields; `fields` are those at their means. By
         default there are none.
+    alike
+        Of a model of a table: which of its columns are one spin. By default all are spins of their
+        own.
 
     Examples
     --------
@@ -65,8 +72,9 @@ class IsingModel:
 
     couplings: Any  # (n_spins, n_spins) scipy.sparse.csr_array, float64, explicit zeros removed
     fields: NDArray[np.float64] = None  # type: ignore[assignment]  # (n_spins,)
-    names: tuple[str, ...] = None  # type: ignore[assignment]
+    names: Names = None  # type: ignore[assignment]
     effects: CovariateEffects | None = None
+    alike: AlikeColumns | None = None
 
     def __post_init__(self) -> None:
         names = self.names
@@ -78,6 +86,8 @@ class IsingModel:
         object.__setattr__(self, "fields", _checked_fields(self.fields, n_spins))
         object.__setattr__(self, "names", _checked_names(names, n_spins))
         _check_effects(self.effects, n_spins)
+        if self.alike is not None and self.alike.names != self.names:
+            raise ModelError(problem="names of its spins are not those of its merged columns")
 
     @property
     def n_spins(self) -> int:
@@ -89,7 +99,24 @@ class IsingModel:
 
     def __repr__(self) -> str:
         covariates = "" if self.effects is None else f", {len(self.effects.names)} covariates"
-        return f"IsingModel({self.n_spins} spins, {self.n_edges} edges{covariates})"
+        merged = "" if self.alike is None else f", {self.alike.n_merged} columns merged"
+        return f"IsingModel({self.n_spins} spins, {self.n_edges} edges{covariates}{merged})"
+
+    def _repr_html_(self) -> str:
+        """The picture, up to 200 spins, and the table of edges."""
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        from isingkit.notebook import picture_html
+
+        words = f"{self.n_spins} variables, {self.n_edges} edges"
+        picture = ""
+        if self.n_edges and self.n_spins <= _MOST_DRAWN:
+            figure = Figure(figsize=(7, 4.7))
+            FigureCanvasAgg(figure)
+            self.plot(figure.add_subplot())
+            picture = picture_html(figure, f"Network of {words}")
+        return f"<p>{words}</p>{picture}{self.edges().view(ResultTable)._repr_html_()}"
 
     def edges(self) -> NDArray[Any]:
         """A table of edges, strongest first: the columns source, target, coupling of a structured
@@ -108,7 +135,7 @@ class IsingModel:
 
     def to_networkx(self) -> "networkx.Graph":
         """A networkx graph: nodes are names with a `field`, edges have a `coupling`, all plain
-        Python numbers.
+        Python numbers; where columns were merged, nodes have a text `alike` that names the others.
         """
         import networkx
 
@@ -117,31 +144,42 @@ class IsingModel:
             (name, {"field": float(field)})
             for name, field in zip(self.names, self.fields, strict=True)
         )
+        if self.alike is not None:
+            members = self.alike.members()
+            for name, node in graph.nodes(data=True):
+                node["alike"] = members.get(name, "")
         graph.add_edges_from(
             (str(a), str(b), {"coupling": float(coupling)}) for a, b, coupling in self.edges()
         )
         return graph
 
-    def to_graphml(self, path: str | os.PathLike[str]) -> None:
-        """Write the graph as GraphML, for Gephi, Cytoscape, igraph, yEd."""
-        import networkx
-
-        self._require_names_for_xml()
-        with replacing(path) as temporary:
-            networkx.write_graphml(self.to_networkx(), temporary)
-
-    def to_gexf(self, path: str | os.PathLike[str]) -> None:
-        """Write the graph as GEXF, for Gephi. Edges weigh |J|, for weights below zero are not
-        allowed there.
+    def to_graphml(self, path: FilePath) -> None:
+        """Write the graph as GraphML, for Gephi, Cytoscape, igraph, yEd. Edges have a `coupling`,
+        and weigh |J|.
         """
         import networkx
 
+        graph = self._weighted_graph()
+        with replacing(path) as temporary:
+            networkx.write_graphml(graph, temporary)
+
+    def to_gexf(self, path: FilePath) -> None:
+        """Write the graph as GEXF, for Gephi. Edges have a `coupling`, and weigh |J|, for weights
+        below zero are not allowed there.
+        """
+        import networkx
+
+        graph = self._weighted_graph()
+        with replacing(path) as temporary:
+            networkx.write_gexf(graph, temporary)
+
+    def _weighted_graph(self) -> "networkx.Graph":
+        """For programs that draw: edges have a weight |J|, and names are such as XML can hold."""
         self._require_names_for_xml()
         graph = self.to_networkx()
         for _, _, edge in graph.edges(data=True):
             edge["weight"] = abs(edge["coupling"])
-        with replacing(path) as temporary:
-            networkx.write_gexf(graph, temporary)
+        return graph
 
     def _require_names_for_xml(self) -> None:
         wrong = [name for name in self.names if _NOT_IN_XML.search(name)]
@@ -149,7 +187,7 @@ class IsingModel:
             expected = "without control characters and others that XML cannot hold"
             raise SettingError(setting="names", value=wrong[0], expected=expected)
 
-    def to_json(self, path: str | os.PathLike[str]) -> None:
+    def to_json(self, path: FilePath) -> None:
         """Write the graph as JSON: nodes with fields, edges with couplings, as networkx's
         `node_link_graph` and D3 read it.
         """
@@ -161,7 +199,7 @@ class IsingModel:
                 json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
             )
 
-    def to_adjacency(self, path: str | os.PathLike[str]) -> None:
+    def to_adjacency(self, path: FilePath) -> None:
         """Write the matrix of couplings: .csv with names in the first row and column, or .npz for
         `scipy.sparse.load_npz`.
         """
@@ -179,40 +217,74 @@ class IsingModel:
                 writer = csv.writer(file)
                 writer.writerow(["", *self.names])
                 for i, name in enumerate(self.names):
-                    writer.writerow([name, *map(repr, self.couplings[[i]].toarray()[0].tolist())])
+                    row = self.couplings[[i]].toarray()[0].tolist()
+                    writer.writerow([name, *map(repr, row)])
 
-    def plot(self, ax: "Axes | None" = None, *, labels: bool | None = None) -> "Axes":
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        groups: Any = None,
+        layout: Any = "structure",
+        size: Any = "strength",
+        labels: Any = None,
+        max_edges: int | None = None,
+        rings: Any = None,
+    ) -> "Axes":
         """Draw the network; returns the Axes.
 
-        Blue edges join spins that tend to agree, dashed orange ones those that tend to disagree;
-        wider is stronger. Larger spins have more coupling in all.
+        Blue edges join columns that tend to agree, dashed orange ones those that tend to disagree;
+        wider is stronger. Where there are more edges than an eye can follow, weak ones are faint.
 
         Parameters
         ----------
         ax
             Axes to draw into; by default new ones.
+        groups
+            Colours of columns: a mapping from names to groups, or a group for each column. By
+            default the communities that `isingkit.communities` finds; False for none.
+        layout
+            "structure" puts the ends of strong edges close to each other, and communities
+            together; "circle" puts columns around a circle; or x and y of each column.
+        size
+            Area of dots: "strength" (sum of |J|), "degree", or a number for each column.
         labels
-            Whether to write names; by default where there are at most 60.
+            Texts, one for each column, or whether to write names; by default where there are at
+            most 120.
+        max_edges
+            Only so many edges are drawn, the strongest.
+        rings
+            Numbers from 0 to 1, one for each column: how much of the ring around it is dark. Such
+            as `isingkit.centrality(model, X)["predictability"]`.
         """
         from isingkit.drawing import draw_network, new_axes
+        from isingkit.network_look import chosen_look, with_marks
 
+        marks = {"size": size, "labels": labels, "max_edges": max_edges, "rings": rings}
+        look = chosen_look(self.couplings, self.names, groups, layout)
+        look = with_marks(look, self.couplings, marks)
         axes = new_axes((9, 6)) if ax is None else ax
-        draw_network(axes, self.couplings, self.names, labels=labels)
+        draw_network(axes, self.couplings, self.names, look)
         return axes
 
-    def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write the table of edges as CSV; columns this model knows nothing about stay empty."""
+    def to_csv(self, path: FilePath) -> None:
+        """Write the table of edges as CSV; columns this model knows nothing about stay empty. Where
+        columns of the table were merged, two more name the others that ends stand for.
+        """
+        members = None if self.alike is None else self.alike.members()
         with (
             replacing(path) as temporary,
             open(temporary, "w", newline="", encoding="utf-8") as file,
         ):
             writer = csv.writer(file)
-            writer.writerow(CSV_COLUMNS)
+            writer.writerow(CSV_COLUMNS if members is None else CSV_COLUMNS + CSV_ALIKE)
             unknown = [""] * (len(CSV_COLUMNS) - 3)
             for source, target, coupling in self.edges():
-                writer.writerow([str(source), str(target), repr(float(coupling)), *unknown])
+                ends = [str(source), str(target)]
+                alike = [] if members is None else [members.get(end, "") for end in ends]
+                writer.writerow([*ends, repr(float(coupling)), *unknown, *alike])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: FilePath) -> None:
         """Write the model as .npz, whole or not at all."""
         arrays = {
             "format": np.str_(FORMAT),
@@ -222,13 +294,14 @@ class IsingModel:
             "fields": self.fields,
             "names": np.array(self.names, dtype=np.str_),
             **_effect_arrays(self.effects),
+            **_alike_arrays(self.alike),
         }
         checksum = np.str_(checksum_of_arrays(arrays))
         with replacing(path) as temporary, open(temporary, "wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays, checksum=checksum)
+            np.savez_compressed(file, **arrays, checksum=checksum)
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> "IsingModel":
+    def load(path: FilePath) -> "IsingModel":
         """Read a model that `save` has written, this version or an earlier one, with its checksum
         verified. Never unpickles.
         """
@@ -264,10 +337,29 @@ def _from_arrays(arrays: dict[str, NDArray[Any]]) -> IsingModel:
     """The model whose arrays `save` has written."""
     n_spins = len(arrays["names"])
     csr = (arrays["data"], arrays["indices"], arrays["indptr"])
-    couplings = scipy.sparse.csr_array(csr, shape=(n_spins, n_spins))
+    couplings = csr_array(csr, shape=(n_spins, n_spins))
     couplings.check_format(full_check=True)  # an index out of range would crash
     names = tuple(arrays["names"].tolist())
-    return IsingModel(couplings, arrays["fields"], names, _effects_from(arrays))
+    return IsingModel(couplings, arrays["fields"], names, _effects_from(arrays), _alike_in(arrays))
+
+
+def _alike_arrays(alike: AlikeColumns | None) -> dict[str, Any]:
+    """What a file holds of columns that were merged."""
+    if alike is None:
+        return {}
+    return {
+        "columns": np.array(alike.columns, dtype=np.str_),
+        "column_spins": alike.spins,
+        "column_correlations": alike.correlations,
+    }
+
+
+def _alike_in(arrays: dict[str, NDArray[Any]]) -> AlikeColumns | None:
+    """What `_alike_arrays` has written; models without, and old files, have none."""
+    if "columns" not in arrays:
+        return None
+    columns = tuple(arrays["columns"].tolist())
+    return AlikeColumns(columns, arrays["column_spins"], arrays["column_correlations"])
 
 
 def _effect_arrays(effects: CovariateEffects | None) -> dict[str, Any]:
@@ -291,8 +383,8 @@ def log_pseudolikelihood(
     weights: NDArray[np.float64] | None,
     shifts: NDArray[np.float64] | None = None,
 ) -> float:
-    """Mean over samples of the sum over spins of log P(s_i | the others); missing values are left
-    out.
+    """Mean over samples of the sum over spins of log P(s_i | the others) [eq:PL-def]; missing
+    values are left out.
 
     shifts: (n_samples, n_spins), what causes outside the network add to fields
     """
@@ -305,7 +397,8 @@ def log_pseudolikelihood(
         local = spins @ model.couplings + model.fields
         if shifts is not None:
             local += shifts[start : start + 4096]
-        each = np.where(spins == 0, 0.0, -np.logaddexp(0.0, -2 * spins * local)).sum(axis=1)
+        log_conditional = -np.logaddexp(0.0, -2 * spins * local)
+        each = np.where(spins == 0, 0.0, log_conditional).sum(axis=1)
         weight = np.ones(len(each)) if weights is None else weights[start : start + 4096]
         total += float(weight @ each)
         total_weight += float(weight.sum())
@@ -329,7 +422,7 @@ def _check_effects(effects: CovariateEffects | None, n_spins: int) -> None:
         raise ModelError(problem=f"{came} where {shape} finite numbers were expected")
 
 
-def _checked_names(names: Any, n_spins: int) -> tuple[str, ...]:
+def _checked_names(names: Any, n_spins: int) -> Names:
     if names is None:
         return tuple(f"x{i}" for i in range(n_spins))
     checked = tuple(str(name) for name in names)
@@ -339,12 +432,12 @@ def _checked_names(names: Any, n_spins: int) -> tuple[str, ...]:
     return checked
 
 
-def _checked_couplings(couplings: Any) -> scipy.sparse.csr_array:
+def _checked_couplings(couplings: Any) -> csr_array:
     if not scipy.sparse.issparse(couplings):
         couplings = np.asarray(couplings, dtype=np.float64)
     if couplings.ndim != 2 or couplings.shape[0] != couplings.shape[1]:
         raise ModelError(problem=f"its shape is {couplings.shape}")
-    matrix = scipy.sparse.csr_array(couplings, dtype=np.float64, copy=True)
+    matrix = csr_array(couplings, dtype=np.float64, copy=True)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     if not np.isfinite(matrix.data).all():
@@ -358,7 +451,7 @@ def _checked_couplings(couplings: Any) -> scipy.sparse.csr_array:
     return _symmetric(matrix)
 
 
-def _symmetric(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+def _symmetric(matrix: csr_array) -> csr_array:
     """A matrix that is symmetric but for rounding, made symmetric."""
     asymmetry = abs(matrix - matrix.T).tocoo()
     asymmetry.eliminate_zeros()
@@ -369,5 +462,6 @@ def _symmetric(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
         i = int(asymmetry.row[worst])
         j = int(asymmetry.col[worst])
         one_way = f"entry ({i}, {j}) is {matrix[i, j]:.9g}"
-        raise ModelError(problem=f"{one_way} and entry ({j}, {i}) is {matrix[j, i]:.9g}")
-    return scipy.sparse.csr_array((matrix + matrix.T) / 2)
+        other_way = f"entry ({j}, {i}) is {matrix[j, i]:.9g}"
+        raise ModelError(problem=f"{one_way} and {other_way}")
+    return csr_array((matrix + matrix.T) / 2)

@@ -17,7 +17,6 @@ Version 1, which is read as well, has no crc32 of the header.
 import hashlib
 import json
 import math
-import os
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from numpy.typing import NDArray
 
 from isingkit._kernels.packing import pack_words, unpack_rows
 from isingkit._kernels.threads import parallel_map
-from isingkit.arrays import BoolArray, IntArray
+from isingkit.arrays import BoolArray, IntArray, SpinArray
 from isingkit.atomic import replacing
 from isingkit.exceptions import (
     CodingMismatchError,
@@ -38,9 +37,12 @@ from isingkit.exceptions import (
     MissingValuesError,
     ModelMismatchError,
 )
+from isingkit.formats import FilePath
 from isingkit.missing import MissingPolicy
+from isingkit.result_table import Record
 from isingkit.spins import (
     Coding,
+    Names,
     RowWeights,
     Spins,
     as_spins,
@@ -70,7 +72,7 @@ class PackedSpins:
     # (n_spins, n_words): bit b of word w is sample 64 w + b; bits past n_samples are 0
     words: Words
     n_samples: int
-    names: tuple[str, ...]
+    names: Names
     present: Words | None = None  # like words: which values are not missing; None when none are
     # values of the table that became -1 and +1, where it was one
     mapping: tuple[Coding, ...] | None = None
@@ -125,11 +127,11 @@ class PackedSpins:
         lengths = [part.n_samples for part in parts]
         present = None
         if any(part.present is not None for part in parts):
-            present = _joined([_presence(part) for part in parts], lengths)
+            present = _joined([presence(part) for part in parts], lengths)
         words = _joined([part.words for part in parts], lengths)
         return PackedSpins(words, sum(lengths), first.names, present, first.mapping)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: FilePath) -> None:
         """Write the file whole or not at all."""
         arrays = [np.ascontiguousarray(self.words, dtype="<u8")]
         if self.present is not None:
@@ -144,7 +146,7 @@ class PackedSpins:
                 array.tofile(file)
 
     @staticmethod
-    def map(path: str | os.PathLike[str], *, verify: bool = True) -> "PackedSpins":
+    def map(path: FilePath, *, verify: bool = True) -> "PackedSpins":
         """Spins that stay on disk and are read as they are needed.
 
         Parameters
@@ -161,7 +163,7 @@ class PackedSpins:
         return mapped
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> "PackedSpins":
+    def load(path: FilePath) -> "PackedSpins":
         """Spins read into memory, with their checksum verified."""
         mapped, checksum = _from_file(Path(path))
         words = np.array(mapped.words)
@@ -201,7 +203,8 @@ def repeated(packed: PackedSpins, weights: RowWeights) -> PackedSpins:
     """Each row as often as it was counted; none of weight zero."""
     rows = np.repeat(np.arange(packed.n_samples), weights.counts.astype(np.int64))
     step = max(1, _CHUNK // packed.n_spins)
-    parts = [packed[rows[start : start + step]] for start in range(0, len(rows), step)]
+    starts = range(0, len(rows), step)
+    parts = [packed[rows[start : start + step]] for start in starts]
     return PackedSpins.concatenate(parts)
 
 
@@ -214,7 +217,8 @@ def distinct_samples(packed: PackedSpins) -> tuple[IntArray, IntArray]:
     if packed.present is not None:
         parts = [_row_bytes(packed.present, packed.n_samples, here) for here in _spans(packed)]
         keys = np.concatenate([keys, np.concatenate(parts)], axis=1)
-    as_one = np.ascontiguousarray(keys).view(np.dtype((np.void, keys.shape[1])))[:, 0]
+    whole_row = np.dtype((np.void, keys.shape[1]))
+    as_one = np.ascontiguousarray(keys).view(whole_row)[:, 0]
     _, first, place = np.unique(as_one, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty(len(order), dtype=np.int64)
@@ -240,7 +244,7 @@ def require_same_coding(
 
 def values_seen(packed: PackedSpins) -> tuple[BoolArray, BoolArray]:
     """Which spins are -1 in some sample, and which are +1."""
-    is_low = (_presence(packed) & ~packed.words).any(axis=1)
+    is_low = (presence(packed) & ~packed.words).any(axis=1)
     is_high = packed.words.any(axis=1)
     return np.asarray(is_low), np.asarray(is_high)
 
@@ -260,7 +264,7 @@ def recoded(packed: PackedSpins, mapping: Sequence[Coding]) -> PackedSpins:
             raise CodingMismatchError(column=packed.names[j], left=tuple(mapping[j]), right=own[j])
         flipped[j] = signs == {-1}
     words = np.array(packed.words)
-    words[flipped] ^= _presence(packed)[flipped]
+    words[flipped] ^= presence(packed)[flipped]
     return PackedSpins(words, packed.n_samples, packed.names, packed.present, tuple(mapping))
 
 
@@ -324,15 +328,14 @@ def unpacked(words: Words, n_samples: int, dtype: Any) -> NDArray[Any]:
         values -= 1
         return values
     values = np.empty((len(words), n_samples), dtype=dtype)
-    parallel_map(
-        unpack_rows, len(words), words, values, chunk=max(1, (1 << 20) // max(1, n_samples))
-    )
+    chunk = max(1, (1 << 20) // max(1, n_samples))
+    parallel_map(unpack_rows, len(words), words, values, chunk=chunk)
     return values
 
 
 def _packed(
-    values: NDArray[np.int8],
-    names: tuple[str, ...],
+    values: SpinArray,
+    names: Names,
     mapping: tuple[Coding, ...] | None,
     has_missing: bool,
 ) -> PackedSpins:
@@ -341,22 +344,18 @@ def _packed(
     return PackedSpins(words, len(values), names, present, mapping)
 
 
-def bits(values: NDArray[np.int8]) -> Words:
+def bits(values: SpinArray) -> Words:
     """Words of values (n_samples, n_spins), a bit 1 where one is positive: (n_spins, n_words)."""
     n_samples, n_spins = values.shape
     n_words = -(-n_samples // 64)
     if values.size <= _FEW:
         little = np.zeros((n_spins, 8 * n_words), dtype=np.uint8)
-        little[:, : -(-n_samples // 8)] = np.packbits(values.T > 0, axis=1, bitorder="little")
+        n_bytes = -(-n_samples // 8)
+        little[:, :n_bytes] = np.packbits(values.T > 0, axis=1, bitorder="little")
         return little.view("<u8").astype(np.uint64, copy=False)
     words: Words = np.empty((n_spins, n_words), dtype=np.uint64)
-    parallel_map(
-        pack_words,
-        words.shape[1],
-        np.ascontiguousarray(values),
-        words,
-        chunk=max(1, (1 << 14) // max(1, n_spins)),
-    )
+    chunk = max(1, (1 << 14) // max(1, n_spins))
+    parallel_map(pack_words, words.shape[1], np.ascontiguousarray(values), words, chunk=chunk)
     return words
 
 
@@ -385,7 +384,8 @@ def _cut(words: Words, start: int, count: int) -> Words:
 
 
 def _joined(pieces: Sequence[Words], lengths: Sequence[int]) -> Words:
-    words: Words = np.zeros((len(pieces[0]), -(-sum(lengths) // 64)), dtype=np.uint64)
+    shape = (len(pieces[0]), -(-sum(lengths) // 64))
+    words: Words = np.zeros(shape, dtype=np.uint64)
     start = 0
     for piece, length in zip(pieces, lengths, strict=True):
         first, shift = divmod(start, 64)
@@ -398,7 +398,7 @@ def _joined(pieces: Sequence[Words], lengths: Sequence[int]) -> Words:
     return words
 
 
-def _presence(part: PackedSpins) -> Words:
+def presence(part: PackedSpins) -> Words:
     """Which values are not missing, also where none are."""
     if part.present is not None:
         return part.present
@@ -459,7 +459,7 @@ class _Header:
 
     n_samples: int
     n_spins: int
-    names: tuple[str, ...]
+    names: Names
     mapping: tuple[Coding, ...] | None
     has_missing: bool
     checksum: int
@@ -535,14 +535,15 @@ def _read_header(file: IO[bytes], path: Path) -> _Header:
         raise _no_packed_spins(path, "its header cannot be read") from error
 
 
-def _header_of(facts: dict[str, Any], offset: int) -> _Header:
+def _header_of(facts: Record, offset: int) -> _Header:
     """What a header says; ValueError or TypeError where that makes no sense."""
     pairs = facts["mapping"]
+    mapping = None if pairs is None else tuple((low, high) for low, high in pairs)
     header = _Header(
         n_samples=facts["n_samples"],
         n_spins=facts["n_spins"],
         names=tuple(facts["names"]),
-        mapping=None if pairs is None else tuple((low, high) for low, high in pairs),
+        mapping=mapping,
         has_missing=facts["has_missing"],
         checksum=facts["crc32"],
         offset=offset,

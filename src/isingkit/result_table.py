@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+Record = dict[str, Any]  # a row of a table, or an object of JSON
 _SHOWN = 20  # rows; of more, the first and the last half of so many
 _FORMATS = {"p_value": ".2g", "q_value": ".2g"}
 _OTHER_FORMAT = ".4g"
@@ -72,10 +73,7 @@ class ResultTable(np.ndarray[Any, Any]):
             return f"<pre>{html.escape(str(self))}</pre>"
         cells = self._cells()
         heads = "".join(f"<th>{html.escape(name)}</th>" for name in cells)
-        rows = [
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in zip(*cells.values(), strict=True)
-        ]
+        rows = [_html_row(row) for row in zip(*cells.values(), strict=True)]
         body = "".join(rows)
         count = f"<p>{len(self)} rows</p>"
         return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{count}"
@@ -84,12 +82,18 @@ class ResultTable(np.ndarray[Any, Any]):
         """By column, what is shown of each row."""
         half = _SHOWN // 2
         is_long = len(self) > _SHOWN
-        shown = np.r_[:half, len(self) - half : len(self)] if is_long else np.arange(len(self))
+        n_rows = len(self)
+        shown = np.r_[:half, n_rows - half : n_rows] if is_long else np.arange(n_rows)
         cells = {}
         for name in self._names:
             texts = [_text(value, name) for value in self[name][shown]]
             cells[name] = [*texts[:half], "...", *texts[half:]] if is_long else texts
         return cells
+
+
+def _html_row(texts: Sequence[str]) -> str:
+    cells = "".join(f"<td>{html.escape(text)}</td>" for text in texts)
+    return f"<tr>{cells}</tr>"
 
 
 def as_table(columns: dict[str, Any]) -> ResultTable:

@@ -1,6 +1,7 @@
 """Spins: any table of two-valued columns as int8 -1/+1. The only place that validates data."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from isingkit._kernels import spins as kernels
 from isingkit._kernels.threads import parallel_map
-from isingkit.arrays import BoolArray, FloatArray, IntArray
+from isingkit.arrays import BoolArray, FloatArray, IntArray, SpinArray
 from isingkit.exceptions import (
     ColumnNamesError,
     ColumnTypeError,
@@ -20,6 +21,7 @@ from isingkit.exceptions import (
     EmptyTableError,
     GroupsError,
     InfiniteValueError,
+    IsingkitError,
     MissingValuesError,
     NotATableError,
     NoValuesError,
@@ -34,6 +36,7 @@ from isingkit.exceptions import (
 )
 from isingkit.missing import EVERY_POLICY, MissingPolicy
 
+Names = tuple[str, ...]  # of columns, of groups or of covariates
 Coding = tuple[object, object]  # the value that becomes -1, the value that becomes +1
 NUMERIC_CODINGS: tuple[tuple[float, float], ...] = ((0, 1), (-1, 1), (1, 2))
 # Of two texts the one found here becomes -1; otherwise the first in alphabetical order does.
@@ -44,6 +47,7 @@ NEGATIVE_TEXTS = frozenset([
 ])  # fmt: skip
 MISSING_TEXTS = frozenset(["", "na", "n/a", "nan", "-nan", "+nan", "null", "none"])
 _LARGEST_WEIGHT = 1e100  # whose square is a number, too
+_ROUNDING = 1e-14  # relative, of one division and one product
 _MOST_SAMPLES = 2**53  # so that sums of counts are exact
 _CHUNK = 1 << 22  # values looked at in one go, so that no temporary copy of a large table is made
 
@@ -52,8 +56,8 @@ _CHUNK = 1 << 22  # values looked at in one go, so that no temporary copy of a l
 class Spins:
     """A validated table of spins."""
 
-    values: NDArray[np.int8]  # (n_samples, n_spins): -1 or +1, and 0 where missing
-    names: tuple[str, ...]
+    values: SpinArray  # (n_samples, n_spins): -1 or +1, and 0 where missing
+    names: Names
     mapping: tuple[Coding, ...]  # for each spin the values of the table that became -1 and +1
     rows: BoolArray | None  # which rows of the table were kept; None when all were
     has_missing: bool
@@ -74,7 +78,7 @@ class Spins:
 class Table:
     """Columns of one kind with names."""
 
-    names: tuple[str, ...]
+    names: Names
     array: NDArray[Any]  # (n_samples, n_columns)
 
 
@@ -84,7 +88,7 @@ class _Block:
     texts.
     """
 
-    names: tuple[str, ...]
+    names: Names
     array: Any  # (n_samples, n_columns)
 
     def chunks(self) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -104,6 +108,11 @@ class Column:
     high: Any
     n_missing: int
     distinct: tuple[Any, ...] | None  # the first values, listed only where there are more than two
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it holds texts; else numbers."""
+        return isinstance(self.low, str)
 
     def values(self) -> set[Any]:
         """Values that are known to occur; without any, low and high are infinite."""
@@ -167,7 +176,7 @@ def as_spins(
     return Spins(values, names, tuple(codings), rows, has_missing)
 
 
-def _kept_rows(values: NDArray[np.int8], policy: MissingPolicy) -> BoolArray | None:
+def _kept_rows(values: SpinArray, policy: MissingPolicy) -> BoolArray | None:
     """Complete rows, or those that hold anything, as the policy wants it; None where all are."""
     rows = np.asarray(values.any(axis=1) if policy.keeps_all_rows else values.all(axis=1))
     if rows.all():
@@ -354,23 +363,28 @@ class RowWeights:
         is_whole = (weights == np.rint(weights)).all() and self.totals.sum() <= _MOST_SAMPLES
         return bool(is_whole and (self.totals == np.rint(self.totals)).all())
 
+    @property
+    def are_equal(self) -> bool:
+        """Whether all samples that weigh anything weigh the same."""
+        some = self.squares > 0
+        weights = self.squares[some] / self.totals[some]
+        return bool(np.ptp(weights) <= _ROUNDING * weights.max())
+
     def scaled(self) -> "RowWeights":
         """The same weights, multiplied so that their total is the effective number of samples, and
-        that of their squares, too. Counts stay as they are.
+        that of their squares, too: only ratios count, whole numbers or not. Counts stay as they
+        are, and equal weights are none.
         """
         if self.are_counts:
             return self
+        if self.are_equal:
+            counts = self.counts
+            return replace(self, totals=counts, squares=counts)
         total = float(self.totals.sum())
         total_of_squares = float(self.squares.sum())
         totals = self.totals * total / total_of_squares
         squares = self.squares * (total / total_of_squares) ** 2
         return replace(self, totals=totals, squares=squares)
-
-    def in_samples(self) -> "RowWeights":
-        """Whole weights as they are, for scikit-learn takes them as repeated rows; others
-        `scaled`.
-        """
-        return self if self.are_whole else self.scaled()
 
     @property
     def are_plain(self) -> bool:
@@ -433,7 +447,7 @@ def columns_of(table: Any, unnamed: str = "x") -> list[tuple[str, NDArray[Any]]]
     return [(f"{unnamed}{j}", column) for j, (_, column) in enumerate(columns)]
 
 
-def _blocks(table: Any) -> tuple[tuple[str, ...], int, list[_Block]]:
+def _blocks(table: Any) -> tuple[Names, int, list[_Block]]:
     """Names, number of samples, and the columns in blocks of one kind."""
     named = _named_columns(table)
     if named is not None:
@@ -468,14 +482,13 @@ def _matrix(table: Any) -> Any:
     return array
 
 
-def _named_columns(table: Any) -> tuple[tuple[str, ...], list[NDArray[Any]]] | None:
+def _named_columns(table: Any) -> tuple[Names, list[NDArray[Any]]] | None:
     """Names and columns of a pandas, polars or pyarrow table, none of which we import."""
     if hasattr(table, "column_names") and hasattr(table, "itercolumns"):  # pyarrow
         return tuple(table.column_names), [arrow_values(column) for column in table.itercolumns()]
     if hasattr(table, "iloc") and hasattr(table, "columns"):  # pandas
-        return tuple(str(name) for name in table.columns), [
-            table.iloc[:, j].to_numpy() for j in range(table.shape[1])
-        ]
+        names = tuple(str(name) for name in table.columns)
+        return names, [table.iloc[:, j].to_numpy() for j in range(len(names))]
     if hasattr(table, "get_columns"):  # polars
         return tuple(table.columns), [column.to_numpy() for column in table.get_columns()]
     return None
@@ -534,7 +547,8 @@ def merged(left: Sequence[Column], right: Sequence[Column]) -> list[Column]:
 
 
 def _both(left: Column, right: Column) -> Column:
-    both = column_of(left.name, left.values() | right.values(), left.n_missing + right.n_missing)
+    n_missing = left.n_missing + right.n_missing
+    both = column_of(left.name, left.values() | right.values(), n_missing)
     if both.distinct is None and (left.distinct is not None or right.distinct is not None):
         return replace(both, distinct=())
     return both
@@ -550,7 +564,8 @@ def column_of(name: str, values: Iterable[Any], n_missing: int) -> Column:
         low, high = negative_first[0], negative_first[-1]
     else:
         low, high = _python(distinct[0]), _python(distinct[-1])
-    return Column(name, low, high, n_missing, tuple(distinct[:20]) if len(distinct) > 2 else None)
+    shown = tuple(distinct[:20]) if len(distinct) > 2 else None
+    return Column(name, low, high, n_missing, shown)
 
 
 def _is_negative(text: str) -> bool:
@@ -575,8 +590,11 @@ def _survey_spins(block: _Block) -> list[Column] | None:
     seen = np.bitwise_or.reduce(parts)
     if (seen >= kernels.MINUS | kernels.ZERO | kernels.PLUS).any():
         return None
-    low = np.select([seen & kernels.MINUS > 0, seen & kernels.ZERO > 0], [-1, 0], 1)
-    high = np.select([seen & kernels.PLUS > 0, seen & kernels.ZERO > 0], [1, 0], -1)
+    has_minus = seen & kernels.MINUS > 0
+    has_zero = seen & kernels.ZERO > 0
+    has_plus = seen & kernels.PLUS > 0
+    low = np.select([has_minus, has_zero], [-1, 0], 1)
+    high = np.select([has_plus, has_zero], [1, 0], -1)
     return [Column(name, int(low[j]), int(high[j]), 0, None) for j, name in enumerate(block.names)]
 
 
@@ -622,9 +640,8 @@ def _has_values_between(block: _Block, low: FloatArray, high: FloatArray) -> Boo
 
 
 def _distinct(block: _Block, column: int) -> tuple[Any, ...]:
-    values: NDArray[Any] = np.unique(
-        np.concatenate([np.unique(chunk[:, column]) for _, chunk in block.chunks()])
-    )
+    of_chunks = [np.unique(chunk[:, column]) for _, chunk in block.chunks()]
+    values: NDArray[Any] = np.unique(np.concatenate(of_chunks))
     return tuple(values[~np.isnan(values)][:20].tolist())
 
 
@@ -676,11 +693,21 @@ def _n_complete(blocks: Sequence[_Block], n_samples: int) -> int:
 # From values to -1 and +1
 
 
+@contextmanager
+def surveyed(columns: Sequence[Column], n_rows: int) -> Iterator[None]:
+    """Errors about columns know of all of them, not only of the first that is wrong."""
+    try:
+        yield
+    except IsingkitError as error:
+        error.survey = (tuple(columns), n_rows)
+        raise
+
+
 def codings_of(columns: Sequence[Column], binarize: float | None) -> list[Coding]:
     """For each column the values that become -1 and +1. A constant column follows the columns that
     change.
     """
-    wrong = [column for column in columns if not _is_codable(column, binarize)]
+    wrong = [column for column in columns if not is_codable(column, binarize)]
     if wrong:
         values = wrong[0].distinct or tuple(sorted({wrong[0].low, wrong[0].high}))
         raise SpinValueError(column=wrong[0].name, values=values, n_columns=len(wrong))
@@ -688,7 +715,7 @@ def codings_of(columns: Sequence[Column], binarize: float | None) -> list[Coding
     return [_coding(column, binarize, changing) for column in columns]
 
 
-def _is_codable(column: Column, binarize: float | None) -> bool:
+def is_codable(column: Column, binarize: float | None) -> bool:
     """Whether a column has two values, or one, in a known coding, or is binarised."""
     if binarize is not None and _is_numeric(column):
         return True
@@ -741,7 +768,7 @@ def _constant_coding(value: Any, changing: set[Coding]) -> Coding:
     return next((coding for coding in NUMERIC_CODINGS if value in coding), (value - 1, value))
 
 
-def encoded(table: Any, codings: Sequence[Coding], binarize: float | None) -> NDArray[np.int8]:
+def encoded(table: Any, codings: Sequence[Coding], binarize: float | None) -> SpinArray:
     """-1 for the low value of each column, +1 for the high one, 0 where missing: int8 (n_samples,
     n_columns).
     """
@@ -755,7 +782,7 @@ def _encoded_or_same(
     codings: Sequence[Coding],
     binarize: float | None,
     n_samples: int,
-) -> NDArray[np.int8]:
+) -> SpinArray:
     """Encoded values; a table that is int8 -1 and +1 already is not copied."""
     array = blocks[0].array
     is_int8 = len(blocks) == 1 and isinstance(array, np.ndarray) and array.dtype == np.int8
@@ -770,7 +797,7 @@ def _is_spin(column: Column) -> bool:
 
 def _encoded(
     blocks: Sequence[_Block], codings: Sequence[Coding], binarize: float | None, n_samples: int
-) -> NDArray[np.int8]:
+) -> SpinArray:
     values = np.empty((n_samples, len(codings)), dtype=np.int8)
     first = 0
     for block in blocks:
@@ -781,12 +808,13 @@ def _encoded(
             if chunk.dtype.kind == "O" or binarize is None:
                 _encode_pairs(chunk, codings[here], block.names, out)
             else:
-                out[:] = np.where(chunk > binarize, 1, np.where(np.isnan(chunk), 0, -1))
+                not_above = np.where(np.isnan(chunk), 0, -1)
+                out[:] = np.where(chunk > binarize, 1, not_above)
     return values
 
 
 def _encode_pairs(
-    chunk: NDArray[Any], codings: Sequence[Coding], names: Sequence[str], out: NDArray[np.int8]
+    chunk: NDArray[Any], codings: Sequence[Coding], names: Sequence[str], out: SpinArray
 ) -> None:
     low, high = np.array(codings, dtype=object).T
     if chunk.dtype.kind != "O":
@@ -833,7 +861,7 @@ def _unexpected(column: str, value: Any, coding: Coding) -> SpinValueError:
     return SpinValueError(column=column, values=(value,), expected=expected)
 
 
-def constant_columns(values: NDArray[np.int8]) -> BoolArray:
+def constant_columns(values: SpinArray) -> BoolArray:
     """Which columns of spins never change (zeros, which are missing values, set aside)."""
     return np.asarray((values >= 0).all(axis=0) | (values <= 0).all(axis=0))
 

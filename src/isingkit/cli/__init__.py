@@ -6,7 +6,6 @@ import errno
 import gc
 import io
 import os
-import re
 import shlex
 import sys
 import warnings
@@ -16,10 +15,14 @@ import click
 
 from isingkit import __version__
 from isingkit.cli.deferred_imports import defer_imports
+from isingkit.cli.foreign import FOREIGN_OPTIONS
+from isingkit.cli.wording import as_options
 from isingkit.exceptions import IsingkitError
 
 COMMANDS = {
     "fit": "Learn the network behind a file of data.",
+    "check": "Look through a file of data before it is used: what must be decided?",
+    "app": "Do it in a page of this machine: drop a file, click, look.",
     "demo": "A planted network and a real one, found and drawn in a minute.",
     "teacher": "Make a model whose truth is known.",
     "sample": "Draw samples of a model.",
@@ -28,6 +31,7 @@ COMMANDS = {
     "compare": "Compare methods on a file of data.",
     "compare-groups": "Compare the networks of groups of rows.",
     "landscape": "Find the states a network rests in, and barriers between them.",
+    "plan": "How many rows will be needed to find a network's edges.",
     "reproduce": "Measure, predict and draw the paper's figures.",
     "theory": "Predict errors and the samples needed, without data.",
     "bench": "Measure this machine with large networks.",
@@ -82,7 +86,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a mistake by the user exits 2 with one line that says what to do."""
     _replace_closed_streams()
     warnings.showwarning = lambda message, *_, **__: print(
-        f"isingkit: warning: {message}", file=sys.stderr
+        f"isingkit: warning: {as_options(str(message))}", file=sys.stderr
     )
     defer_imports()
     gc.set_threshold(100_000, 50)  # imports make objects that stay: looking for garbage is waiting
@@ -131,6 +135,8 @@ def _replace_closed_streams() -> None:
 
 def _message(error: Exception) -> str:
     """What went wrong, and what to do about it."""
+    if isinstance(error, click.NoSuchOption) and error.option_name in FOREIGN_OPTIONS:
+        return f"there is no {error.option_name}: {FOREIGN_OPTIONS[error.option_name]}."
     if isinstance(error, click.UsageError):
         command = error.ctx.command_path if error.ctx else "isingkit"
         return f"{error.format_message().rstrip('.')}; see '{command} --help'."
@@ -147,11 +153,7 @@ def _message(error: Exception) -> str:
 
 def _as_options(error: IsingkitError) -> str:
     """The advice of an error in options of the command line instead of Python's arguments."""
-    text = str(error).replace("the estimator or as_spins ", "")
-    text = re.sub(r"\b(missing|binarize)='?([\w.]+)'?", r"--\1 \2", text)
-    text = text.replace(
-        "TwoStageIsing(ridge=inf) needs", "--method two-stage --set ridge=inf needs"
-    )
+    text = as_options(str(error))
     column = getattr(error, "column", None)
     if column is None:
         return text

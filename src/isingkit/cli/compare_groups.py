@@ -14,6 +14,7 @@ from isingkit.cli.data import (
     drop_option,
     missing_option,
     read,
+    weights_option,
 )
 from isingkit.cli.usage import usage_error
 from isingkit.formats import bare_name
@@ -37,6 +38,7 @@ class CompareGroupsOptions:
     drop: str
     covariates: str | None
     row_groups: str | None
+    weights: str | None
     missing: str
     output: Path | None
     seed: int
@@ -83,6 +85,7 @@ class CompareGroupsOptions:
 @click.option(
     "--row-groups", help="Column of labels, the same for rows that belong together (a person)."
 )
+@weights_option
 @missing_option(COMPLETE_ROWS)
 @click.option(
     "-o",
@@ -132,7 +135,7 @@ def _compared(options: CompareGroupsOptions) -> "GroupComparison":
         columns=options.columns,
         drop=options.drop,
         covariates=options.covariates,
-        row_groups=options.row_groups,
+        of_rows={"groups": options.row_groups, "weights": options.weights},
         missing=options.missing,
     )
     return ik.compare_groups(
@@ -142,6 +145,7 @@ def _compared(options: CompareGroupsOptions) -> "GroupComparison":
         permutations=options.permutations,
         covariates=grouped.covariates,
         row_groups=grouped.row_groups,
+        sample_weight=grouped.weights,
         control=options.control,
         method=options.method,
         random_state=options.seed,

@@ -123,13 +123,13 @@ def _text(found: _Demo) -> str:
     digits = found.digits
     lines = [
         "Planted networks (random regular, 3 neighbours), "
-        "found from fewer samples than spins by the two-stage estimator:",
+        "found from fewer samples than variables by the two-stage estimator:",
         "",
         "   spins  samples   planted     found  precision    recall  seconds",
         *rows,
         "",
         f"Real data: {digits.n_samples} handwritten digits; "
-        "a spin is a pixel, with or without ink.",
+        "a variable is a pixel, with or without ink.",
         f"{digits.found.n_edges} edges among {digits.found.n_spins} pixels "
         f"in {digits.seconds:.2f} seconds.",
         f"{digits.touching_share:.0%} of them join touching pixels "

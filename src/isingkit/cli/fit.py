@@ -1,11 +1,12 @@
 """isingkit fit"""
 
 import json
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,10 @@ from isingkit.cli.data import (
     covariates_option,
     data_argument,
     drop_option,
+    id_option,
     missing_option,
     read,
+    shape_options,
     weights_option,
 )
 from isingkit.cli.groups import group_options, require_table
@@ -29,6 +32,7 @@ from isingkit.cli.method import (
     ON_CLUSTER,
     ChosenMethod,
     chosen_method,
+    merging,
     methods_that_start,
     n_hidden,
     require_cluster_use,
@@ -36,6 +40,7 @@ from isingkit.cli.method import (
     require_row_groups,
 )
 from isingkit.cli.usage import usage_error
+from isingkit.cli.wording import MOST_SHOWN, ranked_warnings
 from isingkit.formats import bare_name
 
 if TYPE_CHECKING:
@@ -44,6 +49,11 @@ if TYPE_CHECKING:
 
 _SUMMARY_COLUMNS = ("source", "target", "coupling", "std_error", "q_value")
 _MOST_SHOWN = 10  # edges in the summary
+_NOT_LONG = 0.5  # seconds before there is a bar
+_COUPLING = (
+    "coupling: how strongly two columns go together (above 0) or exclude each other (below 0), "
+    "whatever the others do"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,7 @@ class FitOptions:
 
     data: Path
     output: Path | None
+    title: str | None
     force: bool
     resume: bool
     method: str
@@ -68,8 +79,13 @@ class FitOptions:
     rows: str | None
     hidden: int | str | None
     at_least: float | None
+    inclusion: bool
+    merge_alike: bool | float | None
     binarize: float | None
     missing: str
+    transpose: bool
+    min_count: int
+    max_share: float
     groups: Path | None
     group_by: str | None
     seed: int | None
@@ -79,14 +95,14 @@ class FitOptions:
     as_json: bool
 
     @property
-    def title(self) -> str:
-        """Of the report: the name of the file."""
+    def name(self) -> str:
+        """Of the file, without what says its format."""
         return bare_name(self.data) or "data"
 
     @property
     def folder(self) -> Path:
         """Where the fit goes."""
-        return (self.output or Path(f"{self.title}-fit")).resolve()
+        return (self.output or Path(f"{self.name}-fit")).resolve()
 
     def chosen_method(self) -> ChosenMethod:
         """The method, with its settings."""
@@ -96,6 +112,8 @@ class FitOptions:
             "rows": self.rows,
             "hidden": self.hidden,
             "at_least": self.at_least,
+            "inclusion": self.inclusion or None,
+            "merge_alike": self.merge_alike,
         }
         shared = {
             "missing": self.missing,
@@ -114,8 +132,9 @@ class FitOptions:
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder to write; by default named after DATA.",
 )
+@click.option("--title", help="Of the report; by default the name of DATA.")
 @click.option("--force", is_flag=True, help="Replace a fit that is there.")
-@click.option("--resume", is_flag=True, help="Go on with a fit of many spins that was stopped.")
+@click.option("--resume", is_flag=True, help="Go on with a fit of many columns that was stopped.")
 @click.option(
     "--method",
     default="auto",
@@ -142,7 +161,7 @@ class FitOptions:
 )
 @columns_option
 @drop_option
-@click.option("--id-column", help="Column that names the rows; left out.")
+@id_option
 @weights_option
 @counts_option
 @click.option(
@@ -160,15 +179,32 @@ class FitOptions:
     "--hidden",
     metavar="auto|0|NUMBER",
     callback=lambda ctx, param, value: n_hidden(value),
-    help="Of method auto: how many causes that are no columns act on many spins; auto looks.",
+    help="Of method auto: how many causes that are no columns act on many of them; auto looks.",
 )
 @click.option(
     "--at-least",
     type=click.FloatRange(0),
     help="Of method auto: edges are couplings that are shown to exceed this in absolute value.",
 )
+@click.option(
+    "--inclusion",
+    is_flag=True,
+    help="Of method auto: write how probable each pair is an edge, with Bayes factors, to "
+    "inclusion.csv, too.",
+)
+@click.option(
+    "--merge-alike",
+    is_flag=False,
+    flag_value="yes",
+    metavar="[yes|no|NUMBER]",
+    callback=lambda ctx, param, value: merging(value),
+    help="Make one variable of columns that are equal or opposite, or, with a number such as 0.98, "
+    "whose correlation is at least that; by default of equal and opposite ones beyond 1000 "
+    "columns.",
+)
 @binarize_option
 @missing_option()
+@shape_options
 @group_options
 @click.option("--seed", type=click.IntRange(min=0), help="Of methods that draw random numbers.")
 @click.option("--threads", type=click.IntRange(min=1), help="By default all.")
@@ -205,13 +241,13 @@ def command(**arguments: Any) -> None:
     ):
         warnings.simplefilter("always")
         fit = _fit_and_write(options, chosen, records, caught)
-    for message in fit.facts.warnings:
-        click.echo(f"isingkit: warning: {message}", err=True)
+    shown = options.output or Path(options.folder.name)
+    _tell_warnings(fit.facts.warnings, shown / "report.html")
     if options.as_json:
         written = (options.folder / "fit.json").read_text(encoding="utf-8")
         click.echo(json.dumps(json.loads(written)))
     else:
-        click.echo(_summary(fit, options.output or Path(options.folder.name)))
+        click.echo(_summary(fit, shown))
 
 
 def _fit_and_write(
@@ -233,8 +269,7 @@ def _fit_and_write(
     labels = read_groups(options.groups, packed.names, options.group_by) if options.groups else {}
     with _progress() as next_step:
         estimator = _fitted(chosen, reading, records)
-        messages = list(dict.fromkeys(str(one.message) for one in caught))
-        fit = fit_of(estimator, packed, chosen.name, options.seed, messages)
+        fit = fit_of(estimator, packed, chosen.name, options.seed, [])
         next_step("comparing data and model")
         check = fit_check(
             fit.model,
@@ -244,11 +279,33 @@ def _fit_and_write(
             covariates=reading.covariates,
             hidden=fit.hidden,
         )
+        _name_outcomes(packed.names)
+        facts = replace(fit.facts, warnings=ranked_warnings(caught, fit, check))
+        fit = replace(fit, facts=facts)
         next_step("writing the report")
-        contents = with_groups(contents_of(fit, check, options.title), labels)
+        contents = with_groups(contents_of(fit, check, options.title or options.name), labels)
         write_fit(fit, html_page(contents), options.folder, force=options.force)
         clear_checkpoint(records)
     return fit
+
+
+def _name_outcomes(names: Sequence[str]) -> None:
+    """Warn of columns that seem to say what rows are."""
+    from isingkit.exceptions import OutcomeColumnWarning, warn
+    from isingkit.tables.decisions import looks_like_outcome
+
+    found = [name for name in names if looks_like_outcome(name)]
+    if found:
+        warn(OutcomeColumnWarning(columns=found))
+
+
+def _tell_warnings(messages: Sequence[str], report: Path) -> None:
+    """The most serious warnings, and where the others are."""
+    for message in messages[:MOST_SHOWN]:
+        click.echo(f"isingkit: warning: {message}", err=True)
+    n_more = len(messages) - MOST_SHOWN
+    if n_more > 0:
+        click.echo(f"isingkit: and {n_more} more: see {report}", err=True)
 
 
 def _require_inputs_kept(options: FitOptions) -> None:
@@ -289,6 +346,9 @@ def _read(options: FitOptions, chosen: ChosenMethod) -> "Reading":
         covariates=listed(options.covariates),
         binarize=options.binarize,
         missing=options.missing,
+        transpose=options.transpose,
+        min_count=options.min_count,
+        max_share=options.max_share,
     )
     require_network(reading.n_samples, reading.packed.n_spins)
     return reading
@@ -312,14 +372,21 @@ def _progress() -> Iterator[Callable[[str], None]]:
     """
     from tqdm import tqdm
 
-    look = {"bar_format": "{desc} {bar} {elapsed}", "leave": False, "delay": 0.5}
+    look = {"bar_format": "{desc} {bar} {elapsed}", "leave": False, "delay": _NOT_LONG}
     with tqdm(total=3, desc="learning the network", **look) as bar:
 
         def next_step(name: str) -> None:
+            bar.set_description(name, refresh=False)  # a bar that is not due is not cleared either
             bar.update()
-            bar.set_description(name)
 
-        yield next_step
+        # a bar shows itself when it moves, and this one stands while the network is learnt
+        first_look = threading.Timer(1.2 * _NOT_LONG, bar.update, [0])
+        first_look.daemon = True
+        first_look.start()
+        try:
+            yield next_step
+        finally:
+            first_look.cancel()
 
 
 def _summary(fit: "Fit", folder: Path) -> str:
@@ -329,17 +396,21 @@ def _summary(fit: "Fit", folder: Path) -> str:
     groups = f" in {fit.n_groups} groups" if fit.n_groups else ""
     is_whole = facts.n_samples == round(facts.n_samples)
     n_rows = f"{facts.n_samples:.0f} rows" if is_whole else f"{facts.n_samples:.0f} rows' weight"
-    rows = f"{n_rows}{groups} of {facts.n_spins} spins{_counted_covariates(facts)}"
+    n_columns = facts.n_spins + facts.n_merged
+    rows = f"{n_rows}{groups} of {n_columns} columns{_counted_covariates(facts)}"
     lines = [
         f"{rows}, method {facts.method}: {edges}",
         f"coding: {_codings(facts)}",
+        *_merged_lines(facts),
         *_hidden_lines(facts),
         "",
     ]
     if fit.edges:
-        lines += [*_edge_lines(fit.edges[:_MOST_SHOWN]), "", _reliability(fit), ""]
+        lines += [*_edge_lines(fit.edges[:_MOST_SHOWN]), "", _COUPLING, _reliability(fit), ""]
     also = "covariate_effects.csv, " if fit.covariate_effects else ""
+    also += "alike.csv, " if facts.n_merged else ""
     also += "hidden_loadings.csv, hidden_scores.csv, " if fit.hidden is not None else ""
+    also += "inclusion.csv, " if fit.inclusion is not None else ""
     beside = f"beside it are edges.csv, {also}model.npz and fit.json"
     lines.append(f"look at {folder / 'report.html'}; {beside}")
     return "\n".join(lines)
@@ -349,6 +420,15 @@ def _counted_covariates(facts: "Facts") -> str:
     """How many covariates there are, where there are any."""
     n_covariates = len(facts.covariates)
     return f" and {n_covariates} covariate{'s' * (n_covariates > 1)}" if n_covariates else ""
+
+
+def _merged_lines(facts: "Facts") -> list[str]:
+    """How many columns became part of another's, where any did."""
+    if not facts.n_merged:
+        return []
+    n_columns = facts.n_spins + facts.n_merged
+    found = f"columns alike: {facts.n_merged} of {n_columns} became one with another"
+    return [f"{found}; see alike.csv"]
 
 
 def _hidden_lines(facts: "Facts") -> list[str]:
@@ -391,7 +471,7 @@ def _reliability(fit: "Fit") -> str:
         return f"how sure: method {facts.method} does not say; method auto does"
     if fit.doubts:
         why = ", ".join(f"'{check}'" for check in fit.doubts)
-        return f"how sure: nobody can say, for see the warning {why}: more edges may be false"
+        return f"how sure: nobody can say: see the warning {why}; more edges may be false"
     allowed_for = "; this allows for rows that are alike" if fit.has_alike_rows else ""
     at_least = facts.settings["at_least"]
     false = f"false or no larger than {at_least:g}" if at_least else "false"

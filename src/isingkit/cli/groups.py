@@ -17,7 +17,7 @@ def group_options(command: Callable[..., Any]) -> Callable[..., Any]:
     table = click.option(
         "--groups",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        help="Table with the group of each spin, for colours in the report.",
+        help="Table with the group of each variable, for colours in the report.",
     )
     return table(by(command))
 

@@ -81,8 +81,8 @@ def command(**arguments: Any) -> None:
     """Find the states a network rests in: minima of the energy, their basins, and barriers between
     them.
 
-    MODEL is a model, .npz, or a folder that 'isingkit fit' has written. Exact for up to 24 spins;
-    beyond, minima are those that descents find, and barriers are upper bounds.
+    MODEL is a model, .npz, or a folder that 'isingkit fit' has written. Exact for up to 24
+    variables; beyond, minima are those that descents find, and barriers are upper bounds.
     """
     options = LandscapeOptions(**arguments)
     _require_data(options)

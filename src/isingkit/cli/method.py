@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from isingkit.cli.foreign import FOREIGN_METHODS
 from isingkit.cli.usage import usage_error
 from isingkit.methods import FIT_METHODS, Method, command_name, suggested_settings
 from isingkit.missing import MissingPolicy
@@ -70,6 +71,9 @@ def chosen_method(
     """
     method = METHODS.get(command_name(name))
     if method is None:
+        known = FOREIGN_METHODS.get(name.lower())
+        if known is not None:
+            raise usage_error(f"there is no method '{name}': {known}")
         raise usage_error(f"there is no method '{name}'; there are {', '.join(METHODS)}")
     by_set = dict(_setting(text) for text in settings)
     by_option = {name: value for name, value in shortcuts.items() if value is not None}
@@ -119,6 +123,24 @@ def n_hidden(text: str | None) -> int | str | None:
     if not text.isdecimal():
         raise usage_error(f"--hidden wants auto, 0 or a number of causes, not '{text}'")
     return int(text)
+
+
+def merging(text: str | None) -> bool | float | None:
+    """What --merge-alike says: yes, no, a correlation, or nothing."""
+    if text is None:
+        return None
+    if text in ("yes", "no"):
+        return text == "yes"
+    try:
+        limit = float(text)
+    except ValueError:
+        limit = 0.0
+    if not 0 < limit <= 1:
+        raise usage_error(
+            f"--merge-alike wants yes, no or a correlation such as 0.98, not '{text}'; write it "
+            "after the file if you want it without any"
+        )
+    return limit
 
 
 def methods_that_start(start: str) -> list[str]:

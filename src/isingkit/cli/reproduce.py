@@ -2,6 +2,7 @@
 
 import json
 from contextlib import nullcontext
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,14 @@ NAMES = tuple(f"fig{number}" for number in range(1, 9))
 @click.option(
     "--quick", is_flag=True, help="A small version of each figure: minutes instead of an hour."
 )
+@click.option(
+    "--sampling",
+    type=click.Choice(["isingkit", "paper"]),
+    default="isingkit",
+    show_default=True,
+    help="How worlds are sampled: until chains forget their start, or, as in the paper, by "
+    "Metropolis updates in random order for 100,000 sweeps, which takes far longer.",
+)
 @click.option("--workers", type=click.IntRange(min=1), help="Processes; by default one.")
 @scheduler_option("Measure")
 @click.option(
@@ -38,6 +47,7 @@ def command(
     figures: tuple[str, ...],
     output: Path,
     quick: bool,
+    sampling: str,
     workers: int | None,
     scheduler: str | None,
     redraw: bool,
@@ -57,7 +67,7 @@ def command(
     else:
         with cluster(scheduler, workers) if scheduler else nullcontext() as client:
             for name in names:
-                _measure(name, quick, output, workers or 1, client)
+                _measure(_configured(name, quick, sampling), name, output, workers or 1, client)
     facts = page.facts(output)
     with replacing(output / "reproduction.html") as temporary:
         temporary.write_text(page.html_page(facts))
@@ -83,13 +93,21 @@ def _redraw(names: tuple[str, ...], output: Path) -> None:
         runner.draw(name, output)
 
 
-def _measure(name: str, quick: bool, output: Path, workers: int, client: Any) -> None:
-    from tqdm import tqdm
-
+def _configured(name: str, quick: bool, sampling: str) -> Any:
+    """The figure's configuration; figures without samples have no way to draw them."""
     from isingkit.experiments import runner
 
     settings = runner.figure(name).Config
     config = settings.quick() if quick else settings()
+    has_samples = "sampling" in {field.name for field in fields(config)}
+    return replace(config, sampling=sampling) if has_samples else config
+
+
+def _measure(config: Any, name: str, output: Path, workers: int, client: Any) -> None:
+    from tqdm import tqdm
+
+    from isingkit.experiments import runner
+
     with tqdm(desc=name, unit="unit", leave=False) as bar:
 
         def done(finished: int, total: int) -> None:

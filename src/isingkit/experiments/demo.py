@@ -135,8 +135,9 @@ def _arc(start: tuple[int, int], stop: tuple[int, int]) -> FloatArray:
     if np.abs(b - a).max() <= 1:
         return np.array([a, b])
     t = np.linspace(0, 1, 20)[:, None]
-    sideways = 0.15 * np.array([b[1] - a[1], a[0] - b[0]])
-    return np.asarray(a + t * (b - a) + 4 * t * (1 - t) * sideways)
+    along = b - a
+    sideways = 0.15 * np.array([along[1], -along[0]])
+    return np.asarray(a + t * along + 4 * t * (1 - t) * sideways)
 
 
 def plot(planted: Planted, digits: Digits) -> "Figure":
@@ -162,11 +163,12 @@ def _draw_planted(axes: "Axes", planted: Planted) -> None:
     places = networkx.spring_layout(graph, seed=1, iterations=200)
     true = {frozenset(edge) for edge in graph.edges}
     claimed = {frozenset(edge) for edge in planted.found.to_networkx().edges}
-    for edges, colour, label in (
+    kinds = (
         (true & claimed, FOUND, "found"),
         (true - claimed, MISSED, "missed"),
         (claimed - true, WRONG, "wrong"),
-    ):
+    )
+    for edges, colour, label in kinds:
         lines = [[places[a], places[b]] for a, b in sorted(map(sorted, edges))]
         axes.add_collection(LineCollection(lines, colors=colour, label=f"{label}: {len(lines)}"))
     x, y = np.transpose(list(places.values()))
@@ -187,12 +189,9 @@ def _draw_digits(axes: "Axes", digits: Digits) -> None:
     pairs = zip(edges["source"], edges["target"], strict=True)
     strength = np.abs(edges["coupling"])
     colours = np.where(edges["coupling"] > 0, ALIKE, OPPOSITE)
-    lines = LineCollection(
-        [_arc(places[str(a)], places[str(b)]) for a, b in pairs],
-        linewidths=0.5 + 6 * strength / strength.max(),
-        colors=colours.tolist(),
-        alpha=0.7,
-    )
+    arcs = [_arc(places[str(a)], places[str(b)]) for a, b in pairs]
+    widths = 0.5 + 6 * strength / strength.max()
+    lines = LineCollection(arcs, linewidths=widths, colors=colours.tolist(), alpha=0.7)
     axes.add_collection(lines)
     x, y = np.transpose(list(places.values()))
     axes.scatter(x, y, s=40, color="black", zorder=2)

@@ -9,7 +9,9 @@ from scipy.sparse.csgraph import shortest_path
 from isingkit.arrays import FloatArray
 from isingkit.estimators.linear import LinearIsing
 from isingkit.estimators.ridge import RidgeIsing
+from isingkit.experiments.pictures import legend_below
 from isingkit.experiments.runner import Row, Table, chosen, column, seed_of
+from isingkit.experiments.snapshots import snapshots
 from isingkit.model import IsingModel
 from isingkit.theory.bethe import bethe_matrix
 from isingkit.theory.prediction import Prediction
@@ -18,7 +20,6 @@ from isingkit.theory.ridge import best_ridge
 from isingkit.theory.ridge import random_regular as random_regular_theory
 from isingkit.theory.spectrum import effective_ridge
 from isingkit.worlds.graphs import random_regular
-from isingkit.worlds.sampling import sample
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,6 +30,10 @@ DEPTHS = {"depth_1": 1, "depth_2": 2, "depth_infinite": None}
 STYLES = {"depth_1": ":", "depth_2": "--", "depth_infinite": "-"}
 SETTINGS = ("n_spins", "coupling", "ridge", "samples_per_spin")  # that a point of a curve has
 PLACE = ("coupling", "ridge", "rule", "samples_per_spin")  # of a point, whatever the size of graphs
+ABOUT_Q = (
+    "Q is measured around the predicted mean estimates, not around means of the runs: it tests the "
+    "spread, and the bias factor tests the means"
+)
 LABELS = {"rss": "RSS", "Q": "Q", "bias": "bias factor"}
 
 
@@ -53,6 +58,8 @@ class Config(Protocol):
     def block(self) -> int: ...
     @property
     def seed(self) -> int: ...
+    @property
+    def sampling(self) -> str: ...
     def settings(self) -> list[Setting]: ...
 
 
@@ -90,7 +97,8 @@ def measure(config: Config, point: Row) -> list[list[float]]:
         model = random_regular(
             n_spins=n_spins, degree=config.degree, coupling=coupling, random_state=graph_seed
         )
-        samples = sample(model, n_samples, random_state=seed_of(*key, n_samples))
+        seed = seed_of(*key, n_samples)
+        samples = snapshots(model, n_samples, seed, config.sampling)
         estimates = estimator.fit(samples).estimates_
         rows.append(errors(model, estimates, n_samples, ridge, config.degree))
     return rows
@@ -202,14 +210,16 @@ def _row(
     quantity = "Q" if name.startswith("Q") else name
     depth = {"Q1": 1, "Q2": 2}.get(name)
     ridge = _ridge(point["ridge"], config.degree, point["coupling"], point["samples_per_spin"])
+    n_worlds = len(values)
+    error = values.std(ddof=1) / np.sqrt(n_worlds)
     return {
         **point,
         "ridge": ridge,
         "rule": _rule(point["ridge"]),
         "quantity": name,
         "mean": float(values.mean()),
-        "error": float(values.std(ddof=1) / np.sqrt(len(values))),
-        "n_worlds": len(values),
+        "error": float(error),
+        "n_worlds": n_worlds,
         **_by_depth(theory, quantity),
         "predicted": float(getattr(theory[depth], quantity)),
     }
@@ -261,7 +271,7 @@ def agreement(table: Table, smallest: float = 0.0) -> list[str]:
         for n_spins in larger:
             others = chosen(table, quantity=name, n_spins=n_spins)
             lines += _deviations_of_larger(rows, others)
-    return lines
+    return [*lines, ABOUT_Q]
 
 
 def _deviations(rows: Table) -> str:
@@ -269,8 +279,10 @@ def _deviations(rows: Table) -> str:
     errors = [_standard_errors(row) for row in rows]
     n_close = sum(error <= 3 for error in errors)
     largest = max(abs(_percent(row)) for row in rows)
+    first = rows[0]
+    label = LABELS[first["quantity"]]
     return (
-        f"{LABELS[rows[0]['quantity']]}, N={rows[0]['n_spins']}: "
+        f"{label}, N={first['n_spins']}: "
         f"{n_close} of {len(rows)} points within 3 standard errors of infinite depth; "
         f"deviations up to {largest:.2f} percent, {max(errors):.1f} standard errors"
     )
@@ -293,9 +305,8 @@ def _deviations_of_larger(rows: Table, others: Table) -> list[str]:
         error = _standard_errors(row)
         if error > 3:
             deviation = f"{_percent(row):+.2f} percent {small} ({error:.1f} standard errors)"
-            lines.append(
-                f"{label} at {_where(row)}: {deviation}, {_percent(other):+.2f} percent {large}"
-            )
+            in_large = f"{_percent(other):+.2f} percent {large}"
+            lines.append(f"{label} at {_where(row)}: {deviation}, {in_large}")
     return lines
 
 
@@ -336,7 +347,7 @@ def plot(table: Table, title: str, with_depths: bool) -> "Figure":
                 axes.set_yscale("log")
             if with_depths:
                 axes.set_title(f"ridge = {_ridge_in_words(shown[0][0])}", fontsize=10)
-        line[1].legend(frameon=False, fontsize=8)
+    legend_below(figure, grid[0][1])  # Q has all of the markers
     return figure
 
 

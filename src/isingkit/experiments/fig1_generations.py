@@ -82,7 +82,8 @@ def _spin(spin: int, parent: int, generation: int, angle: float, sign: int) -> R
 def predict(config: Config, point: Row) -> Any:
     """Spins in each generation of a tree."""
     del point
-    return [config.degree * (config.degree - 1) ** (g - 1) for g in range(1, config.depth + 1)]
+    degree = config.degree
+    return [degree * (degree - 1) ** g for g in range(config.depth)]
 
 
 def tabulate(config: Config, records: list[Row]) -> Table:

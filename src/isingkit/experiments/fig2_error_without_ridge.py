@@ -8,6 +8,7 @@ from functools import partial
 
 from isingkit.experiments import error_curves as curves
 from isingkit.experiments.error_curves import measure, points, predict, tabulate
+from isingkit.experiments.snapshots import DEFAULT
 
 __all__ = ["Config", "agreement", "measure", "plot", "points", "predict", "tabulate"]
 
@@ -30,6 +31,7 @@ class Config:
     n_worlds: int = 100
     block: int = 10
     seed: int = 1
+    sampling: str = DEFAULT
 
     @staticmethod
     def quick() -> "Config":

@@ -8,6 +8,7 @@ from functools import partial
 
 from isingkit.experiments import recovery_curves as curves
 from isingkit.experiments.recovery_curves import agreement, measure, points, predict, tabulate
+from isingkit.experiments.snapshots import DEFAULT
 
 __all__ = ["Config", "agreement", "measure", "plot", "points", "predict", "tabulate"]
 
@@ -30,6 +31,7 @@ class Config:
     n_samplings: int = 2
     step: float = 0.002
     seed: int = 1
+    sampling: str = DEFAULT
 
     @staticmethod
     def quick() -> "Config":

@@ -9,6 +9,7 @@ from functools import partial
 from isingkit.experiments import error_curves as curves
 from isingkit.experiments.error_curves import measure, points, predict, tabulate
 from isingkit.experiments.runner import Table, chosen
+from isingkit.experiments.snapshots import DEFAULT
 
 __all__ = ["Config", "agreement", "measure", "plot", "points", "predict", "tabulate"]
 
@@ -34,6 +35,7 @@ class Config:
     n_worlds: int = 100
     block: int = 10
     seed: int = 1
+    sampling: str = DEFAULT
 
     @staticmethod
     def quick() -> "Config":
@@ -60,19 +62,24 @@ class Config:
 def agreement(table: Table) -> list[str]:
     rows = chosen(table, quantity="rss", ridge=10)
     gains = _gains_of_best_ridge(table)
+    first = _largest_deviation(rows, "depth_1")
+    second = _largest_deviation(rows, "depth_2")
+    infinite = _largest_deviation(rows, "depth_infinite")
+    by_depth = (
+        f"depth 1 {first:.1f} percent, depth 2 {second:.1f} percent, "
+        f"infinite depth {infinite:.1f} percent"
+    )
     return [
         *curves.agreement(table),
-        "RSS at ridge 10, largest deviation from theory: "
-        f"depth 1 {_largest_deviation(rows, 'depth_1'):.1f} percent, "
-        f"depth 2 {_largest_deviation(rows, 'depth_2'):.1f} percent, "
-        f"infinite depth {_largest_deviation(rows, 'depth_infinite'):.1f} percent",
+        f"RSS at ridge 10, largest deviation from theory: {by_depth}",
         f"the best ridge divides the RSS of ridge 0.1 by {min(gains):.2f} to {max(gains):.2f}",
     ]
 
 
 def _largest_deviation(rows: Table, depth: str) -> float:
     """In percent."""
-    return max(100 * abs(row["mean"] / row[depth] - 1) for row in rows)
+    ratios = [row["mean"] / row[depth] for row in rows]
+    return max(100 * abs(ratio - 1) for ratio in ratios)
 
 
 def _gains_of_best_ridge(table: Table) -> list[float]:

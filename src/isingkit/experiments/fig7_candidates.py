@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isingkit.estimators.ridge import RidgeIsing
+from isingkit.experiments.pictures import legend_below
 from isingkit.experiments.runner import Row, Table, chosen, column, seed_of
+from isingkit.experiments.snapshots import DEFAULT, snapshots
 from isingkit.theory.recovery_regular import recovery
 from isingkit.worlds.graphs import random_regular
-from isingkit.worlds.sampling import sample
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,6 +37,7 @@ class Config:
     n_spins: tuple[int, ...] = (100, 200, 400, 800)
     n_worlds: int = 20
     seed: int = 1
+    sampling: str = DEFAULT
 
     @staticmethod
     def quick() -> "Config":
@@ -56,7 +58,7 @@ def measure(config: Config, point: Row) -> list[int]:
         n_spins=n_spins, degree=config.degree, coupling=config.coupling, random_state=seed
     )
     n_samples = round(config.samples_per_spin * n_spins)
-    samples = sample(model, n_samples, random_state=seed_of(seed, "samples"))
+    samples = snapshots(model, n_samples, seed_of(seed, "samples"), config.sampling)
     estimates = RidgeIsing(ridge=config.ridge, fit_fields=False).fit(samples).estimates_
     n_candidates = (np.abs(estimates) > config.prune).sum(axis=1)
     return np.bincount(n_candidates).tolist()
@@ -64,11 +66,12 @@ def measure(config: Config, point: Row) -> list[int]:
 
 def predict(config: Config, point: Row) -> float:
     """Expected number of candidates of a spin."""
+    n_spins = point["n_spins"]
     theory = recovery(
-        point["n_spins"],
+        n_spins,
         config.degree,
         config.coupling,
-        n_samples=round(config.samples_per_spin * point["n_spins"]),
+        n_samples=round(config.samples_per_spin * n_spins),
         ridge=config.ridge,
         prune=config.prune,
         rule="directed",
@@ -85,11 +88,9 @@ def tabulate(config: Config, records: list[Row]) -> Table:
         for result in results:
             counts[: len(result)] += result
         fractions = counts / counts.sum()  # of spins, by number of candidates
-        facts = {
-            "n_spins": n_spins,
-            "mean": float(fractions @ np.arange(len(fractions))),
-            "predicted_mean": predict(config, {"n_spins": n_spins}),
-        }
+        mean = fractions @ np.arange(len(fractions))
+        predicted = predict(config, {"n_spins": n_spins})
+        facts = {"n_spins": n_spins, "mean": float(mean), "predicted_mean": predicted}
         for k, fraction in enumerate(fractions.tolist()):
             rows.append(facts | {"candidates": k, "share": fraction})
     return rows
@@ -116,5 +117,5 @@ def plot(table: Table) -> "Figure":
         axes.bar(column(rows, "candidates"), column(rows, "share"), width=1.0)
         axes.axvline(rows[0]["predicted_mean"], color="black", ls="--", label="predicted mean")
         axes.set(title=f"N = {n_spins}", xlabel="candidates of a spin")
-    axes.legend(frameon=False)
+    legend_below(figure, axes)
     return figure

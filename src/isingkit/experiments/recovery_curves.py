@@ -9,7 +9,9 @@ import numpy as np
 from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.estimators.linear import LinearIsing
 from isingkit.estimators.two_stage import TwoStageIsing
+from isingkit.experiments.pictures import legend_below
 from isingkit.experiments.runner import Row, Table, chosen, column, seed_of
+from isingkit.experiments.snapshots import snapshots
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins
 from isingkit.theory.pairs import Pairs
@@ -17,7 +19,6 @@ from isingkit.theory.recovery import Recovery
 from isingkit.theory.recovery_model import recovery_of_model
 from isingkit.theory.recovery_regular import recovery
 from isingkit.worlds.graphs import erdos_renyi, random_regular
-from isingkit.worlds.sampling import sample
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,6 +55,8 @@ class Setting:
 class Config(Protocol):
     """What a figure's configuration has to know."""
 
+    @property
+    def sampling(self) -> str: ...
     def settings(self) -> list[Setting]: ...
 
 
@@ -112,7 +115,8 @@ def measure(config: Config, point: Row) -> Row:
     n_spins = point["n_spins"]
     model = teacher(setting, n_spins, point["world"])
     seed = seed_of(setting.seed, n_spins, point["world"], point["sampling"])
-    samples = sample(model, round(setting.samples_per_spin * n_spins), random_state=seed)
+    n_samples = round(setting.samples_per_spin * n_spins)
+    samples = snapshots(model, n_samples, seed, config.sampling)
     truth = model.couplings.toarray() != 0
     result: Row = {}
     for stage, estimates in _estimates(setting, samples).items():
@@ -208,7 +212,8 @@ def tabulate(config: Config, records: list[Row]) -> Table:
 def _rows(setting: Setting, place: Row, results: list[Row], theory: Recovery | None) -> Table:
     """Rows of one stage, at the thresholds to show."""
     counts = {kind: _summed(results, place["stage"], kind) for kind in KINDS}
-    shown = sorted(set().union(*(_shown(one, setting.every) for one in counts.values())))
+    shown_of = [_shown(one, setting.every) for one in counts.values()]
+    shown = sorted(set().union(*shown_of))
     thresholds = [setting.thresholds[at] for at in shown]
     rows = []
     for kind, count in counts.items():
@@ -265,11 +270,9 @@ def agreement(table: Table) -> list[str]:
         for n_spins in dict.fromkeys(row["n_spins"] for row in rows):
             directed = chosen(rows, n_spins=n_spins, kind="directed")
             averaged = chosen(rows, n_spins=n_spins, kind="averaged")
-            lines.append(
-                f"{graph}, ridge {ridge:.3g}, stage {stage}, N={n_spins}: "
-                f"directed {_best_in_words(directed)}; averaged {_best_in_words(averaged)}; "
-                f"{_error_in_words(directed)}"
-            )
+            where = f"{graph}, ridge {ridge:.3g}, stage {stage}, N={n_spins}"
+            best = f"directed {_best_in_words(directed)}; averaged {_best_in_words(averaged)}"
+            lines.append(f"{where}: {best}; {_error_in_words(directed)}")
     return lines
 
 
@@ -308,7 +311,7 @@ def plot(table: Table, title: str) -> "Figure":
             _draw_curves(axes, chosen(rows, n_spins=n_spins), number)
         title = f"{graph}, ridge {ridge:.3g}, stage {stage}"
         axes.set(xlabel="threshold", ylim=(0, 1.03), title=title)
-        axes.legend(frameon=False, fontsize=7)
+    legend_below(figure, all_axes[0])
     for axes in all_axes[len(panels) :]:
         axes.remove()
     return figure
@@ -336,7 +339,8 @@ def _draw_curves(axes: Any, rows: Table, number: int) -> None:
 
 def _panels(table: Table) -> list[tuple[str, float, str]]:
     """Graph, ridge and stage, in the order of the table."""
-    return list(dict.fromkeys((row["graph"], row["ridge"], row["stage"]) for row in table))
+    curves = [(row["graph"], row["ridge"], row["stage"]) for row in table]
+    return list(dict.fromkeys(curves))
 
 
 def _setting_of(config: Config, point: Row) -> Setting:

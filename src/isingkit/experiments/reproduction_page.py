@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from isingkit.experiments.runner import FIGURES, Row
+from isingkit.experiments.snapshots import DEFAULT
 
 TITLE = "The paper, reproduced"
 STYLE = """
@@ -59,6 +60,9 @@ Found:
 """
 
 
+QUICK = "A quick version (--quick), of fewer and smaller worlds than the paper has:"
+
+
 def facts(folder: Path) -> list[Row]:
     """What has been written about each figure in the folder."""
     paths = [folder / f"{name}.json" for name in FIGURES]
@@ -102,4 +106,7 @@ def _markdown_section(figure: Row) -> str:
 
 
 def _made(figure: Row) -> str:
-    return f"isingkit {figure['version']}, seed {figure['seed']}, {figure['date']}"
+    made = f"isingkit {figure['version']}, seed {figure['seed']}, {figure['date']}"
+    sampling = figure["configuration"].get("sampling", DEFAULT)
+    made += "" if sampling == DEFAULT else f", sampled as in the {sampling}"
+    return f"{QUICK} {made}" if figure.get("quick") else made

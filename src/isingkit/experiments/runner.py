@@ -190,18 +190,31 @@ def write(name: str, table: Table, config: Any, folder: Path) -> None:
     module = figure(name)
     _write_table(table, folder / name)
     draw(name, folder)
+    today = datetime.date.today()
+    agreement = module.agreement(read(name, folder))
     facts = {
         "figure": name,
         "title": module.TITLE,
         "claim": module.CLAIM,
-        "agreement": module.agreement(read(name, folder)),
+        "agreement": agreement,
         "version": __version__,
         "seed": config.seed,
         "configuration": dataclasses.asdict(config),
-        "date": datetime.date.today().isoformat(),
+        "quick": is_quick(config),
+        "date": today.isoformat(),
     }
     with replacing(folder / f"{name}.json") as temporary:
         temporary.write_text(json.dumps(facts, indent=1))
+
+
+def is_quick(config: Any) -> bool:
+    """Whether it is the small version of a figure, however its worlds are sampled."""
+    settings = dataclasses.asdict(config)
+    small = dataclasses.asdict(type(config).quick())
+    full = dataclasses.asdict(type(config)())
+    for one in (settings, small, full):
+        one.pop("sampling", None)
+    return settings == small != full
 
 
 def _write_table(table: Table, path: Path) -> None:

@@ -67,17 +67,19 @@ def measure_scale(n_spins: int, n_samples: int, *, seed: int = 0, progress: bool
     fitted = time.perf_counter()
     scores = score(found, truth)
     n_pairs = n_spins * (n_spins - 1) / 2
+    fit_seconds = fitted - sampled
+    wrong_edges = scores.false_positives + scores.false_negatives
     return Scaled(
         n_spins=n_spins,
         n_samples=n_samples,
         plant_seconds=planted - start,
         sample_seconds=sampled - planted,
-        fit_seconds=fitted - sampled,
-        rate=n_pairs * n_samples / (fitted - sampled),
+        fit_seconds=fit_seconds,
+        rate=n_pairs * n_samples / fit_seconds,
         peak_bytes=peak_bytes(),
         precision=scores.precision,
         recall=scores.recall,
-        wrong_edges=scores.false_positives + scores.false_negatives,
+        wrong_edges=wrong_edges,
     )
 
 
@@ -100,11 +102,12 @@ def measure_rates(n_spins: int, n_samples: int, rounds: int = 5) -> Rates:
     seconds = _median_seconds([lambda: correlations.band(0), lambda: dual.band(0), product], rounds)
     n_rows = min(n_spins, sizes.BAND)
     n_pairs = n_rows * n_spins - n_rows**2 / 2
+    n_products = n_pairs * packed.n_samples
     return Rates(
         n_spins=n_spins,
         n_samples=packed.n_samples,
-        screen=n_pairs * packed.n_samples / seconds[0],
-        dual=n_pairs * packed.n_samples / seconds[1],
+        screen=n_products / seconds[0],
+        dual=n_products / seconds[1],
         product=N_COLUMNS**2 * packed.n_samples / seconds[2],
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isingkit.model import IsingModel
+from isingkit.theory.local_loss import LossPrediction, interaction_screening, pseudolikelihood
 from isingkit.theory.prediction import Prediction
 from isingkit.theory.ridge import random_regular
 from isingkit.theory.ridge_of_ensemble import of_ensemble, poisson_spectrum
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Row = dict[str, Any]  # numbers by name, and "means", a list of them
+Predictor = Callable[["Config"], Prediction | LossPrediction]
 QUANTITIES = {
     "rss": "sum of squared errors",
     "bias": "mean estimate / coupling",
@@ -43,6 +45,7 @@ class Config:
     model: IsingModel | None = None
     spin: int = 0
     depth: int | None = None
+    loss: str = "squares"  # of random regular graphs
 
 
 def predict(
@@ -59,12 +62,12 @@ def _swept(config: Config, parameter: str, values: tuple[float, ...]) -> list[Co
     return [replace(config, **change) for change in changes]
 
 
-def _predictor(config: Config, parameter: str | None) -> Callable[[Config], Prediction]:
+def _predictor(config: Config, parameter: str | None) -> Predictor:
     """A function of the point; it computes the spectrum once, unless couplings are swept."""
     if config.model is not None:
         return _predictor_of_model(config.model)
     if config.mean_degree is None:
-        return _of_regular
+        return LOSSES.get(config.loss, _of_regular)
     if parameter == "coupling":
         return lambda at: _predictor_of_poisson(at)(at)
     return _predictor_of_poisson(config)
@@ -88,14 +91,26 @@ def _of_regular(at: Config) -> Prediction:
     return random_regular(at.degree, at.coupling, at.samples_per_spin, at.ridge, at.depth)
 
 
-def _row(at: Config, prediction: Prediction) -> Row:
+def _of_loss(predict: Callable[..., LossPrediction]) -> Callable[[Config], LossPrediction]:
+    return lambda at: predict(at.degree, at.coupling, at.samples_per_spin, at.ridge)
+
+
+# losses other than squares
+LOSSES = {
+    "pseudolikelihood": _of_loss(pseudolikelihood),
+    "screening": _of_loss(interaction_screening),
+}
+
+
+def _row(at: Config, prediction: Prediction | LossPrediction) -> Row:
     row: Row = {}
     for name in PARAMETERS:
         value = getattr(at, name)
         if value is not None:
             row[name] = float(value)
     for name in QUANTITIES:
-        row[name] = float(getattr(prediction, name))
+        if hasattr(prediction, name):
+            row[name] = float(getattr(prediction, name))
     row["means"] = [float(mean) for mean in prediction.means]
     return row
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse
+from numpy.random import Generator
+from scipy.sparse import csr_array
 
 from isingkit._kernels.threads import blas_threads_for
 from isingkit.arrays import BoolArray, FloatArray
-from isingkit.drawing import draw_network, positions
+from isingkit.drawing import Look, draw_network
 from isingkit.estimators.auto import AutoIsing
 from isingkit.estimators.covariate_table import benjamini_hochberg
 from isingkit.exceptions import IsingkitWarning, require_choice, require_number
@@ -29,8 +30,9 @@ from isingkit.groups.tables import (
     signs_of,
 )
 from isingkit.model import IsingModel
+from isingkit.network_layout import positions
 from isingkit.result_table import ResultTable
-from isingkit.spins import Table
+from isingkit.spins import Names, Table
 from isingkit.worlds.graphs import Seed, generator
 
 LEVEL = 0.05
@@ -49,9 +51,9 @@ class GroupComparison:
     fields: str  # "free" or "equal"
     control: str  # "fwer" or "fdr"
     n_permutations: int
-    labels: tuple[str, ...]  # of the groups, in order
+    labels: Names  # of the groups, in order
     sizes: tuple[int, ...]  # rows of each
-    names: tuple[str, ...]  # of the columns
+    names: Names  # of the columns
     p_value: float  # that no pair differs
     # global strength and density: measure, value_<label> and error_<label> of each group,
     # difference, std_error, low, high, p_value
@@ -94,15 +96,17 @@ class GroupComparison:
             size = (5.5 * len(panels), 4.5)
             axes = pyplot.subplots(1, len(panels), figsize=size, layout="constrained")[1]
         strongest = max(float(abs(couplings).max()) for _, couplings in panels)
+        look = Look(places=places, strongest=strongest)
         for one, (title, couplings) in zip(axes, panels, strict=True):
-            draw_network(one, couplings, self.names, places=places, strongest=strongest)
+            draw_network(one, couplings, self.names, look)
             one.set_title(title)
         return axes
 
 
 def shared_couplings(found: GroupComparison) -> Any:
     """(n_spins, n_spins) CSR: the mean size of couplings over groups, which one layout is for."""
-    return sum(abs(model.couplings) for model in found.models.values()) / len(found.models)
+    sizes = [abs(model.couplings) for model in found.models.values()]
+    return sum(sizes) / len(sizes)
 
 
 def network_panels(found: GroupComparison) -> list[tuple[str, Any]]:
@@ -125,7 +129,7 @@ def difference_couplings(found: GroupComparison) -> Any:
         i = place[str(row["source"])]
         j = place[str(row["target"])]
         matrix[i, j] = matrix[j, i] = row["difference"]
-    return scipy.sparse.csr_array(matrix)
+    return csr_array(matrix)
 
 
 def compare_groups(
@@ -136,6 +140,7 @@ def compare_groups(
     permutations: int = 10_000,
     covariates: Any = None,
     row_groups: Any = None,
+    sample_weight: Any = None,
     control: str = "fwer",
     method: str = "score",
     missing: str = "error",
@@ -167,6 +172,8 @@ def compare_groups(
     row_groups
         Which rows belong together (a person, a site): one label for each. They are relabelled
         together; those with rows in both of two groups change these for each other.
+    sample_weight
+        How much each row matters, as in a survey: of the rows of a group only ratios count.
     control
         What `differing` lists: "fwer", pairs whose family-wise p-value is at most 0.05, or "fdr",
         those whose q-value is.
@@ -197,7 +204,7 @@ def compare_groups(
     require_choice("control", control, ("fwer", "fdr"))
     require_choice("method", method, ("score", "nct"))
     require_number("permutations", permutations, at_least=1, whole=True)
-    rows = grouped_rows(X, groups, covariates, row_groups, missing)
+    rows = grouped_rows(X, groups, covariates, row_groups, sample_weight, missing)
     rng = generator(random_state)
     settings = _Settings(method, fields, control, int(permutations))
     with blas_threads_for(rows.packed.n_spins):
@@ -218,7 +225,7 @@ class _Settings:
         return self.fields == "free"
 
 
-def _compared(rows: GroupedRows, settings: _Settings, rng: np.random.Generator) -> GroupComparison:
+def _compared(rows: GroupedRows, settings: _Settings, rng: Generator) -> GroupComparison:
     graph = _pooled_graph(rows, settings.fields_are_free)
     tests, couplings = _tested(rows, graph, settings, int(rng.integers(2**63)))
     q_values = benjamini_hochberg(tests.p_values)
@@ -227,15 +234,17 @@ def _compared(rows: GroupedRows, settings: _Settings, rng: np.random.Generator) 
     networks = group_networks(rows, tests.pairs[shown])
     pooled = couplings[tuple(networks.pairs.T)]
     signs = signs_of(networks, pooled, differs[shown])
+    n_testable = int(tests.is_testable.sum())
+    models = zip(rows.labels, networks.models(), strict=True)
     return GroupComparison(
         **_heading(rows, settings),
         p_value=tests.p_value,
         overall=overall_of(networks, signs),
         edges=edges_of(networks, tests, q_values, shown),
         centralities=centralities_of(networks, signs),
-        models=dict(zip(rows.labels, networks.models(), strict=True)),
-        n_pairs=int(tests.is_testable.sum()),
-        n_untestable=int((~tests.is_testable).sum()),
+        models=dict(models),
+        n_pairs=n_testable,
+        n_untestable=len(tests.is_testable) - n_testable,
     )
 
 
@@ -305,13 +314,12 @@ def _pooled_graph(rows: GroupedRows, fields_are_free: bool) -> BoolArray:
     estimator = AutoIsing(rows="independent", hidden=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IsingkitWarning)  # of a network that is only a means
-        estimator.fit(rows.packed, covariates=table, groups=rows.units)
+        weights = rows.weights if rows.are_weighted else None
+        estimator.fit(rows.packed, None, weights, covariates=table, groups=rows.units)
     return np.asarray(estimator.model_.couplings.toarray() != 0)
 
 
-def _compared_by_nct(
-    rows: GroupedRows, settings: _Settings, rng: np.random.Generator
-) -> GroupComparison:
+def _compared_by_nct(rows: GroupedRows, settings: _Settings, rng: Generator) -> GroupComparison:
     found = network_comparison_test(rows, settings.n_permutations, rng)
     return GroupComparison(
         **_heading(rows, settings),

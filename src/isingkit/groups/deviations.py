@@ -90,12 +90,13 @@ def pooled_fit(
     regressions = []
     for spin in range(len(graph)):
         shared = np.flatnonzero(graph[spin] & ~differs[spin])
-        in_groups = [rows.indicators * rows.spins[:, [k]] for k in np.flatnonzero(differs[spin])]
+        different = np.flatnonzero(differs[spin])
+        in_groups = [rows.indicators * rows.spins[:, [k]] for k in different]
         design = np.concatenate([base, rows.spins[:, shared], *in_groups], axis=1)
         first = base.shape[1]
         ridges = np.full(design.shape[1], _COUPLING_RIDGE)
         ridges[:first] = _FIELD_RIDGE
-        found = regress(rows.spins[:, spin], design, ridges)
+        found = regress(rows.spins[:, spin], design, ridges, rows.weights)
         couplings[spin, shared] = found.coefficients[first : first + len(shared)]
         regressions.append(found)
     parts = [np.arange(len(rows.spins))]
@@ -120,7 +121,8 @@ def _deviations_between(fit: PooledFit, left: IntArray, right: IntArray) -> Devi
     is_later = left[:, None] < right
     pairs = np.argwhere(is_later) + np.array([left[0], right[0]])
     forth = _Side(fit, pairs, _cleared(fit, left, right)[is_later])
-    back = _Side(fit, pairs[:, ::-1], _cleared(fit, right, left).swapaxes(0, 1)[is_later])
+    cleared = _cleared(fit, right, left).swapaxes(0, 1)
+    back = _Side(fit, pairs[:, ::-1], cleared[is_later])
     groups = fit.rows.indicators.T
     sizes = fit.rows.sizes[:, None]
     information = _sums_in_parts(forth.information + back.information, fit, groups)
@@ -130,13 +132,15 @@ def _deviations_between(fit: PooledFit, left: IntArray, right: IntArray) -> Devi
     of_rows = scales[fit.rows.groups]
     scores = forth.scores + back.scores
     errors = (forth.errors + back.errors).T * of_rows
-    squares = groups @ _expected_squares(forth, back).T
+    squares = (groups * fit.rows.weights**2) @ _expected_squares(forth, back).T
     n_fitted = np.array([len(one.coefficients) for one in fit.regressions])
+    centred = errors - _means_of_parts(errors, fit)
+    expected = squares * (scales / sizes) ** 2
     return Deviations(
         pairs,
         influences=scores.T * of_rows,
-        errors=errors - _means_of_parts(errors, fit),
-        expected=squares * (scales / sizes) ** 2,
+        errors=centred,
+        expected=expected,
         is_testable=is_testable,
         n_fitted=n_fitted[pairs].mean(axis=1),
     )

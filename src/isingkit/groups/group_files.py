@@ -1,6 +1,6 @@
 """GroupFile: rows of groups as files have them, in one file by a column, or in a file each."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ class GroupFile:
     labels: NDArray[Any]  # (n_rows,): the group of each
     covariates: Table | None
     row_groups: NDArray[Any] | None  # (n_rows,)
+    weights: NDArray[Any] | None  # (n_rows,): how much each matters
 
 
 def read_groups(
@@ -34,16 +35,17 @@ def read_groups(
     columns: str | None,
     drop: str,
     covariates: str | None,
-    row_groups: str | None,
+    of_rows: Mapping[str, str | None],
     missing: str,
 ) -> GroupFile:
     """The rows of one file, grouped by a column, or of several, a group each.
 
     read: a reader of files as `read_spins` is; names of columns are separated by commas
+    of_rows: columns that say what rows are, by what it calls them: "groups", "weights"
     """
     beside = listed(covariates)
     known = beside if by is None else [by, *beside]
-    also = {} if row_groups is None else {"groups": row_groups}
+    also = {name: column for name, column in of_rows.items() if column is not None}
     options = {"columns": listed(columns), "drop": listed(drop), "missing": missing, **also}
     readings = [read(path, covariates=known, **options) for path in files]
     tables = [one.covariates for one in readings if one.covariates is not None]
@@ -55,7 +57,9 @@ def read_groups(
         labels = values[:, 0]
         values = values[:, 1:]
     table = None if values is None or not beside else Table(tuple(beside), values)
-    return GroupFile(_joined(files, readings), labels, table, _units(readings))
+    matter = [one.weights for one in readings if one.weights is not None]
+    weights = np.concatenate(matter) if matter else None
+    return GroupFile(_joined(files, readings), labels, table, _units(readings), weights)
 
 
 def _names(files: Sequence[Path]) -> list[str]:

@@ -1,7 +1,7 @@
 """GroupedRows: spins of rows that belong to groups, and what else is known of the rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,15 @@ from isingkit.covariates import as_covariates
 from isingkit.exceptions import GroupsError, GroupSizeError, MissingValuesError, SettingError
 from isingkit.missing import COMPLETE_ROWS
 from isingkit.packing import PackedSpins, apply_missing_policy, pack
-from isingkit.spins import Spins, as_groups, as_spins, missing_policy, require_network
+from isingkit.spins import (
+    Names,
+    Spins,
+    as_groups,
+    as_spins,
+    missing_policy,
+    require_network,
+    row_weights,
+)
 
 _FEWEST_ROWS = 10  # of a group
 _FEWEST_UNITS = 8  # persons, sites; fewer cannot be relabelled in enough ways
@@ -23,11 +31,12 @@ class GroupedRows:
 
     packed: PackedSpins
     spins: FloatArray  # (n_rows, n_spins): -1 or +1
-    labels: tuple[str, ...]  # of the groups
+    labels: Names  # of the groups
     groups: IntArray  # (n_rows,): places in `labels`
     covariates: FloatArray  # (n_rows, n): centred; n is 0 where there are none
-    covariate_names: tuple[str, ...]
+    covariate_names: Names
     units: IntArray | None  # (n_rows,): codes of rows that belong together
+    weights: FloatArray  # (n_rows,): how much rows matter, of mean 1 in each group
 
     @property
     def n_groups(self) -> int:
@@ -39,9 +48,20 @@ class GroupedRows:
         return np.bincount(self.groups, minlength=self.n_groups)
 
     @property
+    def effective_sizes(self) -> FloatArray:
+        """(n_groups,): rows of equal weight that would tell as much, (sum w)^2 / sum w^2."""
+        squares = np.bincount(self.groups, self.weights**2, minlength=self.n_groups)
+        return np.asarray(self.sizes**2 / squares)
+
+    @property
+    def are_weighted(self) -> bool:
+        return bool((self.weights != 1).any())
+
+    @property
     def indicators(self) -> FloatArray:
         """(n_rows, n_groups): 1 where a row is in a group, else 0."""
-        return np.asarray(self.groups[:, None] == np.arange(self.n_groups), dtype=np.float64)
+        is_in_group = self.groups[:, None] == np.arange(self.n_groups)
+        return np.asarray(is_in_group, dtype=np.float64)
 
     @property
     def is_paired(self) -> bool:
@@ -57,14 +77,14 @@ class GroupedRows:
 
 
 def grouped_rows(
-    X: Any, groups: Any, covariates: Any, row_groups: Any, missing: str
+    X: Any, groups: Any, covariates: Any, row_groups: Any, sample_weight: Any, missing: str
 ) -> GroupedRows:
     """Rows as `compare_groups` is given them, refused where they cannot be compared."""
     packed, kept = _packed(X, missing)
     require_network(packed.n_samples, packed.n_spins)
     codes, labels = _coded(groups, packed.n_samples, kept)
     values: FloatArray = np.empty((packed.n_samples, 0))
-    names: tuple[str, ...] = ()
+    names: Names = ()
     if covariates is not None:
         coded = as_covariates(covariates, packed.n_samples, kept)
         values = coded.values
@@ -73,9 +93,22 @@ def grouped_rows(
     if units is not None:
         units = np.unique(units, return_inverse=True)[1].astype(np.int64)
     spins = np.asarray(packed, dtype=np.float64)
-    rows = GroupedRows(packed, spins, labels, codes, values, names, units)
+    weights = np.ones(packed.n_samples)
+    given = row_weights(sample_weight, None, packed.n_samples, rows=kept)
+    if given is not None:
+        weights = given.totals
+    rows = GroupedRows(packed, spins, labels, codes, values, names, units, weights)
     _require_sizes(rows)
-    return rows
+    return replace(rows, weights=_scaled(rows)) if given is not None else rows
+
+
+def _scaled(rows: GroupedRows) -> FloatArray:
+    """Weights of mean 1 in each group."""
+    sums = np.bincount(rows.groups, rows.weights, minlength=rows.n_groups)
+    for label, of_group in zip(rows.labels, sums, strict=True):
+        if of_group <= 0:
+            raise GroupSizeError(problem=f"all rows of group '{label}' have a weight of 0")
+    return np.asarray(rows.weights * (rows.sizes / sums)[rows.groups])
 
 
 def _packed(X: Any, missing: str) -> tuple[PackedSpins, Any]:
@@ -90,7 +123,7 @@ def _packed(X: Any, missing: str) -> tuple[PackedSpins, Any]:
     return pack(spins), spins.rows
 
 
-def _coded(groups: Any, n_samples: int, kept: Any) -> tuple[IntArray, tuple[str, ...]]:
+def _coded(groups: Any, n_samples: int, kept: Any) -> tuple[IntArray, Names]:
     """Places of rows' labels among all labels, which are sorted."""
     first_codes = as_groups(groups, n_samples, kept)
     given = np.asarray(groups) if kept is None else np.asarray(groups)[kept]

@@ -5,6 +5,7 @@ for every relabelling.
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
 from isingkit.arrays import FloatArray, IntArray, Pairs
 from isingkit.estimators.elasso import ELassoIsing
@@ -12,7 +13,6 @@ from isingkit.exceptions import SettingError
 from isingkit.groups.grouped_rows import GroupedRows
 from isingkit.groups.networks import model_of_pairs
 from isingkit.model import IsingModel
-from isingkit.packing import PackedSpins
 
 _TIE = 1e-9
 
@@ -40,33 +40,33 @@ class NetworkComparisonTest:
 
 
 def network_comparison_test(
-    rows: GroupedRows, n_relabellings: int, rng: np.random.Generator
+    rows: GroupedRows, n_relabellings: int, rng: Generator
 ) -> NetworkComparisonTest:
     """eLasso's networks of two groups, and of rows with other labels."""
     _require_plain(rows)
-    pairs = np.argwhere(np.triu(np.ones((rows.packed.n_spins,) * 2, dtype=bool), 1))
-    couplings, fields = _networks(rows.packed, rows.groups, pairs)
+    n_spins = rows.packed.n_spins
+    pairs = np.argwhere(np.triu(np.ones((n_spins, n_spins), dtype=bool), 1))
+    couplings, fields = _networks(rows, rows.groups, pairs)
     observed = np.abs(couplings[1] - couplings[0])
     strengths = np.abs(couplings).sum(axis=1)
+    own_difference = abs(strengths[1] - strengths[0])
     n_as_large = np.zeros(len(pairs), dtype=np.int64)
     n_larger_maximum = np.zeros(len(pairs), dtype=np.int64)
     n_stronger = 0
     for _ in range(n_relabellings):
-        relabelled, _ = _networks(rows.packed, rng.permutation(rows.groups), pairs)
+        relabelled, _ = _networks(rows, rng.permutation(rows.groups), pairs)
         differences = np.abs(relabelled[1] - relabelled[0])
         n_as_large += differences >= observed - _TIE
         n_larger_maximum += differences.max() >= observed - _TIE
         totals = np.abs(relabelled).sum(axis=1)
-        n_stronger += abs(totals[1] - totals[0]) >= abs(strengths[1] - strengths[0]) - _TIE
-    family = (1 + n_larger_maximum) / (1 + n_relabellings)
+        difference = abs(totals[1] - totals[0])
+        n_stronger += difference >= own_difference - _TIE
+    n_labellings = 1 + n_relabellings
+    family = (1 + n_larger_maximum) / n_labellings
+    p_values = (1 + n_as_large) / n_labellings
+    of_strength = (1 + n_stronger) / n_labellings
     return NetworkComparisonTest(
-        pairs,
-        couplings,
-        fields,
-        (1 + n_as_large) / (1 + n_relabellings),
-        family,
-        float(family.min()),
-        (1 + n_stronger) / (1 + n_relabellings),
+        pairs, couplings, fields, p_values, family, float(family.min()), of_strength
     )
 
 
@@ -80,8 +80,12 @@ def _require_plain(rows: GroupedRows) -> None:
         raise SettingError(setting="method", value="nct", expected=expected)
 
 
-def _networks(packed: PackedSpins, groups: IntArray, pairs: Pairs) -> tuple[FloatArray, FloatArray]:
+def _networks(rows: GroupedRows, groups: IntArray, pairs: Pairs) -> tuple[FloatArray, FloatArray]:
     """(2, n_pairs) couplings and (2, n_spins) fields of eLasso."""
-    models = [ELassoIsing().fit(packed[np.flatnonzero(groups == k)]).model_ for k in (0, 1)]
+    models = []
+    for group in (0, 1):
+        members = np.flatnonzero(groups == group)
+        weights = rows.weights[members] if rows.are_weighted else None
+        models.append(ELassoIsing().fit(rows.packed[members], sample_weight=weights).model_)
     couplings = [model.couplings.toarray()[tuple(pairs.T)] for model in models]
     return np.array(couplings), np.array([model.fields for model in models])

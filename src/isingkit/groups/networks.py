@@ -10,6 +10,7 @@ from isingkit.estimators.graph import graph_of, symmetric_matrix
 from isingkit.groups.grouped_rows import GroupedRows
 from isingkit.groups.regression import Regression, regress
 from isingkit.model import IsingModel
+from isingkit.spins import Names
 
 _FIELD_RIDGE = 1e-3  # next to nothing: fields of columns that never change stay finite
 _COUPLING_RIDGE = 0.05
@@ -126,7 +127,7 @@ class GroupNetworks:
 
 
 def model_of_pairs(
-    pairs: Pairs, couplings: FloatArray, fields: FloatArray, names: tuple[str, ...]
+    pairs: Pairs, couplings: FloatArray, fields: FloatArray, names: Names
 ) -> IsingModel:
     """The model with these couplings of sorted pairs."""
     return IsingModel(symmetric_matrix(pairs, couplings, len(names)), fields, names)
@@ -158,7 +159,7 @@ def group_networks(rows: GroupedRows, pairs: Pairs) -> GroupNetworks:
         for spin in range(n_spins):
             here = slice(graph.indptr[spin], graph.indptr[spin + 1])
             near = graph.indices[here]
-            found = _regressed(spins, rows.covariates[members], spin, near)
+            found = _regressed(rows, members, spin, near)
             fields[group, spin] = found.coefficients[0]
             first = len(found.coefficients) - len(near)
             directed[here] = found.coefficients[first:]
@@ -168,15 +169,16 @@ def group_networks(rows: GroupedRows, pairs: Pairs) -> GroupNetworks:
             influences[members[:, None], place[here]] += effects / 2
         couplings[group] = graph.mean_of_directions(directed)
         dropped = graph.matrix(directed - graph.symmetric(directed))
-        fields[group] += dropped @ spins.mean(axis=0)
+        fields[group] += dropped @ np.average(spins, axis=0, weights=rows.weights[members])
     return GroupNetworks(rows, pairs, couplings, fields, influences)
 
 
-def _regressed(spins: FloatArray, covariates: FloatArray, spin: int, near: IntArray) -> Regression:
+def _regressed(rows: GroupedRows, members: IntArray, spin: int, near: IntArray) -> Regression:
     """A spin on its neighbours, in one group."""
+    spins, covariates = rows.spins[members], rows.covariates[members]
     ones = np.ones((len(spins), 1))
     varied = np.ptp(covariates, axis=0) > 0 if covariates.size else np.zeros(0, dtype=bool)
     design = np.concatenate([ones, covariates[:, varied], spins[:, near]], axis=1)
     sizes = (design.shape[1] - len(near), len(near))
     ridges = np.repeat([_FIELD_RIDGE, _COUPLING_RIDGE], sizes)
-    return regress(spins[:, spin], design, ridges, firth=True)
+    return regress(spins[:, spin], design, ridges, rows.weights[members], firth=True)

@@ -19,8 +19,8 @@ class Regression:
     coefficients: FloatArray  # b: (n,)
     inverse: FloatArray  # (n, n): of the Hessian
     fields: FloatArray  # eta: (n_rows,)
-    residuals: FloatArray  # (n_rows,): s - tanh(eta)
-    variances: FloatArray  # (n_rows,): 1 - tanh(eta)^2
+    residuals: FloatArray  # (n_rows,): s - tanh(eta), times the weight of the row
+    variances: FloatArray  # (n_rows,): 1 - tanh(eta)^2, the same
     leverages: FloatArray  # (n_rows,)
 
     @property
@@ -30,38 +30,48 @@ class Regression:
 
 
 def regress(
-    spin: FloatArray, design: FloatArray, ridges: FloatArray, firth: bool = False
+    spin: FloatArray,
+    design: FloatArray,
+    ridges: FloatArray,
+    weights: FloatArray,
+    firth: bool = False,
 ) -> Regression:
-    """Coefficients that maximise sum of log P(s) - sum of ridges b^2.
+    """Coefficients that maximise sum of w log P(s) - sum of ridges b^2.
 
+    weights: w, (n_rows,)
     firth: without the bias of few rows, by the log determinant of the Hessian over 2
     """
     coefficients = np.zeros(design.shape[1])
     penalty = 2 * np.diag(ridges)
     for _ in range(_MOST_STEPS):
         means = np.tanh(design @ coefficients)
-        weighted = design * (1 - means**2)[:, None]
+        weighted = design * (weights * (1 - means**2))[:, None]
         inverse = np.linalg.inv(weighted.T @ design + penalty)
-        residuals = spin - means
+        residuals = weights * (spin - means)
         if firth:
             residuals = residuals - means * _leverages(weighted, design, inverse)
         step = inverse @ (design.T @ residuals - penalty @ coefficients)
         coefficients = coefficients + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
         if np.abs(step).max() < _CONVERGED:
             break
-    return _regression(spin, design, coefficients, penalty)
+    return _regression(spin, design, coefficients, penalty, weights)
 
 
 def _regression(
-    spin: FloatArray, design: FloatArray, coefficients: FloatArray, penalty: FloatArray
+    spin: FloatArray,
+    design: FloatArray,
+    coefficients: FloatArray,
+    penalty: FloatArray,
+    weights: FloatArray,
 ) -> Regression:
     fields = design @ coefficients
     means = np.tanh(fields)
-    variances = 1 - means**2
+    variances = weights * (1 - means**2)
     weighted = design * variances[:, None]
     inverse = np.linalg.inv(weighted.T @ design + penalty)
     leverages = _leverages(weighted, design, inverse)
-    return Regression(design, coefficients, inverse, fields, spin - means, variances, leverages)
+    residuals = weights * (spin - means)
+    return Regression(design, coefficients, inverse, fields, residuals, variances, leverages)
 
 
 def _leverages(weighted: FloatArray, design: FloatArray, inverse: FloatArray) -> FloatArray:

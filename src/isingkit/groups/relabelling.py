@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
+from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs, SpinArray
 from isingkit.groups.deviations import Deviations
 from isingkit.groups.grouped_rows import GroupedRows
 
@@ -42,13 +43,13 @@ class PairTests:
         """
         keeps = known[tuple(self.pairs.T)]
         surest = self.family_p_values[keeps].max(initial=0.0)
+        of_later = np.maximum(later.family_p_values, surest)
+        family_p_values = np.where(keeps, self.family_p_values, of_later)
         return replace(
             self,
             statistics=np.where(keeps, self.statistics, later.statistics),
             p_values=np.where(keeps, self.p_values, later.p_values),
-            family_p_values=np.where(
-                keeps, self.family_p_values, np.maximum(later.family_p_values, surest)
-            ),
+            family_p_values=family_p_values,
         )
 
 
@@ -71,13 +72,13 @@ class _Units:
         np.add.at(totals, self.codes, values)
         return totals
 
-    def labels(self, n_times: int, rng: np.random.Generator) -> NDArray[Any]:
+    def labels(self, n_times: int, rng: Generator) -> NDArray[Any]:
         """(n_times, n_units): the groups of units, in random order."""
         labels = self.groups.astype(np.min_scalar_type(int(self.groups.max())))
         every_time = np.broadcast_to(labels, (n_times, len(labels)))
         return rng.permuted(every_time, axis=1)
 
-    def signs(self, n_times: int, rng: np.random.Generator) -> NDArray[np.int8]:
+    def signs(self, n_times: int, rng: Generator) -> SpinArray:
         """(n_times, n_units): -1 or +1 at random."""
         shape = (n_times, len(self.groups))
         bits = rng.integers(0, 2, shape, dtype=np.int8)
@@ -97,7 +98,7 @@ def tests_of_pairs(
     fields_are_free: bool,
     known: BoolArray,
     n_relabellings: int,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> PairTests:
     """Statistics of all pairs, and those of units with other labels, the same for all pairs.
 

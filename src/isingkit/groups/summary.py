@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isingkit.result_table import Record
+
 if TYPE_CHECKING:
     from isingkit.groups.comparison import GroupComparison
 
@@ -84,7 +86,7 @@ def centrality_cells(found: "GroupComparison") -> list[list[str]]:
     return rows
 
 
-def as_rows(table: NDArray[Any]) -> list[dict[str, Any]]:
+def as_rows(table: NDArray[Any]) -> list[Record]:
     """Rows of a structured array as JSON has them, None where a number is not known."""
     rows = []
     for row in table.tolist():

@@ -93,7 +93,7 @@ def _density(networks: GroupNetworks) -> Estimate:
     """
     n_spins = networks.rows.packed.n_spins
     n_pairs = n_spins * (n_spins - 1) / 2
-    sizes = networks.rows.sizes
+    sizes = networks.rows.effective_sizes
     scales = np.sqrt(sizes.min() / sizes)[:, None]
     z = scales * np.abs(networks.z_scores())
     spread = np.sqrt(np.maximum(1 - scales**2, 1e-12))
@@ -176,7 +176,8 @@ def edges_by_nct(rows: GroupedRows, found: NetworkComparisonTest) -> ResultTable
 def _pairs(rows: GroupedRows, pairs: Pairs, couplings: FloatArray) -> dict[str, Any]:
     """The columns source, target and coupling_<label>."""
     names = np.array(rows.packed.names, dtype=np.str_)
-    columns: dict[str, Any] = {"source": names[pairs[:, 0]], "target": names[pairs[:, 1]]}
+    source, target = pairs.T
+    columns: dict[str, Any] = {"source": names[source], "target": names[target]}
     for label, of_group in zip(rows.labels, couplings, strict=True):
         columns[f"coupling_{label}"] = of_group
     return columns

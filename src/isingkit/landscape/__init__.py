@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 
-from isingkit.arrays import BoolArray, FloatArray, IntArray
+from isingkit.arrays import BoolArray, FloatArray, IntArray, SpinArray
 from isingkit.exceptions import NotEquilibratedError, require_instance, require_number
 from isingkit.landscape.descents import minima_below
 from isingkit.landscape.energies import energies_of
@@ -113,11 +113,11 @@ class _Found:
 
     minima: Minima
     ends: IntArray | None  # (n_complete_rows,): minima that descents from rows end in
-    samples: NDArray[np.int8] | None  # of the model, where chains have forgotten their start
+    samples: SpinArray | None  # of the model, where chains have forgotten their start
     notes: tuple[str, ...]
 
 
-def _descended(model: IsingModel, table: DataTable | None, rng: np.random.Generator) -> _Found:
+def _descended(model: IsingModel, table: DataTable | None, rng: Generator) -> _Found:
     """Minima below rows and samples of the model."""
     longest = max(1, _MOST_UPDATES // (_N_SAMPLES * model.n_spins))
     warm_up = min(default_warm_up(model), longest)
@@ -149,7 +149,7 @@ def _with_data(
     table: DataTable,
     resolution: float,
     n_resamples: int,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> Landscape:
     """The landscape, with minima merged that rows cannot tell apart, and what rows do in it."""
     rows = table.complete()
@@ -164,9 +164,11 @@ def _with_data(
     stability = known.stability
     if uncertainty is not None and n_resamples > 0:
         stability = share_stable(model, minima.states, uncertainty, rows, n_resamples, rng)
+    basins = place[_basins_of_rows(found, rows.states)]
+    visits = _visits(model, table, basins, known.n_minima)
     return replace(
         known,
-        visits=_visits(model, table, place[_basins_of_rows(found, rows.states)], known.n_minima),
+        visits=visits,
         depth_errors=_depth_errors(minima, uncertainty),
         stability=stability,
         n_merged=int(is_merged.sum()),
@@ -211,7 +213,7 @@ def _visits(model: IsingModel, table: DataTable, of_complete: IntArray, n_minima
     return visits_of(energies, basins, table.weights.totals, n_minima, table.is_next())
 
 
-def _basins_of_rows(found: _Found, states: NDArray[np.int8]) -> IntArray:
+def _basins_of_rows(found: _Found, states: SpinArray) -> IntArray:
     """(n_rows,): places of minima."""
     if found.ends is not None:
         return found.ends

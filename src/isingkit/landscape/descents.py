@@ -1,11 +1,10 @@
 """Minima of many spins: those that descents from rows of data and from samples end in."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isingkit._kernels import landscape as kernels
 from isingkit._kernels.threads import parallel_map
-from isingkit.arrays import BoolArray, FloatArray, IntArray
+from isingkit.arrays import BoolArray, FloatArray, IntArray, SpinArray
 from isingkit.landscape.energies import energies_of, rounded
 from isingkit.landscape.minima import Minima
 from isingkit.landscape.passes import Passes, places_after
@@ -17,7 +16,7 @@ _MOST_DISTANCES = 1 << 24  # at a time
 
 
 def minima_below(
-    model: IsingModel, starts: NDArray[np.int8], is_sample: BoolArray
+    model: IsingModel, starts: SpinArray, is_sample: BoolArray
 ) -> tuple[Minima, IntArray]:
     """Minima that steepest descents from some states end in, and (n_starts,) which one each does.
 
@@ -51,7 +50,7 @@ def _parts(model: IsingModel) -> tuple[tuple[IntArray, IntArray, FloatArray], Fl
 
 
 def _passes(
-    model: IsingModel, model_rounded: IsingModel, bottoms: NDArray[np.int8]
+    model: IsingModel, model_rounded: IsingModel, bottoms: SpinArray
 ) -> tuple[Passes, IntArray]:
     """The lowest passes that paths find, and the place of each bottom among those that have one:
     others are of plateaus.
@@ -89,7 +88,7 @@ def _root(parents: IntArray, place: int) -> int:
     return place
 
 
-def _neighbours(bottoms: NDArray[np.int8]) -> IntArray:
+def _neighbours(bottoms: SpinArray) -> IntArray:
     """(n_pairs, 2): each minimum with the few that differ in the fewest spins, and with the
     lowest, both ways.
     """

@@ -2,9 +2,8 @@
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
-from isingkit.arrays import FloatArray
+from isingkit.arrays import FloatArray, SpinArray
 from isingkit.model import IsingModel
 
 _FINEST = -40  # binary digits after the point that couplings and fields are rounded to
@@ -28,7 +27,7 @@ def rounded(model: IsingModel) -> IsingModel:
     return IsingModel(couplings, np.rint(model.fields / quantum) * quantum, model.names)
 
 
-def energies_of(model: IsingModel, states: NDArray[np.int8]) -> FloatArray:
+def energies_of(model: IsingModel, states: SpinArray) -> FloatArray:
     """(n_states,): -sum_{i<j} J_ij s_i s_j - sum_i H_i s_i of -1/+1 states, (n_states, n_spins)."""
     energies = np.empty(len(states))
     for start in range(0, len(states), _CHUNK):

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from isingkit._kernels import landscape as kernels
 from isingkit._kernels.threads import parallel_map
-from isingkit.arrays import BoolArray, FloatArray, IntArray
+from isingkit.arrays import BoolArray, FloatArray, IntArray, SpinArray
 from isingkit.landscape.energies import energies_of, rounded
 from isingkit.landscape.passes import Passes, places_after
 from isingkit.memory import require_memory
@@ -22,7 +22,7 @@ _BYTES = 48  # a state
 class Minima:
     """Local minima, lowest first, and their basins."""
 
-    states: NDArray[np.int8]  # (n_minima, n_spins)
+    states: SpinArray  # (n_minima, n_spins)
     energies: FloatArray  # (n_minima,)
     probabilities: FloatArray  # (n_minima,): of the basins, in the model
     passes: Passes
@@ -43,13 +43,11 @@ class Minima:
         passes, place = self.passes.without(is_merged)
         kept = np.zeros(len(passes.energies) + 1, dtype=np.int64)
         kept[place[::-1]] = np.arange(len(place))[::-1]  # the first is the lowest
+        probabilities = np.bincount(place, weights=self.probabilities).astype(np.float64)
+        sizes = None if self.sizes is None else _whole_sums(place, self.sizes)
+        basins = None if self.basins is None else place.astype(np.int32)[self.basins]
         merged = Minima(
-            self.states[kept],
-            self.energies[kept],
-            np.bincount(place, weights=self.probabilities).astype(np.float64),
-            passes,
-            None if self.sizes is None else _whole_sums(place, self.sizes),
-            None if self.basins is None else place.astype(np.int32)[self.basins],
+            self.states[kept], self.energies[kept], probabilities, passes, sizes, basins
         )
         return merged, place
 
@@ -82,22 +80,26 @@ def all_minima(model: IsingModel) -> Minima:
     low, high, top = passes[:n_passes].T
     tops = states_of(top, model.n_spins)
     minima = states_of(bottoms[leads_to == np.arange(n_bottoms)], model.n_spins)
+    ends = place[np.stack([low, high], axis=1)]
+    lowest_passes = Passes(ends, energies_of(model, tops), tops)
+    probabilities = np.bincount(place, masses) / masses.sum()
     return Minima(
         minima,
         energies_of(model, minima),
-        np.bincount(place, masses) / masses.sum(),
-        Passes(place[np.stack([low, high], axis=1)], energies_of(model, tops), tops),
+        probabilities,
+        lowest_passes,
         _whole_sums(place, sizes),
         place.astype(np.int32)[basins],
     )
 
 
-def states_of(numbers: IntArray, n_spins: int) -> NDArray[np.int8]:
+def states_of(numbers: IntArray, n_spins: int) -> SpinArray:
     """(n, n_spins): -1/+1, spin i is +1 where bit i is 1."""
-    return (2 * (numbers[:, None] >> np.arange(n_spins) & 1) - 1).astype(np.int8)
+    is_up = numbers[:, None] >> np.arange(n_spins) & 1
+    return (2 * is_up - 1).astype(np.int8)
 
 
-def numbers_of(states: NDArray[np.int8]) -> IntArray:
+def numbers_of(states: SpinArray) -> IntArray:
     """(n,): whose bit i is 1 where spin i is +1."""
     bits = np.int64(1) << np.arange(states.shape[1])
     return np.asarray((states > 0) @ bits)

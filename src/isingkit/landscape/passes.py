@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isingkit.arrays import BoolArray, FloatArray, IntArray
+from isingkit.arrays import BoolArray, FloatArray, IntArray, SpinArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -17,7 +16,7 @@ class Passes:
 
     minima: IntArray  # (n_minima - 1, 2): of the lower part, and of the higher
     energies: FloatArray  # (n_minima - 1,)
-    states: NDArray[np.int8]  # (n_minima - 1, n_spins): the highest on the way
+    states: SpinArray  # (n_minima - 1, n_spins): the highest on the way
 
     def saddles(self) -> FloatArray:
         """(n_minima, n_minima): the highest energy on the lowest path between two minima; NaN on
@@ -52,9 +51,9 @@ class Passes:
         low, high = self.minima.T
         joins[high[is_merged]] = low[is_merged]
         place = places_after(joins)
-        kept = Passes(
-            place[self.minima[~is_merged]], self.energies[~is_merged], self.states[~is_merged]
-        )
+        is_kept = ~is_merged
+        minima = place[self.minima[is_kept]]
+        kept = Passes(minima, self.energies[is_kept], self.states[is_kept])
         return kept, place
 
 

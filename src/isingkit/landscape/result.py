@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from isingkit.arrays import FloatArray, IntArray
+from isingkit.arrays import FloatArray, IntArray, SpinArray
 from isingkit.landscape.passes import Passes
 from isingkit.landscape.visits import Visits
 from isingkit.result_table import ResultTable
+from isingkit.spins import Names
 
 _MOST_SHOWN = 12  # minima in a printed table
 _WIDTH = 60  # of the names in it
@@ -32,8 +33,8 @@ class Landscape:
     the basin that steepest descent takes it to. Prints as a table; `plot_disconnectivity` draws it.
     """
 
-    names: tuple[str, ...]
-    states: NDArray[np.int8]  # (n_minima, n_spins): -1/+1
+    names: Names
+    states: SpinArray  # (n_minima, n_spins): -1/+1
     energies: FloatArray  # (n_minima,)
     # (n_minima,): from each up to the lowest pass to another; infinite where there is none
     depths: FloatArray

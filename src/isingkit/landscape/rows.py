@@ -4,9 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isingkit.arrays import BoolArray
+from isingkit.arrays import BoolArray, SpinArray
 from isingkit.fit_check import matched
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, pack
@@ -17,7 +16,7 @@ from isingkit.spins import RowWeights, Spins, as_spins, row_weights
 class DataRows:
     """Complete rows, and what each counts for."""
 
-    states: NDArray[np.int8]  # (n_rows, n_spins)
+    states: SpinArray  # (n_rows, n_spins)
     weights: RowWeights
 
 
@@ -25,7 +24,7 @@ class DataRows:
 class DataTable:
     """Rows of data, in the model's order of spins."""
 
-    states: NDArray[np.int8]  # (n_rows, n_spins): 0 where missing
+    states: SpinArray  # (n_rows, n_spins): 0 where missing
     weights: RowWeights
     has_order: bool
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-from numpy.typing import NDArray
+from numpy.random import Generator
 
-from isingkit.arrays import FloatArray, IntArray
+from isingkit.arrays import FloatArray, IntArray, SpinArray
 from isingkit.landscape.rows import DataRows
 from isingkit.model import IsingModel
 from isingkit.worlds.exact import MOST_SPINS, log_weights, walsh_hadamard
@@ -31,11 +31,12 @@ class Statistics:
     def n_parameters(self) -> int:
         return self.n_fields + len(self.pairs)
 
-    def of(self, states: NDArray[np.int8]) -> FloatArray:
+    def of(self, states: SpinArray) -> FloatArray:
         """(n, n_parameters), of (n, n_spins) states."""
         spins = states.astype(np.float64)
         i, j = self.pairs.T
-        return np.concatenate([spins[:, : self.n_fields], spins[:, i] * spins[:, j]], axis=1)
+        products = spins[:, i] * spins[:, j]
+        return np.concatenate([spins[:, : self.n_fields], products], axis=1)
 
     def masks(self, n_spins: int) -> IntArray:
         """(n_parameters,): each as a set of spins, written as bits."""
@@ -74,7 +75,7 @@ class Uncertainty:
     response: FloatArray  # (n_parameters, n_parameters): F^-1
     covariance: FloatArray  # (n_parameters, n_parameters): of theta
 
-    def of_differences(self, one: NDArray[np.int8], other: NDArray[np.int8]) -> FloatArray:
+    def of_differences(self, one: SpinArray, other: SpinArray) -> FloatArray:
         """(n,): standard errors of E(one) - E(other), (n, n_spins) each."""
         apart = self.statistics.of(one) - self.statistics.of(other)
         variances = (apart @ self.covariance * apart).sum(axis=1)
@@ -82,7 +83,7 @@ class Uncertainty:
 
 
 def uncertainty_of(
-    model: IsingModel, rows: DataRows, samples: NDArray[np.int8] | None
+    model: IsingModel, rows: DataRows, samples: SpinArray | None
 ) -> Uncertainty | None:
     """Uncertainty of a model's energies; None where it has more parameters than can be said
     anything of.
@@ -107,11 +108,11 @@ def uncertainty_of(
 
 def share_stable(
     model: IsingModel,
-    minima: NDArray[np.int8],
+    minima: SpinArray,
     uncertainty: Uncertainty,
     rows: DataRows,
     n_resamples: int,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> FloatArray:
     """(n_minima,): of models learnt from rows drawn anew, the share that each state is a minimum
     of.
@@ -138,7 +139,8 @@ def _exact_covariance(model: IsingModel, statistics: Statistics) -> FloatArray:
     walsh_hadamard(moments)
     masks = statistics.masks(model.n_spins)
     means = moments[masks]
-    return np.asarray(moments[masks[:, None] ^ masks] - np.outer(means, means))
+    both = moments[masks[:, None] ^ masks]
+    return np.asarray(both - np.outer(means, means))
 
 
 def _covariance_of_mean(rows: DataRows, statistics: Statistics) -> FloatArray:
@@ -161,7 +163,7 @@ def _covariance_of_mean(rows: DataRows, statistics: Statistics) -> FloatArray:
 
 
 def _resampled_shifts(
-    rows: DataRows, statistics: Statistics, n_resamples: int, rng: np.random.Generator
+    rows: DataRows, statistics: Statistics, n_resamples: int, rng: Generator
 ) -> FloatArray:
     """(n_resamples, n_parameters): by how much the means of the statistics move."""
     weights = rows.weights

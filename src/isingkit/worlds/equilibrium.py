@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from isingkit.arrays import FloatArray
+from isingkit.arrays import FloatArray, SpinArray
 from isingkit.exceptions import NotEquilibratedError
 from isingkit.model import IsingModel
 
@@ -38,18 +38,19 @@ class EquilibrationMonitor:
         looks = np.unique(np.linspace(warm_up - warm_up // 2, warm_up, n_looks).astype(int))
         return np.diff(looks, prepend=0).tolist()  # type: ignore[no-any-return]
 
-    def look(self, chains: tuple[NDArray[np.int8], NDArray[np.int8]]) -> None:
+    def look(self, chains: tuple[SpinArray, SpinArray]) -> None:
         """Note what the chains, (n_chains, n_spins) from random and from aligned starts, show
         now.
         """
         spins = np.concatenate(chains).astype(np.float64)
-        self._seen.append(
-            {
-                "energy": -(spins * (spins @ self._upper)).sum(axis=1) - self._in_fields(spins),
-                "pair sum": (spins * (spins @ self._pairs)).sum(axis=1),
-                "spin sum": spins.sum(axis=1),
-            }
-        )
+        of_couplings = (spins * (spins @ self._upper)).sum(axis=1)
+        pair_sum = (spins * (spins @ self._pairs)).sum(axis=1)
+        look = {
+            "energy": -of_couplings - self._in_fields(spins),
+            "pair sum": pair_sum,
+            "spin sum": spins.sum(axis=1),
+        }
+        self._seen.append(look)
 
     def _in_fields(self, spins: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n_chains,): sum_i H_i s_i."""

@@ -122,9 +122,9 @@ class Tree:
         b = 1.0
         found = {spin: (0.0, 1.0)}
         while self.parent[spin] >= 0:
-            up, down = (
-                np.tanh(self.cavity[spin] + sign * self.parent_couplings[spin]) for sign in (1, -1)
-            )
+            own = self.cavity[spin]
+            coupling = self.parent_couplings[spin]
+            up, down = (np.tanh(own + sign * coupling) for sign in (1, -1))
             a = a + b * (up + down) / 2
             b = b * (up - down) / 2
             spin = int(self.parent[spin])
@@ -200,13 +200,9 @@ def enumeration(model: IsingModel) -> Enumeration:
     walsh_hadamard(moments)
     pair_means = np.eye(model.n_spins)
     pair_means[i, j] = pair_means[j, i] = moments[masks[model.n_spins :]]
-    return Enumeration(
-        model,
-        float(largest + np.log(total)),
-        probabilities,
-        moments[masks[: model.n_spins]],
-        pair_means,
-    )
+    log_z = float(largest + np.log(total))
+    means = moments[masks[: model.n_spins]]
+    return Enumeration(model, log_z, probabilities, means, pair_means)
 
 
 def log_weights(model: IsingModel) -> FloatArray:
@@ -240,9 +236,9 @@ def walsh_hadamard(values: FloatArray) -> None:
     rows = 1 << max(0, (len(values).bit_length() - 1) // 2 - 3)
     table = values.reshape(rows, -1)
     parallel_map(kernels.transform_rows, rows, table, chunk=max(1, rows // 8))
-    parallel_map(
-        kernels.transform_columns, table.shape[1], table, chunk=max(64, table.shape[1] // 16)
-    )
+    n_columns = table.shape[1]
+    chunk = max(64, n_columns // 16)
+    parallel_map(kernels.transform_columns, n_columns, table, chunk=chunk)
 
 
 def _tree(model: IsingModel) -> Tree | None:
@@ -265,5 +261,6 @@ def _tree(model: IsingModel) -> Tree | None:
 
 
 def _packed_states(states: NDArray[Any], model: IsingModel) -> PackedSpins:
-    values = (2 * (states[:, None] >> np.arange(model.n_spins) & 1) - 1).astype(np.int8)
+    is_up = states[:, None] >> np.arange(model.n_spins) & 1
+    values = (2 * is_up - 1).astype(np.int8)
     return pack(Spins(values, model.names, ((-1, 1),) * model.n_spins, None, False))

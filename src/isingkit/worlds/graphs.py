@@ -5,22 +5,24 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
+from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from isingkit._kernels.graphs import tree_edges
 from isingkit.arrays import FloatArray, IntArray, Pairs
 from isingkit.exceptions import OrderedTeacherWarning, SettingError, require_number, warn
 from isingkit.model import IsingModel
+from isingkit.spins import Names
 from isingkit.theory.phase import paramagnetic
 
 if TYPE_CHECKING:
     import networkx
 
-Seed = int | np.random.Generator | None
+Seed = int | Generator | None
 
 
-def generator(random_state: Seed) -> np.random.Generator:
+def generator(random_state: Seed) -> Generator:
     """A numpy Generator of a seed, or the one given."""
     try:
         return np.random.default_rng(random_state)
@@ -67,7 +69,7 @@ def random_regular(
         expected = f"from 0 to n_spins - 1 = {n_spins - 1}, with n_spins * degree even"
         raise SettingError(setting="degree", value=degree, expected=expected)
     rng = generator(random_state)
-    pairs = _paired_stubs(n_spins, degree, rng)
+    pairs = paired_stubs(n_spins, degree, rng)
     return _teacher(pairs, n_spins, coupling, signs, fields, rng)
 
 
@@ -103,9 +105,7 @@ def erdos_renyi(
         expected = f"from 0 to n_spins = {n_spins}"
         raise SettingError(setting="mean_degree", value=mean_degree, expected=expected)
     rng = generator(random_state)
-    n_pairs = n_spins * (n_spins - 1) // 2
-    n_edges = int(rng.binomial(n_pairs, mean_degree / n_spins))
-    pairs = _unranked(_distinct(n_pairs, n_edges, rng))
+    pairs = random_pairs(n_spins, mean_degree / n_spins, rng)
     return _teacher(pairs, n_spins, coupling, signs, fields, rng)
 
 
@@ -143,7 +143,8 @@ def square_lattice(
         steps = [(grid, right), (grid, below)]
     else:
         steps = [(grid[:, :-1], right[:, :-1]), (grid[:-1], below[:-1])]
-    pairs = np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in steps])
+    both = [np.stack([a.ravel(), b.ravel()], axis=1) for a, b in steps]
+    pairs = np.concatenate(both)
     return _teacher(pairs, side * side, coupling, signs, fields, generator(random_state))
 
 
@@ -244,13 +245,22 @@ def _fields_of(graph: "networkx.Graph") -> FloatArray | None:
 # Edges
 
 
-def _paired_stubs(n_spins: int, degree: int, rng: np.random.Generator) -> Pairs:
+def random_pairs(n_spins: int, probability: float, rng: Generator) -> Pairs:
+    """Edges of a graph in which every pair is one with this probability."""
+    n_pairs = n_spins * (n_spins - 1) // 2
+    n_edges = int(rng.binomial(n_pairs, probability))
+    return _unranked(_distinct(n_pairs, n_edges, rng))
+
+
+def paired_stubs(n_spins: int, degree: int, rng: Generator) -> Pairs:
+    """Edges of a random regular graph."""
     if 2 * degree >= n_spins:  # dense: the complement is regular, too, and easier to draw
-        others = _paired_stubs(n_spins, n_spins - 1 - degree, rng)
+        others = paired_stubs(n_spins, n_spins - 1 - degree, rng)
         chosen = np.triu(np.ones((n_spins, n_spins), dtype=bool), 1)
         chosen[others[:, 0], others[:, 1]] = False
         return np.argwhere(chosen)
-    stubs = rng.permutation(np.repeat(np.arange(n_spins), degree)).reshape(-1, 2)
+    every = np.repeat(np.arange(n_spins), degree)
+    stubs = rng.permutation(every).reshape(-1, 2)
     for attempt in itertools.count():
         stubs.sort(axis=1)
         bad = _loops_and_repeats(stubs, n_spins)
@@ -274,7 +284,7 @@ def _loops_and_repeats(pairs: Pairs, n_spins: int) -> NDArray[np.intp]:
     return np.flatnonzero(repeated | (pairs[:, 0] == pairs[:, 1]))
 
 
-def _distinct(n_values: int, count: int, rng: np.random.Generator) -> IntArray:
+def _distinct(n_values: int, count: int, rng: Generator) -> IntArray:
     """A random set of `count` of the numbers below n_values, without listing them all."""
     chosen = np.empty(0, np.int64)
     while len(chosen) < count:
@@ -302,8 +312,8 @@ def _teacher(
     coupling: Any,
     signs: str | None,
     fields: Any,
-    rng: np.random.Generator,
-    names: tuple[str, ...] | None = None,
+    rng: Generator,
+    names: Names | None = None,
 ) -> IsingModel:
     """The model on these edges; an array of couplings follows their order.
 
@@ -311,12 +321,13 @@ def _teacher(
     """
     pairs = np.sort(pairs, axis=1)
     if names is None:
-        pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+        first, second = pairs.T
+        pairs = pairs[np.lexsort((second, first))]
     strengths = _drawn("coupling", coupling, len(pairs), rng)
     if _has_random_signs(signs, coupling):
         strengths = strengths * rng.choice([-1.0, 1.0], size=len(pairs))
     rows, columns = pairs.T
-    upper = scipy.sparse.csr_array((strengths, (rows, columns)), shape=(n_spins, n_spins))
+    upper = csr_array((strengths, (rows, columns)), shape=(n_spins, n_spins))
     field_of_spins = _drawn("fields", 0.0 if fields is None else fields, n_spins, rng)
     model = IsingModel(upper + upper.T, field_of_spins, names)  # type: ignore[arg-type]
     phase = paramagnetic(model)
@@ -334,7 +345,7 @@ def _has_random_signs(signs: str | None, coupling: Any) -> bool:
     return signs == "random"
 
 
-def _drawn(setting: str, value: Any, count: int, rng: np.random.Generator) -> FloatArray:
+def _drawn(setting: str, value: Any, count: int, rng: Generator) -> FloatArray:
     """One number for each edge or spin: the same, drawn, or as given."""
     if hasattr(value, "rvs"):
         return np.asarray(value.rvs(size=count, random_state=rng), dtype=np.float64)

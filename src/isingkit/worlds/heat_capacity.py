@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 from scipy.special import logsumexp, xlogy
 
-from isingkit.arrays import BoolArray, FloatArray
+from isingkit.arrays import BoolArray, FloatArray, SpinArray
 from isingkit.exceptions import (
     NotEquilibratedError,
     SettingError,
@@ -160,14 +160,14 @@ class _Sampling:
     model: IsingModel
     n_samples: int
     warm_up: int | None
-    rng: np.random.Generator
+    rng: Generator
     n_jobs: int | None
 
     @property
     def has_fields(self) -> bool:
         return bool(self.model.fields.any())
 
-    def at(self, beta: float) -> NDArray[np.int8]:
+    def at(self, beta: float) -> SpinArray:
         """(n_samples, n_spins) at an inverse temperature."""
         shape = (self.n_samples, self.model.n_spins)
         if beta == 0:
@@ -191,7 +191,7 @@ class _Cooled:
     betas: FloatArray  # (n,)
     energies: FloatArray  # (n, n_samples)
     # (n, n_samples, n_spins); None without fields, where all means are 0
-    spins: NDArray[np.int8] | None
+    spins: SpinArray | None
     n_spins: int
 
 
@@ -214,9 +214,10 @@ def _cooled(chains: _Sampling, coldest: float) -> _Cooled:
     return _Cooled(np.array(betas), np.array(energies), kept, chains.model.n_spins)
 
 
-def _energies(model: IsingModel, states: NDArray[np.int8]) -> FloatArray:
+def _energies(model: IsingModel, states: SpinArray) -> FloatArray:
     spins = states.astype(np.float64)
-    return np.asarray(-(spins * (spins @ model.couplings / 2 + model.fields)).sum(axis=1))
+    local = spins @ model.couplings / 2 + model.fields
+    return np.asarray(-(spins * local).sum(axis=1))
 
 
 def _reweighted(cooled: _Cooled, temperatures: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -254,7 +255,7 @@ def _quantities(
     return values, found
 
 
-def _weighted_means(weights: FloatArray, states: NDArray[np.int8]) -> FloatArray:
+def _weighted_means(weights: FloatArray, states: SpinArray) -> FloatArray:
     """(n_spins,), a part of the samples at a time."""
     means = np.zeros(states.shape[1])
     for start in range(0, len(states), 16_384):

@@ -57,7 +57,8 @@ def histograms_of(
         # of sum_E log_mixture / n_each - sum_k f_k, with f_0 held at 0
         hessian = np.diag(totals) - n_each * (weights * counts) @ weights.T
         step = np.linalg.solve(hessian[1:, 1:], off[1:])
-        free[1:] -= step / max(1.0, float(np.abs(step).max()))
+        longest = float(np.abs(step).max())
+        free[1:] -= step / max(1.0, longest)
     raise NotConvergedError(
         what="the free energies",
         residual=float(np.abs(off).max()),

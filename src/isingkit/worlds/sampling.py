@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import expit
 from tqdm import tqdm
@@ -15,7 +16,7 @@ from tqdm import tqdm
 from isingkit._kernels import conditional_sampling as conditional
 from isingkit._kernels import sampling as kernels
 from isingkit._kernels.threads import parallel_map
-from isingkit.arrays import FloatArray
+from isingkit.arrays import FloatArray, SpinArray
 from isingkit.covariates import covariates_for
 from isingkit.exceptions import (
     NotEquilibratedError,
@@ -227,16 +228,15 @@ class Chains:
         arguments = (*self.fixed, random_order, streams, states, n_sweeps)
         parallel_map(self.kernel, n_blocks, *arguments, n_jobs=n_jobs)
 
-    def watched(self) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
+    def watched(self) -> tuple[SpinArray, SpinArray]:
         """Some chains that started at random and as many that started aligned, -1/+1, (n_chains,
         n_spins) each.
         """
         if self.states.dtype == np.int8:
-            return self.states[0, :, : WATCHED // 2].T, self.states[0, :, -WATCHED // 2 :].T
-        first, last = (
-            unpacked(np.ascontiguousarray(self.states[0, :, [word]].T), 64, np.int8).T
-            for word in (0, -1)
-        )
+            chains = self.states[0]
+            return chains[:, : WATCHED // 2].T, chains[:, -WATCHED // 2 :].T
+        words = [np.ascontiguousarray(self.states[0, :, [word]].T) for word in (0, -1)]
+        first, last = (unpacked(word, 64, np.int8).T for word in words)
         return first, last
 
     def packed(self, model: IsingModel, n_chains: int) -> PackedSpins:
@@ -258,7 +258,7 @@ def _chains(
     n_chains: int,
     covariates: FloatArray | None,
     heat_bath: bool,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> tuple[Chains, Chains]:
     """The chains, and those that the check looks at: some of the same, or, where all have fields of
     their own, others of which two at a time have the same.
@@ -272,7 +272,7 @@ def _chains(
     return chains, chains_given(model, np.tile(covariates[some], (2, 1)), rng)
 
 
-def chains_given(model: IsingModel, covariates: FloatArray, rng: np.random.Generator) -> Chains:
+def chains_given(model: IsingModel, covariates: FloatArray, rng: Generator) -> Chains:
     """One chain for each row of covariates; those that fill the last block up repeat the last
     row.
     """
@@ -307,9 +307,7 @@ def _has_one_strength(model: IsingModel) -> bool:
     )
 
 
-def _bit_chains(
-    model: IsingModel, n_samples: int, heat_bath: bool, rng: np.random.Generator
-) -> Chains:
+def _bit_chains(model: IsingModel, n_samples: int, heat_bath: bool, rng: Generator) -> Chains:
     graph = model.couplings
     strength = float(abs(graph.data[0])) if graph.nnz else 0.0
     n_blocks = -(-n_samples // kernels.CHAINS)
@@ -326,14 +324,13 @@ def _bit_chains(
     return Chains(kernel, fixed, streams, states)
 
 
-def number_chains(
-    model: IsingModel, n_samples: int, heat_bath: bool, rng: np.random.Generator
-) -> Chains:
+def number_chains(model: IsingModel, n_samples: int, heat_bath: bool, rng: Generator) -> Chains:
     graph = model.couplings
     n_blocks = -(-n_samples // kernels.LANES)
     structure = (graph.indptr.astype(np.int64), graph.indices.astype(np.int64), graph.data)
     streams = rng.integers(2**64, size=(n_blocks, 4, kernels.GENERATORS), dtype=np.uint64)
-    states = 2 * rng.integers(2, size=(n_blocks, model.n_spins, kernels.LANES), dtype=np.int8) - 1
+    shape = (n_blocks, model.n_spins, kernels.LANES)
+    states = 2 * rng.integers(2, size=shape, dtype=np.int8) - 1
     states[:, :, kernels.LANES // 2 :] = 1  # the other half starts aligned
     kernel = kernels.heat_bath_sweeps if heat_bath else kernels.metropolis_sweeps
     return Chains(kernel, (structure, model.fields), streams, states)
