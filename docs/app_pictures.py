@@ -38,7 +38,7 @@ def draw(address: str) -> None:
         page.wait_for_selector("html[data-ready]")
         file = {"name": "survey.csv", "mimeType": "text/csv", "buffer": SURVEY.encode()}
         page.set_input_files("#file", file)
-        page.wait_for_selector("#learn[aria-disabled=false]")
+        page.wait_for_selector("#choices-part[aria-busy=false]")
         page.screenshot(path=HERE / "app_choices.png", full_page=True)
         browser.close()
 

@@ -218,16 +218,23 @@
   // What is open
 
   let asked = 0;
+  let isStale = false; // what is shown belongs to choices of before
+  function setStale(value) {
+    isStale = value;
+    at("choices-part").setAttribute("aria-busy", value);
+  }
   async function plans() {
     const turn = ++asked;
     const answer = await send(`/api/tables/${table.id}/plan`, choices);
     if (turn !== asked) return;
     plan = answer;
+    setStale(false);
     showPlan();
   }
   let timer = 0;
   function replan() {
     showMissing();
+    setStale(true);
     clearTimeout(timer);
     timer = setTimeout(guarded(plans), 60);
   }
@@ -313,6 +320,10 @@
   }
 
   async function learn() {
+    if (isStale) {
+      clearTimeout(timer);
+      await plans();
+    }
     if (!plan || plan.questions.length) {
       const place = document.querySelector("tr.asked select") || document.querySelector("#missing-part:not([hidden]) input") || at("method");
       const [first] = plan ? plan.questions : [];
