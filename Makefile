@@ -7,8 +7,9 @@ BIN := .venv/bin
 demo: .venv/installed
 	$(BIN)/isingkit demo
 
+# Each process of the tests has a core of its own: threads of matrix products would wait for each other, spinning.
 test: .venv/tested
-	$(BIN)/python -m pytest -q -n auto --dist worksteal
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist worksteal
 
 # What computes, as on other processors: another set of matrix products, no vectors or no AVX-512, other numbers of threads.
 test-elsewhere: .venv/tested
@@ -28,7 +29,7 @@ dist: .venv/bin/python
 # runs, too, and once without compilation (tests/uncompiled.py), for only then kernels can be seen.
 coverage: .venv/tested
 	rm -rf .coverage .coverage.* .venv/coverage
-	NUMBA_CACHE_DIR=$(CURDIR)/.venv/coverage $(BIN)/python -m pytest -q -n auto --dist worksteal --cov --cov-report= --cov-fail-under=0
+	OPENBLAS_NUM_THREADS=1 NUMBA_CACHE_DIR=$(CURDIR)/.venv/coverage $(BIN)/python -m pytest -q -n auto --dist worksteal --cov --cov-report= --cov-fail-under=0
 	$(BIN)/python -m coverage report
 
 check: .venv/tested

@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
     """All quick figures, made once."""
     folder = tmp_path_factory.mktemp("figures")
     for name in runner.FIGURES:
-        runner.run(name, runner.figure(name).Config.quick(), folder, workers=2)
+        runner.run(name, runner.figure(name).Config.quick(), folder, workers=1)
     return folder
 
 
