@@ -21,7 +21,7 @@ from isingkit._kernels.cells import into_cells
 from isingkit.estimators.causes import no_causes
 from isingkit.estimators.closed_forms import _on_neighbours
 from isingkit.estimators.degrees import degree_odds
-from isingkit.estimators.edge_tests import EdgeTester, abs_correlations, critical_z, score_tests
+from isingkit.estimators.edge_tests import EdgeTester, abs_correlations, critical_z
 from isingkit.estimators.elimination import eliminate
 from isingkit.estimators.fitted_graph import Samples, fit_graph, samples_of
 from isingkit.estimators.graph import graph_of
@@ -240,7 +240,7 @@ def test_rivals_count_by_odds_unless_no_edge_may_be_false_or_most_pairs_are_edge
         (plain, many, False),
         (strict, many, True),
     ):
-        tested = score_tests(network, pair, None)
+        tested = network.score_tests(pair)
         # as if the pair itself had hardly been seen: whatever else stands out is its rival
         assert tester._rivals(network, tested, np.array([2.0])).exist[0] == has_rival
 

@@ -479,10 +479,8 @@ def test_what_scores_leave_open_is_taken_off_z_scores():
     fitted = fit_graph(samples, pairs)
     hidden, _ = iterated(fitted, np.linalg.eigh(np.corrcoef(spins))[1][:, -1:].T)
     given = fit_graph(hidden.beside(samples, bent=True), pairs)
-    from isingkit.estimators.edge_tests import score_tests
-
     absent = np.argwhere(np.triu(truth.couplings.toarray() == 0, 1))
-    z_scores = score_tests(given, absent, None).z_scores
+    z_scores = given.score_tests(absent).z_scores
     left = z_scores - shared_causes(given, hidden).z_scores(given, absent)
     assert z_scores.std() > 1.12
     assert 0.9 < left.std() < 1.08

@@ -10,7 +10,6 @@ import reference
 from isingkit import exceptions as ex
 from isingkit._kernels import robust
 from isingkit.estimators.causes import no_causes
-from isingkit.estimators.edge_tests import score_tests
 from isingkit.estimators.fitted_graph import Samples, fit_graph, samples_of
 from isingkit.estimators.grouped_rows import grouped
 from isingkit.estimators.row_design import INDEPENDENT, RowDesign, row_design
@@ -113,7 +112,7 @@ def test_score_tests_by_groups_of_one_row_are_nearly_those_of_independent_rows()
     others = np.array([[0, j] for j in range(1, 30)])
     single = RowDesign(groups=np.arange(3000))
     tests = [
-        score_tests(fit_graph(samples_of(packed, design), pairs), others, None).z_scores
+        fit_graph(samples_of(packed, design), pairs).score_tests(others).z_scores
         for design in (INDEPENDENT, single)
     ]
     assert_allclose(tests[0], tests[1], rtol=0.08, atol=0.05)

@@ -1,8 +1,8 @@
 """AutoIsing: structure without knobs. Screen, eliminate, refit, test: docs/design/auto.md."""
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -15,36 +15,28 @@ from isingkit.arrays import FloatArray
 from isingkit.covariates import CovariateCoding, CovariateEffects
 from isingkit.estimators.base import IsingEstimator, warns_itself
 from isingkit.estimators.bits import repeated_if_large
-from isingkit.estimators.cause_look import EdgeRule, without_weak
 from isingkit.estimators.closed_forms import bethe_form, linear_form, tree_couplings
 from isingkit.estimators.covariate_table import covariate_table
-from isingkit.estimators.diagnostics import LIMITS, Evidence, diagnose
+from isingkit.estimators.diagnostics import Evidence, diagnose
 from isingkit.estimators.edge_tests import SharedCauses
 from isingkit.estimators.explanation import way_of_pair
 from isingkit.estimators.fitted_graph import FittedGraph, Samples
 from isingkit.estimators.graph import keys_of
-from isingkit.estimators.grouped_rows import FEWEST_GROUPS, dependent, grouped, require_groups
+from isingkit.estimators.grouped_rows import FEWEST_GROUPS, grouped, require_groups
 from isingkit.estimators.hidden_causes import errors_beside_scores, hidden_report
-from isingkit.estimators.imputed_search import find_imputed
 from isingkit.estimators.inclusion import inclusion_of
 from isingkit.estimators.incomplete_rows import incomplete_rows
 from isingkit.estimators.intervals import intervals_of_found
 from isingkit.estimators.missed_edges import missed_edges, without_missed
 from isingkit.estimators.moments import SecondMoments
-from isingkit.estimators.network_estimates import NetworkEstimates, estimates_of
-from isingkit.estimators.network_search import Found, SearchSettings, find_network
+from isingkit.estimators.network_estimates import NetworkEstimates
+from isingkit.estimators.network_search import SearchSettings
 from isingkit.estimators.nodewise import distinct_rows
 from isingkit.estimators.normal import constant_fields
 from isingkit.estimators.predictive import SETTINGS as PREDICTION
 from isingkit.estimators.predictive import Learnt, best_shrinkage
-from isingkit.estimators.row_dependence import (
-    RowDependence,
-    harmless,
-    independent_rows,
-    row_dependence,
-)
-from isingkit.estimators.row_design import RowDesign, each_sample, row_design
-from isingkit.estimators.selection import FutileSearch
+from isingkit.estimators.row_design import each_sample, row_design
+from isingkit.estimators.row_search import MOST_SAMPLES, RowSearch, SearchedRows
 from isingkit.estimators.sized_edges import SizedEdges, sized_edges
 from isingkit.estimators.stability import FoundEdges, Stability, stability_of
 from isingkit.estimators.tested_edges import strongest_first, surest_first, tested_edges
@@ -62,10 +54,6 @@ from isingkit.spins import RowWeights, warn_of_constants
 from isingkit.worlds.graphs import Seed, generator
 
 _ROWS = ("auto", "independent", "ordered")
-_MOST_SEARCHES = 4  # of rows that belong together
-_MUCH_ALIKE = 4.0  # design effect, from which on a network of independent rows is of no use
-_GROWS = 1.05  # of a design effect: a better network would tell another one
-_MOST_SAMPLES = 1 << 22  # that are written out one by one to look whether they are alike
 
 
 class AutoIsing(IsingEstimator):
@@ -311,20 +299,14 @@ class AutoIsing(IsingEstimator):
         with self._as_before_if_stopped():
             given = (sample_weight, counts, groups, covariates)
             read, packed, weights = self._to_learn_from(X, *given)
+            self.__dict__.pop("predictive_model_", None)
+            if self.predictive:
+                self._require_predictable(packed, weights)
             with blas_threads_for(packed.n_spins):
                 self._learn(packed, weights, warned=warns_itself(X))
-            self._name_merged(read)
-        return self
-
-    def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
-        self.__dict__.pop("predictive_model_", None)
-        if self.predictive:
-            self._require_predictable(packed, weights)
-        self._learn_network(packed, weights, warned)
-        if self.predictive:
-            with blas_threads_for(packed.n_spins), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # parts of rows may lack what all have
+            if self.predictive:
                 self.predictive_model_ = self._predictive_model(*each_sample(packed, weights))
+            self._name_merged(read)
         return self
 
     def _name_merged(self, as_read: PackedSpins) -> None:
@@ -343,8 +325,8 @@ class AutoIsing(IsingEstimator):
             problem = "with covariates"
         elif packed.n_spins > PREDICTION.most_spins:
             problem = f"beyond {PREDICTION.most_spins} columns"
-        elif n_samples > _MOST_SAMPLES:
-            problem = f"beyond {_MOST_SAMPLES} samples, which show weak couplings by themselves"
+        elif n_samples > MOST_SAMPLES:
+            problem = f"beyond {MOST_SAMPLES} samples, which show weak couplings by themselves"
         elif groups is not None and len(np.unique(groups)) <= FEWEST_GROUPS:
             problem = f"with {FEWEST_GROUPS} groups or fewer, of which some must be left out"
         if problem is not None:
@@ -361,14 +343,16 @@ class AutoIsing(IsingEstimator):
             return Learnt(part.model_, part.mean_log_pseudolikelihood)
 
         rng = None if self.rows == "ordered" else generator(self.random_state)
-        shrinkage = best_shrinkage(
-            packed, weights, learn, fit_fields=self.fit_fields, rng=rng, progress=self.progress
-        )
-        if shrinkage is None:
-            return self.model_
-        return shrinkage.model(distinct_rows(packed, weights), self.model_, self.fit_fields)
+        with blas_threads_for(packed.n_spins), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # parts of rows may lack what all have
+            shrinkage = best_shrinkage(
+                packed, weights, learn, fit_fields=self.fit_fields, rng=rng, progress=self.progress
+            )
+            if shrinkage is None:
+                return self.model_
+            return shrinkage.model(distinct_rows(packed, weights), self.model_, self.fit_fields)
 
-    def _learn_network(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
+    def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
         as_read = packed
         covariates = None if weights is None else weights.covariates
         packed, weights = repeated_if_large(packed, weights)
@@ -377,7 +361,9 @@ class AutoIsing(IsingEstimator):
         if weights is not None and weights.groups is not None:
             require_groups(weights.groups)
         is_declared = weights is not None and weights.groups is not None
-        found, estimates, rows = self._search_given_rows(packed, weights)
+        search = self._row_search(packed, weights)
+        searched = search.again(search.first())
+        found, estimates, rows = searched.found, searched.estimates, searched.rows
         moments = found.moments
         if not warned:
             warn_of_constants(moments.names, ~moments.changes)
@@ -402,94 +388,12 @@ class AutoIsing(IsingEstimator):
         matrix = moments.as_estimates(found.fitted.graph.matrix(sized.directed(directed)))
         return self._finish(packed, moments.n_samples, matrix, intercepts, moments.means)
 
-    def _search_given_rows(
-        self, packed: PackedSpins, weights: RowWeights | None
-    ) -> tuple[Found, NetworkEstimates, "_Rows"]:
-        """The network, found again while what it leaves of rows makes them fewer."""
-        found, estimates, rows = self._search_first(packed, weights)
-        for _ in range(_MOST_SEARCHES):
-            if rows.design.design_effect == 1 and rows.design.groups is None:
-                break
-            if not rows.were_searched:
-                found, estimates = self._search(rows.packed, rows.design)
-            # a network found as if rows were independent has edges that explain too much
-            again = _redesigned(rows, weights, estimates.fitted)
-            if again.design.design_effect < _GROWS * rows.design.design_effect:
-                break
-            rows = again
-        return found, estimates, rows
-
-    def _search_first(
-        self, packed: PackedSpins, weights: RowWeights | None
-    ) -> tuple[Found, NetworkEstimates, "_Rows"]:
-        """The network as if rows were independent, and what that leaves of rows.
-
-        Where rows are much alike, such a network has an edge for nearly everything, and the search
-        for it takes long. One that does looks at rows given the edges that are beyond doubt; where
-        they are, it is the network of as many rows as it seems there are, unless its causes explain
-        what rows have in common.
-        """
-        design = row_design(weights)
-        is_declared = weights is not None and weights.groups is not None
-        looked: list[_Rows] = []
-
-        def is_futile(fitted: FittedGraph) -> bool:
-            n_changing = int((fitted.information > 0).sum())
-            sure = without_weak(fitted, EdgeRule(self.level, "fwer", n_changing))
-            looked.append(self._looked_at(packed, weights, sure))
-            return looked[-1].dependence.design_effect >= _MUCH_ALIKE
-
-        may_look = not is_declared and self.rows == "auto" and self.hidden in (0, "auto")
-        try:
-            asked = is_futile if may_look else None
-            found, estimates = self._search(packed, design, not is_declared, asked)
-        except FutileSearch:
-            rows = _as_fewer(looked[-1])
-            found, estimates = self._search(rows.packed, rows.design)
-            given_causes = self._looked_at(packed, weights, estimates.fitted)
-            if given_causes.dependence.design_effect >= _MUCH_ALIKE:
-                return found, estimates, rows
-            found, estimates = self._search(packed, design)
-        return found, estimates, self._looked_at(packed, weights, estimates.fitted)
-
-    def _search(
-        self,
-        packed: PackedSpins,
-        design: RowDesign,
-        imputes: bool = True,
-        is_futile: Callable[[FittedGraph], bool] | None = None,
-    ) -> tuple[Found, NetworkEstimates]:
-        """The network, and its couplings; imputes: missing values, if that was asked for."""
+    def _row_search(self, packed: PackedSpins, weights: RowWeights | None) -> RowSearch:
+        settings = self._search_settings()
         if self.hidden not in (0, "auto"):
-            is_futile = _is_not_needed
-        settings = replace(self._search_settings(), is_futile=is_futile)
-        if packed.present is not None and imputes and self.missing == MissingPolicy.IMPUTE:
-            return find_imputed(packed, design, settings, generator(self.random_state))
-        found = find_network(packed, design, settings)
-        return found, estimates_of(found.fitted, design.n_groups)
-
-    def _looked_at(
-        self, packed: PackedSpins, weights: RowWeights | None, fitted: FittedGraph
-    ) -> "_Rows":
-        """Rows, and what they have to do with each other: as declared, or as it looks."""
-        design = row_design(weights)
-        if weights is not None and weights.groups is not None:
-            designed = grouped(packed, design, weights.groups, fitted)
-            return _Rows(packed, designed, independent_rows("rows belong together as groups= says"))
-        if weights is not None and weights.counts.sum() > _MOST_SAMPLES:
-            unseen = independent_rows("samples are many: whether they are alike was not looked at")
-            return _Rows(packed, design, unseen)
-        samples, of_each = each_sample(packed, weights)
-        couplings = fitted.graph.matrix(fitted.graph.symmetric(fitted.couplings))
-        model = IsingModel(couplings, fitted.fields, packed.names)
-        shifts = fitted.shifts(samples) if fitted.samples.causes.n_causes else None
-        found = row_dependence(samples, model, shifts, is_series=self.rows == "ordered")
-        if self.rows == "independent" or found.kind == "none":
-            return _Rows(packed, design, found)
-        designed = dependent(samples, row_design(of_each), found, fitted)
-        if self.rows == "auto" and designed.design_effect < LIMITS.design_effect:
-            return _Rows(packed, design, harmless(found, designed.design_effect))
-        return _Rows(samples, designed, found)
+            settings = replace(settings, is_futile=_is_not_needed)
+        imputes = self.missing == MissingPolicy.IMPUTE
+        return RowSearch(packed, weights, settings, self.rows, imputes, self.random_state)
 
     def _search_settings(self) -> SearchSettings:
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
@@ -526,7 +430,7 @@ class AutoIsing(IsingEstimator):
 
     def _evidence(
         self,
-        rows: "_Rows",
+        rows: SearchedRows,
         sized: SizedEdges,
         estimates: NetworkEstimates,
     ) -> Evidence:
@@ -606,10 +510,12 @@ class AutoIsing(IsingEstimator):
 
         def find(some: PackedSpins, some_weights: RowWeights | None) -> FoundEdges:
             design = row_design(some_weights)
-            found, estimates = plain._search(some, design)
+            search = plain._row_search(some, some_weights)
+            fixed = (search.settings, search.imputes)
+            found, estimates = search.find(some, design, *fixed)
             if some_weights is not None and some_weights.groups is not None:
                 designed = grouped(some, design, some_weights.groups, estimates.fitted)
-                found, estimates = plain._search(some, designed)
+                found, estimates = search.find(some, designed, *fixed)
             sized = sized_edges(found, estimates, plain.at_least, plain.control)
             return FoundEdges(found.fitted, sized.is_edge)
 
@@ -711,34 +617,6 @@ class AutoIsing(IsingEstimator):
         self._weights = [tests.weights[edges], tests.weights[others]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
-    """Rows, what they count for, and what they have to do with each other."""
-
-    packed: PackedSpins
-    design: RowDesign
-    dependence: RowDependence
-    were_searched: bool = False  # whether the network is one of this design already
-
-
 def _is_not_needed(fitted: FittedGraph) -> bool:
     """A network without causes, where these are asked for: its sure edges are enough to start."""
     return True
-
-
-def _as_fewer(rows: _Rows) -> _Rows:
-    """The same rows, of which all count for less: none belong together."""
-    dependence = replace(rows.dependence, groups=None)
-    effect = rows.dependence.design_effect
-    plain = replace(rows.design, groups=None, design_effect=effect, block_factor=1.0)
-    return _Rows(rows.packed, plain, dependence, were_searched=True)
-
-
-def _redesigned(rows: _Rows, weights: RowWeights | None, fitted: FittedGraph) -> _Rows:
-    """The same rows, by what a better network leaves unexplained."""
-    design = replace(rows.design, groups=None, design_effect=1.0, block_factor=1.0)
-    if weights is not None and weights.groups is not None:
-        designed = grouped(rows.packed, design, weights.groups, fitted)
-    else:
-        designed = dependent(rows.packed, design, rows.dependence, fitted)
-    return replace(rows, design=designed, were_searched=False)

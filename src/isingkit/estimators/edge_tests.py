@@ -11,7 +11,7 @@ from isingkit._kernels.threads import one_blas_thread, parallel_map
 from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
 from isingkit.estimators import sizes
 from isingkit.estimators.edge_weights import by_sign
-from isingkit.estimators.fitted_graph import FittedGraph
+from isingkit.estimators.fitted_graph import FittedGraph, ScoreTests
 from isingkit.estimators.graph import ranges
 from isingkit.estimators.score_cache import ScoreCache
 
@@ -255,14 +255,14 @@ class EdgeTester:
 
     def _score_tests(
         self, fitted: FittedGraph, pairs: Pairs, rivals: IntArray | None
-    ) -> "ScoreTests":
+    ) -> ScoreTests:
         """Without what hidden causes explain."""
-        found = score_tests(fitted, pairs, rivals)
+        found = fitted.score_tests(pairs, rivals)
         if self.shared is None:
             return found
         return replace(found, z_scores=found.z_scores - self.shared.z_scores(fitted, pairs))
 
-    def _rivals(self, fitted: FittedGraph, tested: "ScoreTests", z_scores: FloatArray) -> "_Rivals":
+    def _rivals(self, fitted: FittedGraph, tested: ScoreTests, z_scores: FloatArray) -> "_Rivals":
         """The best rivals that count beside pairs of these z-scores: within `_rival_margin`."""
         if self._has_no_rivals(fitted):
             return _no_rivals(len(tested.pairs))
@@ -270,9 +270,7 @@ class EdgeTester:
         least = np.maximum(size - self._rival_margin(size), SETTINGS.rival_z)
         return self._best_rivals(fitted, tested, least)
 
-    def _best_rivals(
-        self, fitted: FittedGraph, tested: "ScoreTests", least: FloatArray
-    ) -> "_Rivals":
+    def _best_rivals(self, fitted: FittedGraph, tested: ScoreTests, least: FloatArray) -> "_Rivals":
         """For each end of a pair, the best spin to stand for the other end.
 
         If its z-score is above `least`; spins that are nearly the same as the other end
@@ -320,22 +318,6 @@ class EdgeTester:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScoreTests:
-    """Score tests of pairs, and the regressions without these couplings."""
-
-    pairs: Pairs
-    z_scores: FloatArray  # (n_pairs,)
-    residuals: FloatArray  # (n_pairs, 2, n_rows)
-    information: FloatArray  # (n_pairs, 2)
-
-    def of(self, some: IntArray) -> "ScoreTests":
-        """Some of the pairs."""
-        return ScoreTests(
-            self.pairs[some], self.z_scores[some], self.residuals[some], self.information[some]
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class BesideRivals:
     """How pairs do alone, and beside the spins that would serve best in their place."""
 
@@ -361,14 +343,6 @@ class _Rivals:
 def _no_rivals(n_pairs: int) -> _Rivals:
     shape = (n_pairs, 2)
     return _Rivals(np.full(shape, -1), np.full(shape, -np.inf), np.zeros(shape))
-
-
-def score_tests(fitted: FittedGraph, pairs: Pairs, rivals: IntArray | None) -> ScoreTests:
-    """Of pairs given rivals, (n_pairs, 2)."""
-    given = np.full((len(pairs), 2), -1) if rivals is None else rivals
-    found, residuals = fitted.score_tests(pairs, given)
-    of_ends = residuals.reshape(len(pairs), 2, fitted.samples.n_rows)
-    return ScoreTests(pairs, found[0], of_ends, found[1:].T)
 
 
 def _abs_correlations(fitted: FittedGraph, pairs: IntArray) -> FloatArray:

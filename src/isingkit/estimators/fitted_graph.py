@@ -152,6 +152,22 @@ def samples_of_bits(packed: PackedSpins, design: RowDesign) -> Samples:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ScoreTests:
+    """Score tests of pairs, and the regressions without these couplings."""
+
+    pairs: Pairs
+    z_scores: FloatArray  # (n_pairs,)
+    residuals: FloatArray  # (n_pairs, 2, n_rows)
+    information: FloatArray  # (n_pairs, 2)
+
+    def of(self, some: IntArray) -> "ScoreTests":
+        """Some of the pairs."""
+        return ScoreTests(
+            self.pairs[some], self.z_scores[some], self.residuals[some], self.information[some]
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class FittedGraph:
     """Regressions of the spins of a graph on their neighbours; `refit` gives a new one."""
 
@@ -278,17 +294,16 @@ class FittedGraph:
         residuals *= self.samples.sample_weights
         return residuals
 
-    def score_tests(self, pairs: Pairs, rivals: IntArray) -> tuple[FloatArray, FloatArray]:
-        """(3, n_pairs): z-scores of pairs given rivals, and information of both regressions.
-
-        And (2 n_pairs, n_rows): w (s - m) of each pair's first spin, then of its second.
-        """
+    def score_tests(self, pairs: Pairs, rivals: IntArray | None = None) -> ScoreTests:
+        """Of pairs given rivals, (n_pairs, 2): -1 is none."""
+        given = np.full((len(pairs), 2), -1) if rivals is None else rivals
         residuals = np.empty((pairs.size, self.samples.n_rows))
-        found = np.empty((3, len(pairs)))
-        spins = (kernels.SCORE_TESTS, pairs.ravel(), rivals.ravel())
+        found = np.empty((3, len(pairs)))  # z-scores, and information of both regressions
+        spins = (kernels.SCORE_TESTS, pairs.ravel(), given.ravel())
         fixed = self._task(*spins, self.penalties, self.coefficients, residuals, found)
         parallel_map(kernels.regress, len(pairs), *fixed, chunk=16, n_jobs=self.n_jobs)
-        return found, residuals
+        of_ends = residuals.reshape(len(pairs), 2, self.samples.n_rows)
+        return ScoreTests(pairs, found[0], of_ends, found[1:].T)
 
     def _influences(self, some: IntArray, which: IntArray) -> FloatArray:
         """(n_some, n_rows): of samples, on a coefficient of each of these spins; on one thread.

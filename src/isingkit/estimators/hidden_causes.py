@@ -10,7 +10,7 @@ from scipy.sparse.linalg import eigsh
 
 from isingkit.arrays import FloatArray, Pairs
 from isingkit.estimators.causes import with_hidden
-from isingkit.estimators.edge_tests import SharedCauses, precisions, score_tests
+from isingkit.estimators.edge_tests import SharedCauses, precisions
 from isingkit.estimators.fitted_graph import FittedGraph, Samples, fit_graph
 from isingkit.estimators.graph import keys_of, pairs_of
 from isingkit.packing import PackedSpins
@@ -149,7 +149,7 @@ def shared_causes(fitted: FittedGraph, hidden: HiddenCauses) -> SharedCauses:
     Least squares of z-scores on products of loadings, those that stick out clipped.
     """
     pairs = _telling_pairs(fitted, hidden.loadings)
-    z_scores = score_tests(fitted, pairs, None).z_scores
+    z_scores = fitted.score_tests(pairs).z_scores
     rows, columns = np.triu_indices(hidden.n_hidden)
     first, second = hidden.loadings[:, pairs[:, 0]], hidden.loadings[:, pairs[:, 1]]
     products = first[rows] * second[columns] + first[columns] * second[rows]

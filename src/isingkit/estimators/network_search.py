@@ -200,37 +200,25 @@ def _search(
 
 def _selecting(way: "_Screened", settings: SearchSettings) -> Select:
     """What finds networks of these rows."""
+    changes = way.moments.changes
+    n_changing = int(changes.sum())
+    level, control = settings.level, settings.control
 
     def select(hidden: HiddenCauses | None, start: Pairs, is_bounded: bool = False) -> Network:
+        samples = way.samples if hidden is None else hidden.beside(way.samples, bent=True)
+        fitted = fit_graph(samples, start, fit_fields=settings.fit_fields, n_jobs=settings.n_jobs)
+        if way.of_some is not None:  # tests of so many rows take long: what goes need not be tested
+            fitted = without_weak(fitted, EdgeRule(level, control, n_changing))
+        shared = None if hidden is None else shared_causes(fitted, hidden)
+        scores = way.scores(screening_z(n_changing, len(start), level, control))
+        is_strict = control == "fwer"
+        tester = EdgeTester(scores, changes, settings.progress, shared, is_strict=is_strict)
         most = max(_CROWD, _CROWD_PER_SPIN * way.moments.n_spins) if is_bounded else np.inf
-        return _selected(way, hidden, start, settings, most)
+        is_futile = settings.is_futile if hidden is None else None
+        asked = (way.candidates, level, control, most, is_futile)
+        return Network(tester, select_edges(fitted, tester, *asked), hidden)
 
     return select
-
-
-def _selected(
-    way: "_Screened",
-    hidden: HiddenCauses | None,
-    pairs: Pairs,
-    settings: SearchSettings,
-    most_suspects: float,
-) -> Network:
-    """The network of a search that starts at some pairs, given causes."""
-    changes = way.moments.changes
-    level, control = settings.level, settings.control
-    samples = way.samples if hidden is None else hidden.beside(way.samples, bent=True)
-    fitted = fit_graph(samples, pairs, fit_fields=settings.fit_fields, n_jobs=settings.n_jobs)
-    if way.of_some is not None:  # tests of so many rows take long: what goes need not be tested
-        fitted = without_weak(fitted, EdgeRule(level, control, int(changes.sum())))
-    shared = None if hidden is None else shared_causes(fitted, hidden)
-    least = screening_z(int(changes.sum()), len(pairs), level, control)
-    is_strict = control == "fwer"
-    scores = way.scores(least)
-    tester = EdgeTester(scores, changes, settings.progress, shared, is_strict=is_strict)
-    start = (fitted, tester, way.candidates, level, control)
-    is_futile = settings.is_futile if hidden is None else None
-    selection = select_edges(*start, most_suspects, is_futile)
-    return Network(tester, selection, hidden)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

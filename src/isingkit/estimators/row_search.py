@@ -1,0 +1,166 @@
+"""Searched: the network of rows, and what these have to do with each other.
+
+A network is found, rows are looked at given it, and where they are alike it is found again.
+"""
+
+from dataclasses import dataclass, replace
+
+from isingkit.estimators.cause_look import EdgeRule, without_weak
+from isingkit.estimators.diagnostics import LIMITS
+from isingkit.estimators.fitted_graph import FittedGraph
+from isingkit.estimators.grouped_rows import dependent, grouped
+from isingkit.estimators.imputed_search import find_imputed
+from isingkit.estimators.network_estimates import NetworkEstimates, estimates_of
+from isingkit.estimators.network_search import Found, SearchSettings, find_network
+from isingkit.estimators.row_dependence import (
+    RowDependence,
+    harmless,
+    independent_rows,
+    row_dependence,
+)
+from isingkit.estimators.row_design import RowDesign, each_sample, row_design
+from isingkit.estimators.selection import FutileSearch
+from isingkit.model import IsingModel
+from isingkit.packing import PackedSpins
+from isingkit.spins import RowWeights
+from isingkit.worlds.graphs import Seed, generator
+
+_MOST_SEARCHES = 4  # of rows that belong together
+_MUCH_ALIKE = 4.0  # design effect, from which on a network of independent rows is of no use
+_GROWS = 1.05  # of a design effect: a better network would show another one
+MOST_SAMPLES = 1 << 22  # that are written out one by one to look whether they are alike
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchedRows:
+    """Rows, what they count for, and what they have to do with each other."""
+
+    packed: PackedSpins
+    design: RowDesign
+    dependence: RowDependence
+    were_searched: bool = False  # whether the network is one of this design already
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Searched:
+    """A network found, its couplings, and what it leaves of rows."""
+
+    found: Found
+    estimates: NetworkEstimates
+    rows: SearchedRows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowSearch:
+    """A table whose network is looked for, and how."""
+
+    packed: PackedSpins
+    weights: RowWeights | None
+    settings: SearchSettings
+    dependence: str = "independent"  # of rows, as `AutoIsing` is asked for: or "auto", "ordered"
+    imputes: bool = False  # missing cells
+    random_state: Seed = 0  # of what is imputed
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether rows were said to belong together."""
+        return self.weights is not None and self.weights.groups is not None
+
+    def first(self) -> Searched:
+        """The network as if rows were independent, and what that leaves of rows.
+
+        Where rows are much alike, such a network has an edge for nearly everything, and the search
+        for it takes long. One that does looks at rows given the edges that are beyond doubt; where
+        they are, it is the network of as many rows as it seems there are, unless its causes explain
+        what rows have in common.
+        """
+        looked: list[SearchedRows] = []
+
+        def is_futile(fitted: FittedGraph) -> bool:
+            n_changing = int((fitted.information > 0).sum())
+            sure = without_weak(fitted, EdgeRule(self.settings.level, "fwer", n_changing))
+            looked.append(self._looked_at(sure))
+            return looked[-1].dependence.design_effect >= _MUCH_ALIKE
+
+        settings = self.settings
+        if not self.is_grouped and self.dependence == "auto" and settings.hidden in (0, "auto"):
+            settings = replace(settings, is_futile=is_futile)
+        imputes = self.imputes and not self.is_grouped
+        try:
+            found, estimates = self.find(self.packed, row_design(self.weights), settings, imputes)
+        except FutileSearch:
+            rows = _as_fewer(looked[-1])
+            found, estimates = self.find(rows.packed, rows.design, self.settings, self.imputes)
+            given_causes = self._looked_at(estimates.fitted)
+            if given_causes.dependence.design_effect >= _MUCH_ALIKE:
+                return Searched(found, estimates, rows)
+            plain = row_design(self.weights)
+            found, estimates = self.find(self.packed, plain, self.settings, self.imputes)
+        return Searched(found, estimates, self._looked_at(estimates.fitted))
+
+    def again(self, searched: Searched) -> Searched:
+        """The network found again, while what it leaves of rows makes them fewer."""
+        found, estimates, rows = searched.found, searched.estimates, searched.rows
+        for _ in range(_MOST_SEARCHES):
+            if rows.design.design_effect == 1 and rows.design.groups is None:
+                break
+            if not rows.were_searched:
+                found, estimates = self.find(rows.packed, rows.design, self.settings, self.imputes)
+            # a network found as if rows were independent has edges that explain too much
+            redesigned = _redesigned(rows, self.weights, estimates.fitted)
+            if redesigned.design.design_effect < _GROWS * rows.design.design_effect:
+                break
+            rows = redesigned
+        return Searched(found, estimates, rows)
+
+    def find(
+        self, packed: PackedSpins, design: RowDesign, settings: SearchSettings, imputes: bool
+    ) -> tuple[Found, NetworkEstimates]:
+        """The network, and its couplings."""
+        if packed.present is not None and imputes:
+            return find_imputed(packed, design, settings, generator(self.random_state))
+        found = find_network(packed, design, settings)
+        return found, estimates_of(found.fitted, design.n_groups)
+
+    def _looked_at(self, fitted: FittedGraph) -> SearchedRows:
+        """Rows, and what they have to do with each other: as declared, or as it looks."""
+        packed, weights = self.packed, self.weights
+        design = row_design(weights)
+        if weights is not None and weights.groups is not None:
+            designed = grouped(packed, design, weights.groups, fitted)
+            declared = independent_rows("rows belong together as groups= says")
+            return SearchedRows(packed, designed, declared)
+        if weights is not None and weights.counts.sum() > MOST_SAMPLES:
+            unseen = independent_rows("samples are many: whether they are alike was not looked at")
+            return SearchedRows(packed, design, unseen)
+        samples, of_each = each_sample(packed, weights)
+        couplings = fitted.graph.matrix(fitted.graph.symmetric(fitted.couplings))
+        model = IsingModel(couplings, fitted.fields, packed.names)
+        shifts = fitted.shifts(samples) if fitted.samples.causes.n_causes else None
+        found = row_dependence(samples, model, shifts, is_series=self.dependence == "ordered")
+        if self.dependence == "independent" or found.kind == "none":
+            return SearchedRows(packed, design, found)
+        designed = dependent(samples, row_design(of_each), found, fitted)
+        if self.dependence == "auto" and designed.design_effect < LIMITS.design_effect:
+            return SearchedRows(packed, design, harmless(found, designed.design_effect))
+        return SearchedRows(samples, designed, found)
+
+
+def _as_fewer(rows: SearchedRows) -> SearchedRows:
+    """The same rows, of which all count for less: none belong together."""
+    dependence = replace(rows.dependence, groups=None)
+    effect = rows.dependence.design_effect
+    plain = replace(rows.design, groups=None, design_effect=effect, block_factor=1.0)
+    return SearchedRows(rows.packed, plain, dependence, were_searched=True)
+
+
+def _redesigned(
+    rows: SearchedRows, weights: RowWeights | None, fitted: FittedGraph
+) -> SearchedRows:
+    """The same rows, by what a better network leaves unexplained."""
+    design = replace(rows.design, groups=None, design_effect=1.0, block_factor=1.0)
+    if weights is not None and weights.groups is not None:
+        designed = grouped(rows.packed, design, weights.groups, fitted)
+    else:
+        designed = dependent(rows.packed, design, rows.dependence, fitted)
+    return replace(rows, design=designed, were_searched=False)
