@@ -23,7 +23,14 @@ from isingkit.estimators.edge_tests import SharedCauses
 from isingkit.estimators.explanation import way_of_pair
 from isingkit.estimators.fitted_graph import FittedGraph, Samples
 from isingkit.estimators.graph import keys_of
-from isingkit.estimators.grouped_rows import FEWEST_GROUPS, dependent, grouped, require_groups
+from isingkit.estimators.grouped_rows import (
+    FEWEST_GROUPS,
+    dependent,
+    grouped,
+    inflation,
+    is_wide,
+    require_groups,
+)
 from isingkit.estimators.hidden_causes import errors_beside_scores, hidden_report
 from isingkit.estimators.imputed_search import find_imputed
 from isingkit.estimators.inclusion import inclusion_of
@@ -41,6 +48,7 @@ from isingkit.estimators.row_dependence import (
     RowDependence,
     harmless,
     independent_rows,
+    inflated,
     row_dependence,
 )
 from isingkit.estimators.row_design import RowDesign, each_sample, row_design
@@ -64,6 +72,7 @@ from isingkit.worlds.graphs import Seed, generator
 _ROWS = ("auto", "independent", "ordered")
 _MOST_SEARCHES = 4  # of rows that belong together
 _MUCH_ALIKE = 4.0  # design effect, from which on a network of independent rows is of no use
+_INFLATED = 1.5  # the same of rows that have something in common nobody knows how
 _GROWS = 1.05  # of a design effect: a better network would tell another one
 _MOST_SAMPLES = 1 << 22  # that are written out one by one to look whether they are alike
 
@@ -449,6 +458,9 @@ class AutoIsing(IsingEstimator):
             given_causes = self._looked_at(packed, weights, estimates.fitted)
             if given_causes.dependence.design_effect >= _MUCH_ALIKE:
                 return found, estimates, rows
+            if given_causes.design.design_effect > 1 and given_causes.design.groups is None:
+                rows = _as_fewer(given_causes)
+                return *self._search(rows.packed, rows.design), rows
             found, estimates = self._search(packed, design)
         return found, estimates, self._looked_at(packed, weights, estimates.fitted)
 
@@ -484,6 +496,10 @@ class AutoIsing(IsingEstimator):
         model = IsingModel(couplings, fitted.fields, packed.names)
         shifts = fitted.shifts(samples) if fitted.samples.causes.n_causes else None
         found = row_dependence(samples, model, shifts, is_series=self.rows == "ordered")
+        if found.kind == "none" and is_wide(samples):
+            effect = inflation(samples, of_each, fitted)
+            if effect > _INFLATED:
+                found = inflated(effect, samples.n_samples)
         if self.rows == "independent" or found.kind == "none":
             return _Rows(packed, design, found)
         designed = dependent(samples, row_design(of_each), found, fitted)
