@@ -13,6 +13,8 @@ from isingkit.packing import PackedSpins
 from isingkit.spins import RowWeights
 
 _PROBED = 64  # columns whose pairs tell the design effect
+_SCORED = 256  # the same where nothing is known of groups
+_WIDE = 500  # columns
 _LEAST_HELD = 0.02  # design effect less 1 that groups hold, at least
 _MOST_FREEDOM = 1.0  # degrees of freedom of all pairs, for each group
 _CELLS = 1 << 22  # values in memory at a time
@@ -72,14 +74,17 @@ def _with_effect(design: RowDesign, effect: float) -> RowDesign:
     return replace(design, block_factor=effect / design.design_effect, design_effect=effect)
 
 
-def _probed(n_spins: int) -> IntArray:
+def _probed(n_spins: int, most: int = _PROBED) -> IntArray:
     """Columns whose pairs tell the design effect."""
-    return np.arange(0, n_spins, -(-n_spins // _PROBED))
+    return np.arange(0, n_spins, -(-n_spins // most))
 
 
-def residuals(packed: PackedSpins, fitted: FittedGraph) -> FloatArray:
-    """(n_rows, n_some): spins less what neighbours and causes explain, 0 where missing."""
-    some = _probed(packed.n_spins)
+def residuals(packed: PackedSpins, fitted: FittedGraph, most: int = _PROBED) -> FloatArray:
+    """(n_rows, n_some): spins less what neighbours and causes explain, 0 where missing.
+
+    most: columns that are looked at
+    """
+    some = _probed(packed.n_spins, most)
     couplings = fitted.graph.matrix(fitted.couplings)[some]
     shifts = fitted.shifts(packed)[some]
     if shifts.shape[1] == 0:
@@ -93,6 +98,34 @@ def residuals(packed: PackedSpins, fitted: FittedGraph) -> FloatArray:
         here = values[:, some]
         left[start : start + step] = np.where(here != 0, here - means, 0.0)
     return left
+
+
+def is_wide(packed: PackedSpins) -> bool:
+    """Whether columns are so many that what nearly all pairs show is no matter of edges."""
+    return packed.n_spins >= _WIDE and packed.n_spins >= packed.n_samples
+
+
+def inflation(packed: PackedSpins, weights: RowWeights | None, fitted: FittedGraph) -> float:
+    """The design effect of rows that belong together nobody knows how: mean squared z-score of
+    pairs outside a network.
+
+    It is 1 where rows are independent and the network misses few edges. Where columns are many,
+    they are nearly all pairs, and no edges make them larger, but what all columns share: lineages.
+    """
+    left = residuals(packed, fitted, _SCORED)
+    some = _probed(packed.n_spins, _SCORED)
+    ones = np.ones(len(left))
+    totals = ones if weights is None else weights.totals
+    squares = ones if weights is None else weights.squares
+    scores = left.T @ (totals[:, None] * left)
+    square = left**2
+    variances = square.T @ (squares[:, None] * square)
+    outside = np.triu(variances > _NOTHING, 1)
+    first, second = fitted.graph.matrix(fitted.couplings)[some][:, some].nonzero()
+    outside[first, second] = False
+    if not outside.any():
+        return 1.0
+    return float(np.mean(scores[outside] ** 2 / variances[outside]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,10 @@ _CAPTURED = 0.6  # of a design effect, less 1, by groups of rows alike at any di
 _CUT = 0.5  # of the correlation of neighbouring rows, between those in different groups
 _MOST_LINKED = 20_000  # rows
 _SEED = 0
+_LINEAGES = (
+    "pass lineages (or whatever rows have in common) as covariates=, or have them found, with "
+    "hidden=20"
+)
 _BELONG = "say which rows belong together (waves of a person, a site, a recording) by groups="
 
 
@@ -121,6 +125,16 @@ def harmless(found: RowDependence, design_effect: float) -> RowDependence:
     """What was found, where it hardly matters once the network is known."""
     words = f"{found.words}; once the network is known, that hardly matters: by {design_effect:.2f}"
     return RowDependence("none", None, 1, 1.0, found.n_alike, words)
+
+
+def inflated(design_effect: float, n_rows: int) -> RowDependence:
+    """Rows that share what neither the network nor its causes explain: they count for fewer."""
+    words = (
+        "pairs of columns vary together far more than chance explains, nearly all of them, as "
+        "where rows belong to lineages: as if there were only some "
+        f"{n_rows / design_effect:.0f} independent ones"
+    )
+    return RowDependence("repeats", None, 1, design_effect, 0, words, _LINEAGES)
 
 
 def _is_histogram(which: IntArray, counts: IntArray) -> bool:

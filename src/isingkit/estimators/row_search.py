@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from isingkit.estimators.cause_look import EdgeRule, without_weak
 from isingkit.estimators.diagnostics import LIMITS
 from isingkit.estimators.fitted_graph import FittedGraph
-from isingkit.estimators.grouped_rows import dependent, grouped
+from isingkit.estimators.grouped_rows import dependent, grouped, inflation, is_wide
 from isingkit.estimators.imputed_search import find_imputed
 from isingkit.estimators.network_estimates import NetworkEstimates, estimates_of
 from isingkit.estimators.network_search import Found, SearchSettings, find_network
@@ -16,6 +16,7 @@ from isingkit.estimators.row_dependence import (
     RowDependence,
     harmless,
     independent_rows,
+    inflated,
     row_dependence,
 )
 from isingkit.estimators.row_design import RowDesign, each_sample, row_design
@@ -27,6 +28,7 @@ from isingkit.worlds.graphs import Seed, generator
 
 _MOST_SEARCHES = 4  # of rows that belong together
 _MUCH_ALIKE = 4.0  # design effect, from which on a network of independent rows is of no use
+_INFLATED = 1.5  # the same of rows that have something in common nobody knows how
 _GROWS = 1.05  # of a design effect: a better network would show another one
 MOST_SAMPLES = 1 << 22  # that are written out one by one to look whether they are alike
 
@@ -94,6 +96,10 @@ class RowSearch:
             given_causes = self._looked_at(estimates.fitted)
             if given_causes.dependence.design_effect >= _MUCH_ALIKE:
                 return Searched(found, estimates, rows)
+            if given_causes.design.design_effect > 1 and given_causes.design.groups is None:
+                rows = _as_fewer(given_causes)
+                found, estimates = self.find(rows.packed, rows.design, self.settings, self.imputes)
+                return Searched(found, estimates, rows)
             plain = row_design(self.weights)
             found, estimates = self.find(self.packed, plain, self.settings, self.imputes)
         return Searched(found, estimates, self._looked_at(estimates.fitted))
@@ -138,6 +144,10 @@ class RowSearch:
         model = IsingModel(couplings, fitted.fields, packed.names)
         shifts = fitted.shifts(samples) if fitted.samples.causes.n_causes else None
         found = row_dependence(samples, model, shifts, is_series=self.dependence == "ordered")
+        if found.kind == "none" and is_wide(samples):
+            effect = inflation(samples, of_each, fitted)
+            if effect > _INFLATED:
+                found = inflated(effect, samples.n_samples)
         if self.dependence == "independent" or found.kind == "none":
             return SearchedRows(packed, design, found)
         designed = dependent(samples, row_design(of_each), found, fitted)
