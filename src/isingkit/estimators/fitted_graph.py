@@ -148,7 +148,11 @@ def _designed(spins: Any, n_rows: int, design: RowDesign) -> Samples:
 
 def samples_of_bits(packed: PackedSpins, design: RowDesign) -> Samples:
     """Spins as the bits they are."""
-    return _designed(np.ascontiguousarray(packed.words), packed.n_samples, design)
+    words = np.ascontiguousarray(packed.words)
+    if design.is_counted and design.weights is not None:
+        totals = design.weights.totals
+        return Samples(words, totals, words, no_causes(len(totals)))
+    return _designed(words, packed.n_samples, design)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

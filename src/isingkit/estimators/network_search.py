@@ -119,7 +119,7 @@ class Found:
 
 def find_network(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> Found:
     """The network of rows that count for what a design says: screen, eliminate, refit, test."""
-    is_large = goes_by_bits(packed, design.weights) and packed.n_samples < packed.n_spins
+    is_large = goes_by_bits(packed)
     if is_large and settings.hidden not in (0, "auto"):
         raise SettingError(
             setting="hidden",
@@ -249,7 +249,8 @@ class _Screened:
 
 def _by_bits(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> _Screened:
     """Nothing of the size of all pairs is stored."""
-    bits = replace(bits_of(packed, settings.fit_fields), design_effect=design.design_effect)
+    bits = bits_of(packed, settings.fit_fields, design.weights)
+    bits = replace(bits, design_effect=design.design_effect)
     if design.covariates is not None:
         bits = bits_without_covariates(bits, design.covariates)
     n_jobs = settings.n_jobs

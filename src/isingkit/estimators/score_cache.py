@@ -344,7 +344,7 @@ class SparseScores:
 def sparse_scores(bits: Bits, screening_z: float, n_jobs: int | None) -> SparseScores:
     """With the pairs of spins that are near, whose neighbours may hide what they have to say."""
     near = _nearness(bits)
-    centred = bits_of(bits.packed, True)
+    centred = bits_of(bits.packed, True, bits.weights)
     # before covariates are taken off, spins are nearer to each other, if anything
     plain = centred if len(bits.covariates) else bits
     kept = screened(
