@@ -12,7 +12,7 @@ import isingkit as ik
 from isingkit._kernels.gram import popcount
 from isingkit._kernels.threads import n_threads, parallel_map
 from isingkit.estimators.bits import bits_of
-from isingkit.estimators.tiles import CorrelationScreen, DualScreen, n_bands
+from isingkit.estimators.tiles import CorrelationScreen, RidgeScreen, n_bands
 from side_by_side import Claim, faster, seconds, within
 
 SAMPLES = 2048
@@ -40,7 +40,7 @@ def against_products() -> list[Claim]:
     packed = noise(n_spins, SAMPLES)
     bits = bits_of(packed, False)
     by_bits = CorrelationScreen(bits, 0.5)
-    by_ridge = DualScreen(bits, 1.0, 0.5)
+    by_ridge = RidgeScreen(bits, 1.0, 0.5)
     floats = np.random.default_rng(0).standard_normal((8192, SAMPLES), dtype=np.float32)
     left = floats[:rows]
     repeats = n_spins // 8192

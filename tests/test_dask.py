@@ -312,7 +312,7 @@ def test_what_bands_share_is_made_once_a_process(client, samples):
         assert screen._left is not None
         return os.getpid(), id(screen._left)
 
-    screen = tiles.DualScreen(bits_of(samples, True), 1.0, 0.008)
+    screen = tiles.RidgeScreen(bits_of(samples, True), 1.0, 0.008)
     found = {
         result
         for _, result in isingkit.dask._distributed(client, made, screen, [0, 1, 2, 3, 4, 5, 5, 5])

@@ -42,12 +42,12 @@ def world(n_spins, n_samples, fields=0.0):
     return ik.sample(truth, n_samples=n_samples, random_state=1)
 
 
-def both_ways(estimator, samples, monkeypatch):
+def both_ways(estimator, samples, monkeypatch, **beside):
     few = clone(estimator)
     with monkeypatch.context() as patch:
         patch.setattr(sizes, "MOST_DENSE", 10**9)
-        few.fit(samples)
-    many = clone(estimator).fit(samples)
+        few.fit(samples, **beside)
+    many = clone(estimator).fit(samples, **beside)
     assert scipy.sparse.issparse(many.estimates_)
     assert not scipy.sparse.issparse(few.estimates_)
     return few, many
@@ -231,6 +231,121 @@ def test_odd_tables_are_the_same_by_tiles(by_tiles, monkeypatch, rng, kind):
         assert len(many.candidates_) <= 200 * 15  # 120 samples allow 15 candidates a spin
     else:
         same_network(few, many)
+
+
+# What rows count for, and what is known of them
+
+
+def beside_rows(kind, n_samples, rng):
+    """What `fit` is given beside the samples."""
+    given = {
+        "counts": np.where(rng.random(n_samples) < 0.05, 2, 1),
+        "sample_weight": rng.uniform(0.2, 2, n_samples),
+        "groups": np.arange(n_samples) // 4,
+        "covariates": np.column_stack([rng.normal(size=n_samples), rng.integers(0, 2, n_samples)]),
+    }
+    given["counts"][:3] = 0
+    return given if kind == "all" else {kind: given[kind]}
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
+@pytest.mark.parametrize(
+    ("kind", "n_samples"),
+    [
+        ("counts", 500),
+        ("sample_weight", 500),
+        ("groups", 500),
+        ("covariates", 500),
+        ("all", 500),
+        ("sample_weight", 900),
+        ("covariates", 900),
+        ("all", 900),
+    ],
+)
+def test_what_rows_count_for_is_the_same_by_tiles(by_tiles, monkeypatch, rng, kind, n_samples):
+    """Fewer rows than the 600 columns, and more: one matrix of samples, or one of spins."""
+    samples = world(600, n_samples, fields=0.2)
+    beside = beside_rows(kind, n_samples, rng)
+    few, many = both_ways(ik.AutoIsing(), samples, monkeypatch, **beside)
+    same_network(few, many)
+    assert many.model_.n_edges > 800
+    assert many.n_samples_ == pytest.approx(few.n_samples_, rel=1e-12)
+    if "covariates" in beside:
+        same_table(many.covariate_effects_, few.covariate_effects_)
+    beside.pop("groups", None)
+    for ridge, prune in [(1.0, 0.03), (np.inf, 0.15)]:
+        estimator = ik.TwoStageIsing(ridge=ridge, prune=prune)
+        few, many = both_ways(estimator, samples, monkeypatch, **beside)
+        np.testing.assert_array_equal(many.support_sizes_, few.support_sizes_)
+        np.testing.assert_allclose(many.estimates_.toarray(), few.estimates_, atol=1e-9)
+        np.testing.assert_allclose(many.intercepts_, few.intercepts_, atol=1e-9)
+        assert many.n_samples_ == pytest.approx(few.n_samples_, rel=1e-12)
+        if "covariates" in beside:
+            for name in ("spin", "covariate"):
+                np.testing.assert_array_equal(
+                    many.covariate_effects_[name], few.covariate_effects_[name]
+                )
+            np.testing.assert_allclose(
+                many.covariate_effects_["effect"], few.covariate_effects_["effect"], atol=1e-9
+            )
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
+@pytest.mark.parametrize("fit_fields", [True, False])
+def test_more_rows_than_columns_are_the_same_by_tiles(by_tiles, monkeypatch, fit_fields):
+    samples = world(600, 900, fields=0.2 if fit_fields else 0.0)
+    values = np.asarray(samples).copy()
+    values[:, 5] = 1
+    values[:, 18] = values[:, 17]
+    same_network(*both_ways(ik.AutoIsing(fit_fields=fit_fields), values, monkeypatch))
+    estimator = ik.TwoStageIsing(ridge="auto", prune="auto", threshold="auto")
+    few, many = both_ways(estimator, samples, monkeypatch)
+    for name in ("ridge_", "prune_", "threshold_"):
+        assert getattr(many, name) == pytest.approx(getattr(few, name), rel=1e-9)
+    np.testing.assert_allclose(many.estimates_.toarray(), few.estimates_, atol=1e-9)
+
+
+def test_covariates_that_determine_a_column_are_refused_by_tiles(by_tiles):
+    samples = world(300, 150)
+    column = np.asarray(samples)[:, 4].astype(float)
+    with pytest.raises(ex.CovariatesError, match="they determine 'x4'"):
+        ik.AutoIsing().fit(samples, covariates=column)
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
+@pytest.mark.parametrize("n_samples", [400, 700])
+def test_causes_that_are_asked_for_are_found_by_tiles(by_tiles, monkeypatch, rng, n_samples):
+    """A lineage that half of all columns follow. Scores are those of all pairs in memory to 1
+    percent of their spread, and networks share 97 of 100 edges: what is left outside a network is
+    not made orthogonal to neighbours by tiles.
+    """
+    values = np.asarray(world(500, n_samples)).copy()
+    lineage = rng.choice([-1, 1], n_samples)
+    for column in range(0, 500, 2):
+        follows = rng.random(n_samples) < 0.35
+        values[follows, column] = lineage[follows] * (1 if column % 4 else -1)
+    few, many = both_ways(ik.AutoIsing(hidden=1), values, monkeypatch)
+    found = [set(zip(one.edges_["source"], one.edges_["target"], strict=True)) for one in (few, many)]
+    assert len(found[0] & found[1]) >= 0.97 * len(found[0] | found[1])
+    np.testing.assert_allclose(many.hidden_.scores, few.hidden_.scores, atol=0.01)
+    assert abs(np.corrcoef(many.hidden_.scores[:, 0], lineage)[0, 1]) > 0.9
+    plain = ik.AutoIsing(hidden=0).fit(values)
+    assert many.model_.n_edges != plain.model_.n_edges
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
+def test_other_weights_are_another_screen(by_tiles, tmp_path, rng):
+    samples = world(300, 150)
+    weights = rng.uniform(0.5, 2, 150)
+    for ridge, prune in [(1.0, 0.05), (np.inf, 0.2)]:
+        folder = tmp_path / str(ridge)
+        estimator = ik.TwoStageIsing(ridge=ridge, prune=prune, checkpoint=folder)
+        estimator.fit(samples, sample_weight=weights)
+        estimator.fit(samples, sample_weight=2 * weights)  # only ratios count
+        with pytest.raises(ex.CheckpointError):
+            estimator.fit(samples, sample_weight=weights[::-1])
+        with pytest.raises(ex.CheckpointError):
+            estimator.fit(samples)
 
 
 def test_rows_that_bytes_are_too_coarse_for_are_looked_at_by_products(rng):

@@ -6,6 +6,9 @@ from numba.extending import overload
 
 from isingkit._kernels.gram import popcount
 
+_WEIGHTED = 5  # arrays and numbers of a source with weights
+_NIBBLES = 16  # of a word
+
 
 def spin_row(spins, i, out):
     """out: overwritten with the values of spin i, -1 or +1, or 0 where missing.
@@ -32,20 +35,50 @@ def _spin_row(spins, i, out):
     return from_bits
 
 
+def weights_by_nibble(weights):
+    """(n_words, 16, 16): the total weight of the rows that the bits of a nibble stand for.
+
+    weights: (n_rows,)     [w, k, x]: of nibble x in place k of word w
+    """
+    n_words = -(-len(weights) // 64)
+    padded = np.zeros((n_words, _NIBBLES, 1, 4))
+    padded.ravel()[: len(weights)] = weights
+    is_set = (np.arange(16)[:, None] >> np.arange(4)) & 1
+    return np.ascontiguousarray((padded * is_set).sum(axis=3))
+
+
 def covariance(source, i, j):
     """Sum over samples of the product of centred spins i and j.
 
     source: (n_spins, n_spins) float64, or words, sums of spins (0 where these are not centred), the
     number of samples, a float, and (n_covariates, n_spins) sums of spins times covariates, which
-    are orthonormal: what these explain is taken off
+    are orthonormal: what these explain is taken off. Where rows have weights, their total is the
+    number of samples, and after these come sums of weights, as `weights_by_nibble` has them
     """
     raise NotImplementedError
+
+
+def _weighted_covariance(source, i, j):
+    words, sums, total, explained, tables = source
+    mine = words[i]
+    other = words[j]
+    differ = 0.0
+    for w in range(words.shape[1]):
+        word = mine[w] ^ other[w]
+        for k in range(_NIBBLES):
+            differ += tables[w, k, (word >> np.uint64(4 * k)) & np.uint64(15)]
+    found = total - 2 * differ - sums[i] / total * sums[j]
+    for k in range(len(explained)):
+        found -= explained[k, i] * explained[k, j]
+    return found
 
 
 @overload(covariance)
 def _covariance(source, i, j):
     if isinstance(source, types.Array):
         return lambda source, i, j: source[i, j]
+    if len(source) == _WEIGHTED:
+        return _weighted_covariance
 
     def from_bits(source, i, j):
         words, sums, n_samples, explained = source

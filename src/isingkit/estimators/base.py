@@ -25,7 +25,7 @@ from isingkit.covariates import (
     as_covariates,
     covariates_for,
 )
-from isingkit.estimators.covariate_effects import RegressedEffects
+from isingkit.estimators.covariate_effects import RegressedEffects, regressed_effects
 from isingkit.estimators.covariate_table import covariate_table
 from isingkit.estimators.normal import (
     NormalEquations,
@@ -593,9 +593,7 @@ class GramEstimator(IsingEstimator):
             normal = left_by(sums, normal, pairwise=packed.present is not None)
         estimates, intercepts = self._estimate(stat, normal, packed, weights)
         if sums is not None:
-            slopes = sums.slopes
-            effects = slopes - estimates @ slopes  # least squares on what couplings leave
-            self._regressed = RegressedEffects(effects, np.full_like(effects, np.nan), slopes)
+            self._regressed = regressed_effects(sums.slopes, estimates)
         return self._finish(stat, stat.n_samples, estimates, intercepts, normal.means)
 
     @abstractmethod

@@ -49,13 +49,18 @@ class Leftover:
 
     @cached_property
     def z_scores(self) -> FloatArray:
-        """(n_spins, n_spins), clipped: an edge counts no more than what is outside.
+        """(n, n), of the spins that are probed, clipped: an edge counts no more than what is
+        outside.
 
         Some edges stand for a cause. Left out, they take with them what tells of it.
         """
         left = outside(self.strict, self.scores)
+        some = self.scores.probe()
+        places = np.full(self.strict.n_spins, -1)
+        places[some] = np.arange(len(some))
         pairs = self.strict.graph.pairs
-        first, second = pairs.T
+        pairs = pairs[(places[pairs] >= 0).all(axis=1)]
+        first, second = places[pairs].T
         left[first, second] = left[second, first] = weaker_direction(self.strict, pairs)
         return np.clip(left, -_CLIPPED, _CLIPPED)
 
@@ -64,8 +69,10 @@ class Leftover:
         return _in_units_of_noise(self.z_scores, self.strict, n)
 
     def loadings(self, n_hidden: int) -> FloatArray:
-        """(n_hidden, n_spins): the foremost eigenvectors of z-scores."""
-        return eigenvectors(self.z_scores, n_hidden)[1]
+        """(n_hidden, n_spins): the foremost eigenvectors of z-scores; 0 where not probed."""
+        found = np.zeros((n_hidden, self.strict.n_spins))
+        found[:, self.scores.probe()] = eigenvectors(self.z_scores, n_hidden)[1]
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,7 @@
 """RegressedEffects: what the regressions of spins say of covariates, which they do not penalise."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,12 @@ class RegressedEffects:
     values: FloatArray  # (n_spins, n)
     errors: FloatArray  # (n_spins, n): NaN where not known
     slopes: FloatArray  # (n_spins, n): least squares of each spin on covariates alone
+
+
+def regressed_effects(slopes: FloatArray, estimates: Any) -> RegressedEffects:
+    """Least squares on what couplings leave, from the slopes on covariates alone."""
+    effects = slopes - estimates @ slopes
+    return RegressedEffects(effects, np.full_like(effects, np.nan), slopes)
 
 
 def n_covariates(weights: RowWeights | None) -> int:

@@ -37,7 +37,7 @@ class Dual:
         portions.
         """
         n_spins = self.bits.n_spins
-        n_samples = self.bits.n_samples
+        n_samples = self.bits.n_rows
         of_bits = n_spins * (n_samples // 8 + 8)
         of_factors = 24 * n_samples**2
         of_tiles = (8 * sizes.TILE + 4 * min(sizes.WIDE, n_spins)) * n_samples
@@ -96,7 +96,7 @@ class Dual:
 
     def responses(self, some: IntArray, n_jobs: int | None = None) -> FloatArray:
         """Columns of Y, as rows: (n_some, n_samples)."""
-        y = np.empty((len(some), self.bits.n_samples))
+        y = np.empty((len(some), self.bits.n_rows))
 
         def fill(start: int, stop: int) -> None:
             reduced = self._reduced(some[start:stop])

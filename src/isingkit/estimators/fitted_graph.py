@@ -20,6 +20,7 @@ _RIDGE = 0.5
 _FREE, _NONE = 1e-3, 1e15
 # the same of effects that are reported, which no penalty should shrink
 _PLAIN = 1e-9
+_CELLS = 1 << 22  # of bits that are numbers at a time
 _AT_A_TIME = 256  # spins whose residuals are held
 _TOGETHER = 16  # pairs or spins, on a thread, whose influences are held
 # arguments of tasks that do without
@@ -74,6 +75,14 @@ class Samples:
             groups=self.groups[rows],
         )
 
+    def portions(self) -> list[slice]:
+        """Spins that are numbers at a time: all, where they are numbers already."""
+        n_spins = len(self.spins)
+        step = n_spins
+        if self.spins.dtype == np.uint64:
+            step = max(1, _CELLS // self.n_rows)
+        return [slice(first, first + step) for first in range(0, n_spins, step)]
+
     def rows_of(self, some: IntArray) -> FloatArray:
         """(n_some, n_rows): these spins as numbers, 0 where missing."""
         if self.spins.dtype != np.uint64:
@@ -89,10 +98,11 @@ class Samples:
     def n_rows(self) -> int:
         return len(self.sample_weights)
 
-    def values_of(self, some: IntArray) -> FloatArray:
+    def values_of(self, some: Any) -> FloatArray:
         """(n_some, n_rows): spins, 0 where missing."""
         if self.spins.dtype == np.uint64:
-            return unpacked(self.spins[some], self.n_rows, np.float64)
+            words = np.ascontiguousarray(self.spins[some])
+            return unpacked(words, self.n_rows, np.float64)
         return np.asarray(self.spins[some])
 
     def variances_of(self, influences: FloatArray) -> FloatArray:
@@ -148,7 +158,11 @@ def _designed(spins: Any, n_rows: int, design: RowDesign) -> Samples:
 
 def samples_of_bits(packed: PackedSpins, design: RowDesign) -> Samples:
     """Spins as the bits they are."""
-    return _designed(np.ascontiguousarray(packed.words), packed.n_samples, design)
+    words = np.ascontiguousarray(packed.words)
+    if design.is_counted and design.weights is not None:
+        totals = design.weights.totals
+        return Samples(words, totals, words, no_causes(len(totals)))
+    return _designed(words, packed.n_samples, design)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

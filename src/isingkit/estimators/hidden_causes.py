@@ -104,9 +104,13 @@ def hidden_of(samples: Samples, loadings: FloatArray) -> HiddenCauses:
     """
     loadings = np.where(loadings.sum(axis=1) < 0, -1.0, 1.0)[:, None] * loadings
     weights = samples.sample_weights / samples.sample_weights.sum()
-    there = np.abs(samples.spins)
-    means = samples.spins @ weights / np.maximum(there @ weights, 1e-300)
-    scores = loadings @ samples.spins - (loadings * means) @ there
+    means = np.empty(loadings.shape[1])
+    scores = np.zeros((len(loadings), samples.n_rows))
+    for some in samples.portions():
+        spins = samples.values_of(some)
+        there = np.abs(spins)
+        means[some] = spins @ weights / np.maximum(there @ weights, 1e-300)
+        scores += loadings[:, some] @ spins - (loadings[:, some] * means[some]) @ there
     covariates = samples.causes.covariates
     roots = np.sqrt(weights)
     slopes = np.linalg.lstsq((roots * covariates).T, (roots * scores).T, rcond=None)[0].T

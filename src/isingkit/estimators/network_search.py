@@ -8,7 +8,6 @@ import numpy as np
 
 from isingkit._kernels.threads import one_blas_thread
 from isingkit.arrays import FloatArray, Pairs
-from isingkit.estimators import sizes
 from isingkit.estimators.bits import bits_of, goes_by_bits
 from isingkit.estimators.bits import without_covariates as bits_without_covariates
 from isingkit.estimators.cause_look import EdgeRule, leftover, without_weak
@@ -42,7 +41,6 @@ from isingkit.estimators.screen import Screen, candidates, screen
 from isingkit.estimators.selection import Selection, keep_significant, select_edges
 from isingkit.estimators.sparsity import Sparsity, sparsity_of
 from isingkit.estimators.tiled_screen import screen_by_tiles
-from isingkit.exceptions import SettingError
 from isingkit.gram import gram_of
 from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins, bits
@@ -119,15 +117,7 @@ class Found:
 
 def find_network(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> Found:
     """The network of rows that count for what a design says: screen, eliminate, refit, test."""
-    is_large = goes_by_bits(packed, design.weights) and packed.n_samples < packed.n_spins
-    if is_large and settings.hidden not in (0, "auto"):
-        raise SettingError(
-            setting="hidden",
-            value=settings.hidden,
-            expected=f"0 or 'auto' beyond {sizes.MOST_DENSE} columns of fewer rows: pass what you "
-            "know of rows as covariates",
-        )
-    road = _by_bits if is_large else _by_matrices
+    road = _by_bits if goes_by_bits(packed) else _by_matrices
     way = road(packed, design, settings)
     moments = way.moments
     with one_blas_thread():  # once for all steps, which use threads themselves
@@ -237,7 +227,8 @@ class _Screened:
 
 def _by_bits(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> _Screened:
     """Nothing of the size of all pairs is stored."""
-    bits = replace(bits_of(packed, settings.fit_fields), design_effect=design.design_effect)
+    bits = bits_of(packed, settings.fit_fields, design.weights)
+    bits = replace(bits, design_effect=design.design_effect)
     if design.covariates is not None:
         bits = bits_without_covariates(bits, design.covariates)
     n_jobs = settings.n_jobs
@@ -250,7 +241,9 @@ def _by_bits(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -
     def scores(least: float) -> ScoreCache:
         return sparse_scores(bits, least, n_jobs)
 
-    return _Screened(bits, screened, pairs, samples, scores, looks_for_causes=False)
+    # a look costs as much as a search, of so many columns: causes are those that are asked for
+    looks = design.outcomes is None and settings.hidden not in (0, "auto")
+    return _Screened(bits, screened, pairs, samples, scores, looks)
 
 
 def _by_matrices(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> _Screened:

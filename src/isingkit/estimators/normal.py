@@ -11,6 +11,7 @@ from scipy.linalg import lapack, solve_triangular
 from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import BoolArray, FloatArray, IntArray
+from isingkit.estimators.moments import SecondMoments
 from isingkit.exceptions import (
     ContradictoryPairsWarning,
     CovariatesError,
@@ -102,13 +103,13 @@ class DenseResolvent:
             factor = factor_of(self.moments, self.ridge)
         resolvent = inverse_of(self.moments, factor)
         self._factor = None
-        _mirror(resolvent)
+        mirror_lower(resolvent)
         resolvent *= self.moments.n_samples
         squares = np.einsum("ij,ij->i", resolvent, resolvent)
         return resolvent, np.diagonal(resolvent).copy(), squares
 
 
-def _mirror(matrix: FloatArray) -> None:
+def mirror_lower(matrix: FloatArray) -> None:
     """Make a matrix symmetric in place: its lower triangle is what counts."""
     for start in range(0, len(matrix), _TILE):
         stop = start + _TILE
@@ -270,15 +271,19 @@ def left_by(sums: CovariateSums, normal: NormalEquations, pairwise: bool) -> Nor
     explained = sums.orthonormal
     matrix: FloatArray = explained @ explained.T
     np.subtract(normal.matrix, matrix, out=matrix)
-    left = np.diagonal(matrix)
-    determined = normal.changes & (left <= _DETERMINED * normal.variances)
+    require_undetermined(normal, np.diagonal(matrix))
+    return replace(normal, matrix=_reconciled(matrix) if pairwise else matrix)
+
+
+def require_undetermined(before: SecondMoments, left: FloatArray) -> None:
+    """Refuse covariates that leave nothing of a spin's variance."""
+    determined = before.changes & (left <= _DETERMINED * before.variances)
     if determined.any():
-        name = normal.names[int(determined.argmax())]
+        name = before.names[int(determined.argmax())]
         raise CovariatesError(
             problem=f"they determine '{name}', of which nothing is left for a network",
             advice="leave that column of spins out, or the covariate",
         )
-    return replace(normal, matrix=_reconciled(matrix) if pairwise else matrix)
 
 
 def correlations(normal: NormalEquations) -> FloatArray:

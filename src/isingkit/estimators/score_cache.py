@@ -22,7 +22,7 @@ from isingkit.estimators import sizes
 from isingkit.estimators.bits import Bits, bits_of
 from isingkit.estimators.executor import current_executor
 from isingkit.estimators.fitted_graph import FittedGraph, Samples
-from isingkit.estimators.graph import symmetric_matrix
+from isingkit.estimators.graph import keys_of, pairs_of, symmetric_matrix
 from isingkit.estimators.normal import NormalEquations, correlations
 from isingkit.estimators.tiles import CorrelationScreen, screened
 
@@ -32,6 +32,8 @@ _NEAR = 0.2
 _NEAR_BY_NOISE = 50.0
 _LEAST_UNEXPLAINED = 0.02  # of a spin's variance by the neighbours of another
 _SAME = 1 - 1e-4  # of sums that differ by less, which rounding may do, the first spin's is taken
+# spins, beyond which noise makes so many pairs plausible that those are that are suspects
+_MOST_PLAUSIBLE = 10_000
 _PROBED = 4096  # spins, where all are too many, that tell whether these have a common cause
 
 
@@ -212,21 +214,32 @@ class SparseScores:
 
     def update(self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray) -> None:
         n_spins = self.bits.n_spins
-        found = self._large(fitted, chosen, residuals)
-        around = fitted.graph.matrix(np.ones(len(fitted.graph.indices)))
-        hidden = np.column_stack((around[chosen] @ self.near).nonzero()).astype(np.int64)
-        keys = np.union1d(_keys(found, n_spins), _keys(hidden, n_spins))
-        places = np.column_stack([keys // n_spins, keys % n_spins])
-        places = places[chosen[places[:, 0]] != places[:, 1]]
-        scores = self._scores(fitted, chosen, residuals, places)
-        large = places[np.abs(scores) > self.screening_z]
+        large = self._beyond(fitted, chosen, residuals, self.screening_z)
         touched = np.zeros(n_spins, dtype=bool)
         touched[chosen] = True
         old = self.keys[~touched[self.keys // n_spins]]
         new = chosen[large[:, 0]] * n_spins + large[:, 1]
         self.keys = np.concatenate([old, new])
 
-    def _large(self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray) -> IntArray:
+    def _beyond(
+        self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray, level: float
+    ) -> IntArray:
+        """(n, 2): places in `chosen` and spins whose scores in these regressions are above a
+        level.
+        """
+        n_spins = self.bits.n_spins
+        found = self._large(fitted, chosen, residuals, level)
+        around = fitted.graph.matrix(np.ones(len(fitted.graph.indices)))
+        hidden = np.column_stack((around[chosen] @ self.near).nonzero()).astype(np.int64)
+        keys = np.union1d(_keys(found, n_spins), _keys(hidden, n_spins))
+        places = np.column_stack([keys // n_spins, keys % n_spins])
+        places = places[chosen[places[:, 0]] != places[:, 1]]
+        scores = self._scores(fitted, chosen, residuals, places)
+        return np.asarray(places[np.abs(scores) > level])
+
+    def _large(
+        self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray, level: float
+    ) -> IntArray:
         """Scores that may be large, of spins that are near to no neighbour."""
         least = np.empty(len(chosen))
         fixed = (self.bits.source, chosen, fitted.graph.csr, least)
@@ -238,7 +251,6 @@ class SparseScores:
         of_rows[0] = 1 / _scale(fitted.information[chosen], 1 - explained)
         of_spins = np.zeros((2, self.bits.n_spins))
         of_spins[0] = self.bits.changes
-        level = self.screening_z
         n_jobs = fitted.n_jobs
         found, _ = self.bits.large_sums(residuals, level, of_rows, of_spins, n_jobs=n_jobs)
         return found
@@ -254,9 +266,25 @@ class SparseScores:
         return pairs[np.abs(self.approximate(fitted, pairs)) > self.screening_z]
 
     def plausible(self, fitted: FittedGraph, least: float) -> tuple[Pairs, FloatArray]:
-        pairs = self.suspects(fitted, np.flatnonzero(self.bits.changes))
+        changing = np.flatnonzero(self.bits.changes)
+        if least >= self.screening_z or self.bits.n_spins > _MOST_PLAUSIBLE:
+            pairs = self.suspects(fitted, changing)
+        else:
+            pairs = self._pairs_beyond(fitted, changing, least)
         outside = pairs[~fitted.graph.find(pairs)[0]]
-        return outside, self.approximate(fitted, outside)
+        scores = self.approximate(fitted, outside)
+        large = np.abs(scores) > least
+        return outside[large], scores[large]
+
+    def _pairs_beyond(self, fitted: FittedGraph, some: IntArray, level: float) -> Pairs:
+        """Sorted pairs with a score above a level in either direction."""
+        keys = [np.empty(0, np.int64)]
+        for first in range(0, len(some), sizes.PORTION):
+            chosen = some[first : first + sizes.PORTION]
+            places = self._beyond(fitted, chosen, fitted.residuals_of(chosen), level)
+            pairs = np.sort(np.column_stack([chosen[places[:, 0]], places[:, 1]]), axis=1)
+            keys.append(keys_of(pairs, self.bits.n_spins))
+        return pairs_of(np.unique(np.concatenate(keys)), self.bits.n_spins)
 
     def approximate(self, fitted: FittedGraph, pairs: Pairs) -> FloatArray:
         directed = np.concatenate([pairs, pairs[:, ::-1]])
@@ -344,7 +372,7 @@ class SparseScores:
 def sparse_scores(bits: Bits, screening_z: float, n_jobs: int | None) -> SparseScores:
     """With the pairs of spins that are near, whose neighbours may hide what they have to say."""
     near = _nearness(bits)
-    centred = bits_of(bits.packed, True)
+    centred = bits_of(bits.packed, True, bits.weights)
     # before covariates are taken off, spins are nearer to each other, if anything
     plain = centred if len(bits.covariates) else bits
     kept = screened(

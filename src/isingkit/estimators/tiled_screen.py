@@ -1,6 +1,5 @@
 """The screen of large networks, tile by tile: only what may be a candidate is stored."""
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,10 @@ from scipy.special import ndtri
 from isingkit.arrays import FloatArray, IntArray, Pairs
 from isingkit.estimators import sizes
 from isingkit.estimators.bits import Bits
-from isingkit.estimators.dual import Dual
 from isingkit.estimators.executor import current_executor
 from isingkit.estimators.graph import keys_of, symmetric_matrix
 from isingkit.estimators.moments import best_resolvent
+from isingkit.estimators.primal import Primal
 from isingkit.estimators.screen import (
     DIGITS,
     LEAST_SCORE,
@@ -30,6 +29,7 @@ from isingkit.estimators.tiles import (
     Kept,
     bytes_of_responses,
     screened,
+    settings_of,
     spins_of_band,
 )
 
@@ -46,7 +46,8 @@ class ScoreScreen:
     ridge: float
     least: float
     scales: ScoreScales
-    dual: Dual | None = None  # made where it is needed: workers of a cluster make their own
+    # a `Dual` or a `Primal`, made where it is needed: workers of a cluster make their own
+    resolvent: Any = None
 
     @property
     def n_bytes(self) -> int:
@@ -55,20 +56,17 @@ class ScoreScreen:
 
     def settings(self) -> dict[str, Any]:
         """What the result depends on, beside the data."""
-        centred = bool(self.bits.sums.any())
-        found = {"screen": "scores", "ridge": self.ridge, "least": self.least, "centred": centred}
+        found = {"screen": "scores", "ridge": self.ridge, "least": self.least}
         if self.bits.design_effect != 1:
             found["design_effect"] = round(self.bits.design_effect, _DIGITS)
-        if len(self.bits.covariates):
-            found["covariates"] = hashlib.sha256(self.bits.covariates.data).hexdigest()[:16]
-        return found
+        return found | settings_of(self.bits)
 
     def prepare(self, n_jobs: int | None = None) -> None:
         """Make what all bands need, where it is not there yet."""
-        if self.dual is None:
-            dual = Dual(self.bits, self.ridge)
-            dual.prepare()
-            self.dual = dual
+        if self.resolvent is None:
+            resolvent = self.bits.resolvent(self.ridge)
+            resolvent.prepare()
+            self.resolvent = resolvent
 
     def band(self, number: int, n_jobs: int | None = None) -> Kept:
         """Pairs of the spins of one band with all later ones."""
@@ -80,10 +78,11 @@ class ScoreScreen:
         self, rows: IntArray, least: float, after: IntArray | None, n_jobs: int | None
     ) -> Kept:
         """Pairs (i, j) of spins i with all others, or later ones, of a score above `least`."""
-        assert self.dual is not None
         own = self.scales.own
         others = self.scales.others
-        responses = self.dual.responses(rows, n_jobs)
+        if isinstance(self.resolvent, Primal):
+            return self._of_matrix(rows, least, after)
+        responses = self.bits.for_signs(self.resolvent.responses(rows, n_jobs))
         factor = self.bits.n_samples / (2 * self.ridge * self.bits.n_spins)
         of_rows = factor * np.stack([own[rows], others[rows]])
         of_spins = np.stack([others, own])
@@ -97,6 +96,20 @@ class ScoreScreen:
         passes = (np.abs(scores) > least) & (i != j)
         both = np.column_stack([scores, scores])
         return Kept(np.column_stack([i, j])[passes], both[passes])
+
+    def _of_matrix(self, rows: IntArray, least: float, after: IntArray | None) -> Kept:
+        """The same where the resolvent of all pairs is at hand."""
+        own = self.scales.own
+        others = self.scales.others
+        scores = self.resolvent.rows(rows)
+        scores *= -self.bits.n_samples / 2
+        scores *= own[rows, None] * others + own * others[rows, None]
+        first = -1 if after is None else after
+        place, j = np.nonzero(np.abs(scores) > least)
+        i = rows[place]
+        passes = (j > np.broadcast_to(first, len(rows))[place]) & (i != j)
+        found = scores[place, j][passes]
+        return Kept(np.column_stack([i, j])[passes], np.column_stack([found, found]))
 
 
 def screen_by_tiles(
@@ -115,11 +128,11 @@ def screen_by_tiles(
     if bits.changes.sum() < 2:
         nothing = scipy.sparse.csr_array((n_spins, n_spins))
         return Screen(nothing, RIDGES[-1], 1.0), np.empty((0, 2), np.int64)
-    dual: Any = best_resolvent(bits, RIDGES)
-    scales = score_scales(bits, dual.ridge, *dual.all_diagonals(n_jobs))
+    resolvent: Any = best_resolvent(bits, RIDGES)
+    scales = score_scales(bits, resolvent.ridge, *resolvent.all_diagonals(n_jobs))
     most = most_candidates(bits)
     levels = [_level_by_noise(times * most / n_spins) for times in _LEVELS]
-    found = ScoreScreen(bits, dual.ridge, levels[0], scales)
+    found = ScoreScreen(bits, resolvent.ridge, levels[0], scales)
     kept = screened(
         found,
         bits.packed,
@@ -128,7 +141,7 @@ def screen_by_tiles(
         progress=progress,
         run=current_executor(),
     )
-    found.dual = dual
+    found.resolvent = resolvent
     pairs = kept.pairs
     scores = kept.values[:, 0]
     for level in dict.fromkeys([*levels[1:], LEAST_SCORE]):
@@ -136,7 +149,7 @@ def screen_by_tiles(
         short = np.flatnonzero((n_found < most) & bits.changes)
         pairs, scores = _looked_at_again(found, short, level, pairs, scores, n_jobs)
     matrix = symmetric_matrix(pairs, scores, n_spins)
-    return Screen(matrix, dual.ridge, scales.error, levels[0]), _best_of_either(matrix, most)
+    return Screen(matrix, resolvent.ridge, scales.error, levels[0]), _best_of_either(matrix, most)
 
 
 def _level_by_noise(fraction: float) -> float:

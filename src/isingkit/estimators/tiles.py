@@ -6,6 +6,7 @@ ones; it is the unit that is recorded on disk, resumed, and sent to a worker of 
 Why so, and what it costs: docs/design/tiles.md.
 """
 
+import hashlib
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,8 +25,8 @@ from isingkit.arrays import FloatArray, IntArray
 from isingkit.estimators import sizes
 from isingkit.estimators.bits import Bits
 from isingkit.estimators.checkpoint import Checkpoint, checkpoint_in
-from isingkit.estimators.dual import Dual
 from isingkit.estimators.executor import Run
+from isingkit.estimators.primal import Primal
 from isingkit.estimators.symmetric import TIE
 from isingkit.exceptions import StageTwoError
 from isingkit.packing import PackedSpins, fingerprint
@@ -51,9 +52,31 @@ def spins_of_band(bits: Bits, number: int) -> IntArray:
 
 def bytes_of_responses(bits: Bits) -> int:
     """Memory beyond the bits of a screen on ridge regressions: that of the dual, and a band of
-    responses with its tables.
+    responses with its tables; or that of all pairs, and a band of these.
     """
-    return Dual(bits, 1.0).n_bytes + 13 * sizes.BAND * bits.n_samples
+    resolvent = bits.resolvent(1.0)
+    if isinstance(resolvent, Primal):
+        return resolvent.n_bytes + 32 * sizes.BAND * bits.n_spins
+    return int(resolvent.n_bytes + bytes_of_sums(bits))
+
+
+def bytes_of_sums(bits: Bits) -> int:
+    """Memory of a band of numbers for each row, with its tables."""
+    return 13 * sizes.BAND * bits.n_rows
+
+
+def settings_of(bits: Bits) -> Record:
+    """What all screens of these spins depend on, beside the bits."""
+    found: Record = {"centred": bool(bits.sums.any())}
+    if bits.weights is not None:
+        found["weights"] = _digest(bits.weights.totals)
+    if len(bits.covariates):
+        found["covariates"] = _digest(bits.covariates)
+    return found
+
+
+def _digest(array: FloatArray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()[:16]
 
 
 class BandedScreen(Protocol):
@@ -89,15 +112,13 @@ class CorrelationScreen:
     @property
     def n_bytes(self) -> int:
         """Memory beyond the bits themselves."""
+        if not self.bits.are_plain:
+            return bytes_of_sums(self.bits)
         return self._n_nibbles() if self._by_lookup() else 0
 
     def settings(self) -> Record:
         """What the result depends on, beside the data."""
-        return {
-            "screen": "correlations",
-            "prune": self.prune,
-            "centred": bool(self.bits.sums.any()),
-        }
+        return {"screen": "correlations", "prune": self.prune} | settings_of(self.bits)
 
     def prepare(self, n_jobs: int | None = None) -> None:
         """Make what all bands need, where it is not there yet."""
@@ -106,6 +127,25 @@ class CorrelationScreen:
 
     def band(self, number: int, n_jobs: int | None = None) -> Kept:
         """Pairs of the spins of one band with all later ones."""
+        if self.bits.are_plain:
+            return self._counted(number, n_jobs)
+        rows = spins_of_band(self.bits, number)
+        scales = self.bits.scales
+        changing = np.where(np.isfinite(scales), scales, 1.0)
+        of_rows = np.stack([1 / changing[rows], np.zeros(len(rows))])
+        of_spins = np.stack([1 / scales, np.zeros(len(scales))])
+        centred = self.bits.for_signs(self.bits.centred(rows))
+        level = self.prune * (1 - MARGIN)
+        pairs, sums = self.bits.large_sums(
+            centred, level, of_rows, of_spins, after=rows, n_jobs=n_jobs
+        )
+        i = rows[pairs[:, 0]]
+        j = pairs[:, 1]
+        values = sums / scales[i] / scales[j]
+        return passing(np.column_stack([i, j]), np.column_stack([values, values]), self.prune)
+
+    def _counted(self, number: int, n_jobs: int | None) -> Kept:
+        """The same where rows count 1, on bits."""
         packed = self.bits.packed
         level = self.prune * (1 - MARGIN)
         n_spins = packed.n_spins
@@ -146,6 +186,8 @@ class CorrelationScreen:
         return passing(np.column_stack([i, j]), np.column_stack([forth, back]), self.prune)
 
     def _by_lookup(self) -> bool:
+        if not self.bits.are_plain:
+            return False
         return lookup_popcount.is_fastest() and self._n_nibbles() <= sizes.LOOKUP_BYTES
 
     def _n_nibbles(self) -> int:
@@ -180,7 +222,7 @@ class CorrelationScreen:
 
 
 @dataclass(slots=True, eq=False)
-class DualScreen:
+class RidgeScreen:
     """Pairs of large ridge estimate. Sums of all pairs are approximate; what could pass is
     computed again in double precision.
     """
@@ -188,7 +230,7 @@ class DualScreen:
     bits: Bits
     ridge: float
     prune: float
-    _dual: Any = field(init=False, default=None)
+    _resolvent: Any = field(init=False, default=None)
     _left: Any = field(init=False, default=None)
 
     @property
@@ -198,27 +240,25 @@ class DualScreen:
 
     def settings(self) -> Record:
         """What the result depends on, beside the data."""
-        return {
-            "screen": "ridge",
-            "ridge": self.ridge,
-            "prune": self.prune,
-            "centred": bool(self.bits.sums.any()),
-        }
+        found = {"screen": "ridge", "ridge": self.ridge, "prune": self.prune}
+        return found | settings_of(self.bits)
 
     def prepare(self, n_jobs: int | None = None) -> None:
         """Make what all bands need, where it is not there yet."""
         if self._left is None:
             self.bits.require_memory(self.n_bytes)
-            self._dual = Dual(self.bits, self.ridge)
-            self._dual.prepare()
-            self._left = self._dual.left(n_jobs)
+            self._resolvent = self.bits.resolvent(self.ridge)
+            self._resolvent.prepare()
+            self._left = self._resolvent.left(n_jobs)
 
     def band(self, number: int, n_jobs: int | None = None) -> Kept:
         """Pairs of the spins of one band with all later ones."""
         self.prepare(n_jobs)
         rows = spins_of_band(self.bits, number)
         share = 1 / self._left
-        y = self._dual.responses(rows, n_jobs)
+        if isinstance(self._resolvent, Primal):
+            return self._of_matrix(rows, share)
+        y = self.bits.for_signs(self._resolvent.responses(rows, n_jobs))
         least = share.min()
         ones = np.ones(
             len(share)
@@ -231,6 +271,18 @@ class DualScreen:
         )
         pairs[:, 0] = rows[pairs[:, 0]]
         return passing(pairs, products[:, None] * share[pairs], self.prune)
+
+    def _of_matrix(self, rows: IntArray, share: FloatArray) -> Kept:
+        """The same where estimates of all pairs are at hand."""
+        changes = self.bits.changes
+        penalty = self.ridge * self.bits.n_spins
+        products = -penalty * self._resolvent.rows(rows)
+        least = self.prune * (1 - MARGIN) / np.maximum(share[rows, None], share)
+        is_large = (np.abs(products) > least) & changes[rows, None] & changes
+        i, j = np.nonzero(is_large)
+        later = j > rows[i]
+        pairs = np.column_stack([rows[i], j])[later]
+        return passing(pairs, products[i, j][later, None] * share[pairs], self.prune)
 
 
 def passing(pairs: IntArray, values: FloatArray, prune: float) -> Kept:

@@ -12,8 +12,8 @@ from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import FloatArray, IntArray
 from isingkit.estimators.base import LinearEstimator
-from isingkit.estimators.bits import bits_of, goes_by_bits, repeated_if_large
-from isingkit.estimators.covariate_effects import n_covariates
+from isingkit.estimators.bits import bits_of, goes_by_bits, without_covariates
+from isingkit.estimators.covariate_effects import n_covariates, regressed_effects
 from isingkit.estimators.executor import current_executor
 from isingkit.estimators.moments import SecondMoments, best_resolvent, noise_at
 from isingkit.estimators.normal import (
@@ -29,7 +29,7 @@ from isingkit.estimators.symmetric import TIE, just_above
 from isingkit.estimators.tiles import (
     BandedScreen,
     CorrelationScreen,
-    DualScreen,
+    RidgeScreen,
     as_candidates,
     regressions_on_candidates,
     screened,
@@ -183,23 +183,25 @@ class TwoStageIsing(LinearEstimator):
     ) -> Self:
         if packed is None:
             return super()._learn(packed, weights, warned, stat)
-        if n_covariates(weights) == 0:
-            packed, weights = repeated_if_large(packed, weights)
-        if goes_by_bits(packed, weights) and (
-            self.ridge == np.inf or packed.n_samples < packed.n_spins
-        ):
-            return self._learn_by_tiles(packed, warned)
+        if goes_by_bits(packed):
+            return self._learn_by_tiles(packed, weights, warned)
         return super()._learn(packed, weights, warned)
 
-    def _learn_by_tiles(self, packed: PackedSpins, warned: bool) -> Self:
-        bits = bits_of(packed, self.fit_fields)
+    def _learn_by_tiles(
+        self, packed: PackedSpins, weights: RowWeights | None, warned: bool
+    ) -> Self:
+        bits = bits_of(packed, self.fit_fields, weights)
         if not warned:
             warn_of_constants(bits.names, ~bits.changes)
+        slopes = None
+        if weights is not None and weights.covariates is not None:
+            bits = without_covariates(bits, np.ascontiguousarray(weights.covariates.T))
+            slopes = bits.slopes_on(weights.covariates)
         self._choose_stage_one(bits)
         if np.isinf(self.ridge_):
             screen: BandedScreen = CorrelationScreen(bits, self.prune_)
         else:
-            screen = DualScreen(bits, self.ridge_, self.prune_)
+            screen = RidgeScreen(bits, self.ridge_, self.prune_)
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
         kept = screened(
             screen,
@@ -212,13 +214,15 @@ class TwoStageIsing(LinearEstimator):
         del screen  # and what it has taken of memory
         self.stage_one_estimates_ = as_candidates(kept, packed.n_spins, self.prune_)
         self.support_sizes_ = np.diff(self.stage_one_estimates_.indptr).astype(np.int64)
-        most = packed.n_samples - 1 - int(self.fit_fields)
+        most = bits.n_counted - 1 - int(self.fit_fields) - len(bits.covariates)
         estimates = regressions_on_candidates(bits, self.stage_one_estimates_, most, self.n_jobs)
         self.threshold_ = (
             auto_threshold(bits, estimates) if self.threshold == "auto" else float(self.threshold)
         )
+        if slopes is not None:
+            self._regressed = regressed_effects(slopes, estimates)
         intercepts = bits.means - estimates @ bits.means
-        return self._finish(packed, packed.n_samples, estimates, intercepts, bits.means)
+        return self._finish(packed, bits.n_samples, estimates, intercepts, bits.means)
 
     def _choose_stage_one(self, normal: SecondMoments) -> None:
         self.ridge_ = auto_ridge(normal) if self.ridge == "auto" else float(self.ridge)

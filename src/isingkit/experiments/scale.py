@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from isingkit._kernels.threads import n_threads
 from isingkit.estimators import sizes
 from isingkit.estimators.bits import bits_of
-from isingkit.estimators.tiles import CorrelationScreen, DualScreen
+from isingkit.estimators.tiles import CorrelationScreen, RidgeScreen
 from isingkit.estimators.two_stage import TwoStageIsing
 from isingkit.metrics import score
 from isingkit.packing import PackedSpins
@@ -91,7 +91,7 @@ def measure_rates(n_spins: int, n_samples: int, rounds: int = 5) -> Rates:
     packed = PackedSpins(words, 64 * words.shape[1], names)
     bits = bits_of(packed, False)
     correlations = CorrelationScreen(bits, 0.5)
-    dual = DualScreen(bits, 1.0, 0.5)
+    dual = RidgeScreen(bits, 1.0, 0.5)
     columns = rng.standard_normal((N_COLUMNS, packed.n_samples), dtype=np.float32)
     others = rng.standard_normal((N_COLUMNS, packed.n_samples), dtype=np.float32)
 

@@ -1,5 +1,5 @@
-"""Tables that are held in memory as one matrix while they are read: sparse ones, and those with
-variables in rows.
+"""Tables that are held in memory while they are read: sparse ones, and those with variables in
+rows, of which zeros and ones are bits.
 """
 
 import csv
@@ -22,6 +22,8 @@ from isingkit.spins import MISSING_TEXTS, Table, require_matrix
 from isingkit.tables.parts import PART, Parts, read_parts
 from isingkit.tables.rows import Reading, ReadOptions
 
+_LINE = 300  # bytes that hold what is read of a line, beside its values
+_BETWEEN = 4096  # lines, between two looks at memory
 _SPARSE_MEMBERS = {"format.npy", "shape.npy", "data.npy"}  # of what scipy.sparse.save_npz writes
 
 
@@ -119,35 +121,91 @@ def read_h5ad(options: ReadOptions) -> Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class _Digits:
+    """Values 0 and 1 of one variable, as bits, and where there are any."""
+
+    bits: NDArray[np.uint8]
+    present: NDArray[np.uint8] | None  # None: nothing is missing
+    n_samples: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Variable:
     """One line of a text: a name, and the values of all samples."""
 
     name: str
-    values: NDArray[Any]  # int8 of 0 and 1; else float64, NaN where missing; else texts, or None
+    values: Any  # _Digits; else an array of float64, NaN where missing; or of texts, or None
+
+    @property
+    def n_samples(self) -> int:
+        values = self.values
+        return values.n_samples if isinstance(values, _Digits) else len(values)
+
+    def some(self, start: int, stop: int) -> NDArray[Any]:
+        """Values of some samples: int8, or float64 where some are missing; or as they are."""
+        values = self.values
+        if not isinstance(values, _Digits):
+            return np.asarray(values[start:stop])
+        bits = _cut(values.bits, start, stop)
+        if values.present is None:
+            return bits
+        return np.where(_cut(values.present, start, stop), bits.astype(np.float64), np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class _Variables:
+    """What `read_matrix` asks of a matrix, (n_samples, n_variables), in bits where it can be."""
+
+    variables: Sequence[_Variable]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.variables[0].n_samples, len(self.variables)
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        start, stop, _ = rows.indices(self.shape[0])
+        return np.stack([one.some(start, stop) for one in self.variables], axis=1)
 
 
 def read_transposed_text(options: ReadOptions, separator: str) -> Reading:
     """Text with one line a variable, whose name comes first, and one column a sample.
 
-    A line above that names samples is passed over.
+    A line above that names samples is passed over. Of values 0 and 1 only bits are kept.
     """
+    variables: list[_Variable] = []
     try:
-        lines = list(_lines(options))
-        has_titles = bool(lines) and _are_titles(_cells(lines[0], separator))
-        variables = [_variable(line, separator) for line in lines[has_titles:]]
+        for number, line in enumerate(_lines(options)):
+            if number == 0 and _are_titles(_cells(line, separator)):
+                continue
+            variables.append(_variable(line, separator))
+            _require_room(variables)
     except (gzip.BadGzipFile, EOFError, UnicodeDecodeError, csv.Error) as error:
         problem = f"it cannot be read as text in columns ({error})"
         raise TableFileError(path=options.path, problem=problem) from None
     if not variables:
         raise TableFileError(path=options.path, problem="it is empty")
-    sizes = {len(one.values) for one in variables}
-    if len(sizes) != 1:
+    if len({one.n_samples for one in variables}) != 1:
         problem = "its lines have different numbers of cells"
         raise TableFileError(path=options.path, problem=problem)
-    (n_samples,) = sizes
-    require_memory(8 * n_samples * len(variables), n_spins=len(variables), n_samples=n_samples)
     names = tuple(one.name for one in variables)
-    return read_matrix(options, _stacked(variables).T, names)
+    return read_matrix(options, _Variables(variables), names)
+
+
+def _require_room(variables: Sequence[_Variable]) -> None:
+    """Refuse a table of which as much again would not fit, looked at now and then."""
+    n_variables = len(variables)
+    if n_variables % _BETWEEN:
+        return
+    last = variables[-1]
+    n_bytes = _LINE + (last.n_samples // 8 if isinstance(last.values, _Digits) else last.n_samples)
+    require_memory(_BETWEEN * n_bytes, n_spins=n_variables, n_samples=last.n_samples)
+
+
+def _cut(bits: NDArray[np.uint8], start: int, stop: int) -> NDArray[np.int8]:
+    """Bits start to stop, as 0 and 1."""
+    first = start // 8
+    some = np.unpackbits(bits[first : -(-stop // 8)], bitorder="little")
+    return some[start - 8 * first : stop - 8 * first].view(np.int8)
 
 
 def _lines(options: ReadOptions) -> Iterator[bytes]:
@@ -186,15 +244,20 @@ def _variable(line: bytes, separator: str) -> _Variable:
     values = digits[::2] - np.uint8(ord("0"))
     is_plain = b'"' not in name and len(digits) % 2 == 1
     if is_plain and (values <= 1).all() and (digits[1::2] == ord(separator)).all():
-        return _Variable(name.decode("utf-8").strip(), values.astype(np.int8))
+        bits = np.packbits(values, bitorder="little")
+        return _Variable(name.decode("utf-8").strip(), _Digits(bits, None, len(values)))
     title, *cells = _cells(line, separator)
     numbers = [_number(cell) for cell in cells]
     if all(number is not None for number in numbers):
-        return _Variable(title, np.array(numbers, dtype=np.float64))
+        return _Variable(title, _of_numbers(np.array(numbers, dtype=np.float64)))
     texts = [None if cell.casefold() in MISSING_TEXTS else cell for cell in cells]
     return _Variable(title, np.array(texts, dtype=object))
 
 
-def _stacked(variables: Sequence[_Variable]) -> NDArray[Any]:
-    """(n_variables, n_samples): of the narrowest kind that holds all."""
-    return np.stack([one.values for one in variables])
+def _of_numbers(values: NDArray[np.float64]) -> Any:
+    """Bits of zeros, ones and gaps; else the numbers."""
+    there = ~np.isnan(values)
+    if not np.isin(values[there], (0.0, 1.0)).all():
+        return values
+    bits = np.packbits(values == 1, bitorder="little")
+    return _Digits(bits, np.packbits(there, bitorder="little"), len(values))

@@ -1,0 +1,133 @@
+"""Primal: ridge regressions of no more spins than samples, from one matrix of all pairs of spins.
+
+The only thing of that size on the way by bits. It is held once: pair sums become their Cholesky
+factor, and that the inverse, in place.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.linalg import lapack
+
+from isingkit._kernels.threads import one_blas_thread
+from isingkit.arrays import FloatArray, IntArray
+from isingkit.estimators import sizes
+from isingkit.estimators.normal import mirror_lower
+from isingkit.exceptions import SingularSystemError
+from isingkit.gram import gram
+
+if TYPE_CHECKING:
+    from isingkit.estimators.bits import Bits
+
+_SINGULAR = 1e-10  # of a spin's variance, if no more is left beside the spins before it
+
+
+@dataclass(slots=True, eq=False)
+class Primal:
+    r"""P = (S'S + \lambda N I)^{-1} of centred spins; those that never change stand alone."""
+
+    bits: "Bits"
+    ridge: float
+    _factor: Any = field(init=False, default=None)  # Cholesky factor, in the upper triangle
+    _inverse: Any = field(init=False, default=None)  # in place of the factor
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory beyond the bits themselves: a matrix, and a band of spins as numbers."""
+        n_spins = self.bits.n_spins
+        return 8 * n_spins**2 + 16 * sizes.BAND * (self.bits.n_rows + n_spins)
+
+    def prepare(self) -> None:
+        """Find the inverse, where it is not there yet."""
+        if self._inverse is not None:
+            return
+        self._factorize()
+        lower, _ = lapack.dpotri(self._factor, lower=0, overwrite_c=1)
+        self._factor = None
+        self._inverse = lower.T  # C order: P in the lower triangle
+        mirror_lower(self._inverse)
+
+    def diagonals(
+        self, spins: IntArray, n_jobs: int | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """R_ii and (R^2)_ii of some spins, R the resolvent of sample correlations."""
+        if self._inverse is None:
+            self._factorize()
+            columns = np.zeros((self.bits.n_spins, len(spins)), order="F")
+            columns[spins, np.arange(len(spins))] = self.bits.n_samples
+            rows, _ = lapack.dpotrs(self._factor, columns, lower=0, overwrite_b=1)
+            return rows[spins, np.arange(len(spins))], (rows**2).sum(axis=0)
+        rows = self.rows(spins) * self.bits.n_samples
+        return rows[np.arange(len(spins)), spins], np.einsum("ij,ij->i", rows, rows)
+
+    def all_diagonals(self, n_jobs: int | None = None) -> tuple[FloatArray, FloatArray]:
+        """R_ii and (R^2)_ii of all spins."""
+        self.prepare()
+        n_samples = self.bits.n_samples
+        squares = np.einsum("ij,ij->i", self._inverse, self._inverse)
+        return n_samples * np.diagonal(self._inverse), n_samples**2 * squares
+
+    def left(self, n_jobs: int | None = None) -> FloatArray:
+        r"""(n_spins,): \lambda N P_ii of all spins, as that of `Dual`."""
+        self.prepare()
+        return self.ridge * self.bits.n_spins * np.diagonal(self._inverse)
+
+    def rows(self, some: IntArray) -> FloatArray:
+        """(n_some, n_spins): of P; 0 beside the diagonal for spins that never change."""
+        self.prepare()
+        return np.asarray(self._inverse[some])
+
+    def _factorize(self) -> None:
+        if self._factor is not None:
+            return
+        self.bits.require_memory(self.n_bytes)
+        matrix = self._normal_matrix()
+        diagonal = np.einsum("ii->i", matrix)
+        before = diagonal.copy()
+        factor, trouble = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
+        left = np.einsum("ii->i", factor) ** 2 / before
+        if trouble > 0 or left.min() < _SINGULAR:
+            spin = self.bits.names[trouble - 1 if trouble > 0 else int(left.argmin())]
+            raise SingularSystemError(
+                spin=spin, n_samples=self.bits.n_counted, n_spins=self.bits.n_spins
+            )
+        self._factor = factor
+
+    def _normal_matrix(self) -> FloatArray:
+        r"""(n_spins, n_spins): S'S + \lambda N I, rounded as in `normal_equations`."""
+        bits = self.bits
+        n_spins = bits.n_spins
+        if bits.weights is None:
+            counted = gram(bits.packed).sums
+            matrix = counted.view(np.float64)  # numbers take the place of counts
+        else:
+            matrix = np.empty((n_spins, n_spins))
+        for first in range(0, n_spins, sizes.BAND):
+            some = np.arange(first, min(first + sizes.BAND, n_spins))
+            if bits.weights is not None:
+                matrix[some] = self._products_with(some)
+                continue
+            products = counted[some] - np.multiply.outer(
+                bits.sums[some] / bits.n_samples, bits.sums
+            )
+            if len(bits.covariates):
+                products -= bits.explained[:, some].T @ bits.explained
+            matrix[some] = products
+        diagonal = np.einsum("ii->i", matrix)
+        diagonal += self.ridge * n_spins
+        matrix[~bits.changes] = 0.0
+        matrix[:, ~bits.changes] = 0.0
+        diagonal[~bits.changes] = 1.0
+        return matrix
+
+    def _products_with(self, some: IntArray) -> FloatArray:
+        """(n_some, n_spins): sums over rows and their weights of products with some spins."""
+        bits = self.bits
+        rows = bits.centred(some)
+        products = np.empty((len(some), bits.n_spins))
+        with one_blas_thread():
+            for first in range(0, bits.n_spins, sizes.BAND):
+                others = slice(first, first + sizes.BAND)
+                products[:, others] = rows @ bits.centred(others).T
+        return products
