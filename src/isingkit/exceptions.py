@@ -800,6 +800,20 @@ class RareColumnsWarning(IsingkitWarning):
         )
 
 
+class RepeatedNamesWarning(IsingkitWarning):
+    """Columns of a file share a name, and were given others."""
+
+    is_minor = True
+
+    def __init__(self, *, columns: Sequence[str]) -> None:
+        self.columns = tuple(columns)
+        first = self.columns[0]
+        super().__init__(
+            f"Several columns are called {_quoted(columns)}: from the second on, they are named "
+            f"'{short(first)}.1' and so on."
+        )
+
+
 class OutcomeColumnWarning(IsingkitWarning):
     """Columns whose names say that they tell what rows are, and are no variables among others."""
 
