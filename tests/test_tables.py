@@ -433,7 +433,7 @@ def test_codes_of_missing_values_are_missing(tmp_path, monkeypatch, chunk):
     reading = read_spins(tmp_path / "data.csv", **asked)
     expected = [[-1, -1], [1, 1], [0, 1], [0, 1], [1, 0]]
     np.testing.assert_array_equal(np.asarray(reading.packed), expected)
-    asked = {"missing_codes": ["-999"], "missing": "pairwise", "columns": ["a", "b"]}
+    asked = {"missing_codes": ["-999", "keine"], "missing": "pairwise", "columns": ["a", "b"]}
     reading = read_spins(tmp_path / "data.csv", binarize=5, **asked, covariates=["scale"])
     assert reading.covariates.array[-1, 0] is None
     np.save(tmp_path / "data.npy", np.eye(3))
