@@ -476,8 +476,8 @@ class DuplicateColumnsError(IsingkitError):
         super().__init__(
             f"columns '{pair[0]}' and '{pair[1]}' are {how} in every row{more}, so nothing "
             "without a penalty can tell them apart. "
-            "Make one spin of such columns (merge_alike=True, or --merge-alike), leave one of the "
-            "two out, or use RidgeIsing(ridge=0.1), or l2=0.01 where there is an l2."
+            "Make one variable of such columns (merge_alike=True, or --merge-alike), leave one of "
+            "the two out, or use RidgeIsing(ridge=0.1), or l2=0.01 where there is an l2."
         )
 
 
