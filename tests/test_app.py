@@ -18,7 +18,7 @@ import tempfile
 import time
 import warnings
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -304,7 +304,7 @@ def test_files_of_other_programs_are_to_be_saved_as_csv(app):
             f"'{name}' cannot be read: it is a file of {program}: save it there as CSV, and take "
             "that."
         )
-    assert app.told("POST", "/api/tables", [0], X_File_Name="notes.txt")[0] == 415
+    assert app.told("POST", "/api/tables", [0], X_File_Name="notes.doc")[0] == 415
 
 
 def test_a_file_that_is_too_large_is_refused_and_not_kept(tmp_path):
@@ -416,6 +416,24 @@ def test_what_a_method_cannot_do_is_asked_about(clicked, words):
     assert words in question.text
 
 
+def test_codes_of_no_answer_are_proposed_and_then_nothing_of_them_is_open():
+    """Also of a column that holds nothing else but one value; a covariate may not lack values."""
+    table = survey(a=(0, 1, 9), b=(-999, 1, 2), c=(0, 1), d=("yes", "refused"))
+    choices = proposed(table)
+    assert (choices.missing_codes, choices.roles) == (("9", "-999"), {})
+    choices = replace(choices, missing_codes=("9", "-999", "Refused"))
+    assert choices.missing == "impute"
+    assert open_questions(choices, table) == []
+    known = table.without_codes(choices.missing_codes)
+    assert known.with_codes == {"a", "b", "d"}
+    codings = known.codings(known.columns, None)
+    assert codings == {"a": (0, 1), "b": (1, 2), "c": (0, 1), "d": ("", "yes")}
+    (question,) = open_questions(replace(choices, missing="error"), table)
+    assert question.about == "missing"
+    (question,) = open_questions(replace(choices, roles={"b": "covariates"}), table)
+    assert (question.column, question.text[:34]) == ("b", "It cannot be a covariate: some of ")
+
+
 def test_names_with_commas_and_quotes_are_listed():
     for names in (["a", "b c"], ["tired, slow", 'says "no"'], ["x"]):
         assert listed(as_list(names)) == names
@@ -426,7 +444,14 @@ def test_choices_are_options_of_the_command_line():
     roles = {"a, b": "drop", "c": "drop", "d": "id", "e": "weights", "f": "counts"}
     roles |= {"g": "row_groups", "h": "covariates", "i": "covariates"}
     choices = Choices(roles, "pairwise", 2.5, "elasso", "2", "ordered")
-    told = {"--drop": '"a, b",c', "--id-column": "d", "--weights": "e", "--counts": "f"}
+    choices = replace(choices, missing_codes=("-999", "refused, or so"))
+    told = {
+        "--missing-codes": '-999,"refused, or so"',
+        "--drop": '"a, b",c',
+        "--id-column": "d",
+        "--weights": "e",
+        "--counts": "f",
+    }
     told |= {"--row-groups": "g", "--covariates": "h,i", "--binarize": "2.5"}
     told |= {"--missing": "pairwise", "--method": "elasso", "--hidden": "2", "--rows": "ordered"}
     words = choices.arguments()

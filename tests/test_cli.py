@@ -760,7 +760,13 @@ def test_check_and_a_failing_fit_list_every_column_that_needs_a_decision(capsys,
         ("wave", "abc", "--covariates wave"),
         ("wt", (0.5, 1.25, 2.0), "--weights wt"),
         ("freq", (1, 5, 70), "--counts freq"),
-        ("flag", (0, 1, 99), "--drop flag"),
+        ("flag", (0, 1, 99), "--missing-codes 99 or --drop flag"),
+        ("flag", (-999, 1, 2, 9), "--missing-codes -999,9 or --drop flag"),
+        ("flag", ("yes", "no", "don't know"), '--missing-codes "don\'t know" or --drop flag'),
+        ("flag", ("yes", "no", "refused", "never"), "--covariates flag"),
+        ("score", (0, 3, 9, 10), "--covariates score"),
+        ("site", [f"s{k // 3}" for k in range(90)], "--row-groups site"),
+        ("person", [k // 3 for k in range(90)], "--row-groups person or --covariates person"),
         ("row", range(1, 90), "--id-column row"),
         ("n", (7, 12, 70), "--covariates n or --drop n or --counts n"),
     ],
@@ -784,6 +790,47 @@ def test_answers_on_a_scale_are_to_be_cut_in_two(capsys, tmp_path, rng):
     path.write_text(path.read_text() + ",1,2,3\n")  # what is missing in them is asked at once
     _, out, _ = run(capsys, "check", str(path))
     assert out.rstrip().endswith("scale.csv --binarize 3 --missing impute")
+
+
+def test_amounts_are_to_be_cut_at_zero(capsys, tmp_path, rng):
+    table = pd.DataFrame(
+        rng.poisson(8, (90, 4)) * rng.integers(0, 2, (90, 4)), columns=list("abcd")
+    )
+    table["height"] = rng.normal(size=90)
+    path = tmp_path / "abundance.csv"
+    table.to_csv(path, index=False)
+    _, out, _ = run(capsys, "check", str(path))
+    assert out.rstrip().endswith("abundance.csv --binarize 0 --covariates height")
+    assert "numbers above X are one value" in out
+
+
+def test_codes_of_no_answer_are_found_and_what_is_missing_is_asked_at_once(capsys, tmp_path, rng):
+    """On a scale, too: by what is suggested, the table can be used."""
+    answers = np.where(rng.random((80, 4)) < 0.05, -999, rng.integers(1, 6, (80, 4)))
+    path = tmp_path / "scale.csv"
+    pd.DataFrame(answers, columns=list("abcd")).to_csv(path, index=False)
+    code, out, _ = run(capsys, "check", str(path))
+    options = "--missing-codes -999 --binarize 3 --missing impute"
+    assert (code, out.rstrip().rpartition("scale.csv ")[2]) == (1, options)
+    assert "6 values (-999, 1, 2, 3, ...), of which -999 may stand for no answer" in out
+    code, out, _ = run(capsys, "check", str(path), *options.split(), "--json")
+    facts = json.loads(out)
+    assert (code, facts["decisions"]) == (0, [])
+    assert sum(one["n_missing"] for one in facts["columns"]) == (answers == -999).sum()
+
+
+def test_check_asks_about_what_stands_between_covariates_and_rows_of_totals(capsys, tmp_path, rng):
+    table = pd.DataFrame(rng.integers(0, 2, (60, 5)), columns=["a", "b", "sand", "loam", "c"])
+    table.insert(2, "rain", rng.normal(size=60))
+    table["height"] = rng.normal(size=60)
+    path = tmp_path / "sites.csv"
+    table[["a", "b", "rain", "sand", "loam", "height", "c"]].to_csv(path, index=False)
+    _, out, _ = run(capsys, "check", str(path))
+    assert "'sand', 'loam' stand between these covariates" in out
+    columns = table[["a", "b", "sand", "loam"]]
+    pd.concat([columns, columns.sum().to_frame().T]).to_csv(path, index=False)
+    _, out, _ = run(capsys, "check", str(path))
+    assert "Is one row the totals of the others?" in out
 
 
 def test_check_tells_of_every_column_and_asks_only_what_is_open(capsys, tmp_path, rng):

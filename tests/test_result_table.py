@@ -4,6 +4,7 @@ import pickle
 import sys
 
 import numpy as np
+import pandas
 import pytest
 
 import isingkit as ik
@@ -25,6 +26,14 @@ def test_edges_have_their_intervals_and_turn_into_data_frames(fit):
     assert (table["low"] <= table["coupling"]).all()
     polars = pytest.importorskip("polars")
     assert fit.edges_.to_polars().equals(polars.from_pandas(table))
+
+
+def test_other_libraries_take_tables_by_arrow(fit):
+    pyarrow = pytest.importorskip("pyarrow")
+    edges = fit.edges_.sorted_by("z")[::2]  # not in one piece
+    taken = pyarrow.table(edges).to_pandas()
+    pandas.testing.assert_frame_equal(taken, edges.to_pandas())
+    assert len(pyarrow.table(edges[:0])) == 0
 
 
 def test_a_table_is_still_an_array(fit):
@@ -72,3 +81,29 @@ def test_empty_tables_keep_their_types_and_unknown_values_come_last():
     assert table.sorted_by("z", descending=True)["name"].tolist() == ["c", "d", "a", "b"]
     assert table.sorted_by("name", descending=True)["name"].tolist() == ["d", "c", "b", "a"]
     assert "<pre>" in (table == table[0])._repr_html_()
+
+
+def test_every_result_says_in_words_what_was_found_and_shows_it_in_a_notebook():
+    """Seen to fail: a comparison at a prompt was its arrays."""
+    truth = ik.random_tree(n_spins=5, coupling=0.6, random_state=0)
+    rows = np.asarray(ik.sample(truth, n_samples=300, random_state=1))
+    table = pandas.DataFrame(rows, columns=["a", "b", "<c>", "d", "e"])
+    fit = ik.AutoIsing().fit(table)
+    elasso = ik.ELassoIsing()
+    results = {
+        "random halves": ik.AutoIsing().stability(table, n_resamples=4),
+        "networks": ik.bootstrap(elasso, table, n_resamples=4),
+        "CS-coefficients": ik.case_dropping(elasso, table, n_resamples=4),
+        "modularity": ik.communities(fit.model_),
+        "held-out score": ik.compare(table, methods=["ridge"]),
+        "permutations": ik.compare_groups(table, np.arange(300) % 2, permutations=20),
+        "accuracy": ik.landscape(fit.model_, table, n_resamples=4),
+        "differ from the data by": ik.fit_check(fit.model_, table),
+    }
+    for words, result in results.items():
+        assert words in repr(result)[:400]
+        assert "array(" not in repr(result)
+        page = result._repr_html_()
+        assert words in page
+        assert "<c>" not in page
+    assert "community 1: " in str(results["modularity"])

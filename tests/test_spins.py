@@ -138,7 +138,7 @@ def test_binarize_turns_real_values_into_spins():
         ),
         ([["no", None], ["yes", "no"]], ex.MissingValuesError, "'x1': 1"),
         (
-            [["yes", "a"], ["Yes ", "b"], ["no", "a"]],
+            [["y", "a"], ["Y ", "b"], ["n", "a"]],
             ex.SpinValueError,
             "differ only in case or spaces",
         ),
@@ -367,3 +367,17 @@ def test_the_error_of_missing_values_offers_only_what_a_method_takes():
     with pytest.raises(ex.MissingValuesError, match="'drop'"):  # and its advice works
         ik.as_spins([[0, np.nan], [1, 1]], missing="error")
     assert ik.as_spins([[0, np.nan], [1, 1], [0, 0]], missing="drop").n_samples == 2
+
+
+def test_texts_that_differ_in_case_alone_are_one_value_but_single_letters_are_not():
+    frame = pd.DataFrame({"q": ["Yes", "no ", "NO", "yes", "No"], "allele": list("AaAaa")})
+    spins = ik.as_spins(frame)
+    assert spins.mapping == (("NO", "Yes"), ("A", "a"))
+    np.testing.assert_array_equal(spins.values[:, 0], [1, -1, -1, 1, -1])
+    np.testing.assert_array_equal(spins.values[:, 1], [-1, 1, -1, 1, 1])
+    later = ik.as_spins(
+        pd.DataFrame({"q": ["YES", "nO"], "allele": ["a", "A"]}), mapping=spins.mapping
+    )
+    np.testing.assert_array_equal(later.values, [[1, 1], [-1, -1]])
+    with pytest.raises(ex.SpinValueError, match="'aa'"):
+        ik.as_spins(pd.DataFrame({"gene": ["AA", "Aa", "aa"]}), mapping=[("AA", "Aa")])

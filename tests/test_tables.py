@@ -24,10 +24,9 @@ import isingkit as ik
 from isingkit import exceptions as ex
 from isingkit._kernels import tables as kernels
 from isingkit.formats import LISTED, NAMES, STANDARD_INPUT, SUFFIXES, bare_name, format_of
-from isingkit.tables import READERS, listed, read_spins
-from isingkit.tables import text as text_reader
+from isingkit.tables import READERS, layout, listed, read_spins
 
-MISSING = {"", "na", "n/a", "nan", "-nan", "+nan", "null", "none"}
+MISSING = {"", "na", "#n/a", "<na>", "n/a", "nan", "-nan", "+nan", "null", "none"}
 
 
 def number(text):
@@ -124,10 +123,12 @@ def assert_same(ours, theirs, binarize=None):
 
 PAIRS = [
     ("0", "1"), ("-1", "1"), ("1", "2"), ("1.0", "0.0"), ("yes", "no"),
-    ("présent", "absent"), ("a,b", 'c"d'), ("two\nlines", "1"),
+    ("présent", "absent"), ("Absent", "PRESENT"),
+    ("No", "yes"), ("A", "a"), ("a,b", 'c"d'), ("two\nlines", "1"),
 ]  # fmt: skip
 DRESSES = ["{}", "{}", " {}", "{}\t", "{}.0"]
-GAPS = ["", " ", "NA", "n/a", "NaN", "-nan", "None", "nULL"]
+CASES = [str, str.upper, str.title]
+GAPS = ["", " ", "NA", "#N/A", "<NA>", "n/a", "NaN", "-nan", "None", "nULL"]
 ODD = ["3", "x", "inf", "1e400", "0.30000000000000004", "1_0", "+1", "1e0", "0x1"]
 
 
@@ -146,12 +147,14 @@ def texts(draw):
         draw(st.booleans()),
     )
     numbers = draw(st.booleans())
+    cases = draw(st.booleans())
     lines = [[f"name {k}" for k in range(n_columns)]]
     pairs = [PAIRS[rng.integers(len(PAIRS))] for _ in range(n_columns)]
     for _ in range(n_rows):
         line = []
         for pair in pairs:
             text = f"{rng.normal():.{rng.integers(1, 20)}f}" if numbers else pair[rng.integers(2)]
+            text = CASES[rng.integers(3)](text) if cases and len(text) > 1 else text
             dress = DRESSES[rng.integers(len(DRESSES))]
             text = text if dress == "{}.0" and text not in ("0", "1", "-1") else dress.format(text)
             line.append(
@@ -359,11 +362,90 @@ def test_titles_are_told_from_values(tmp_path):
         assert (packed.names, len(packed)) == (names, n_rows)
 
 
+DRESSED = [
+    ("data.csv", "größe;müde\n", "cp1252"),
+    ("data.csv", "größe;müde\n", "utf-8-sig"),
+    ("data.txt", "größe\tmüde\n", "utf-16"),
+    ("data.txt", '"größe" "müde"\n', "utf-8"),
+    ("data.dat", "größe,müde\n", "utf-8"),
+    ("data.csv", "sep=;\ngröße;müde;\n", "utf-8"),
+]
+
+
+@pytest.mark.parametrize("chunk", [3, 1 << 22])
+@pytest.mark.parametrize(("name", "head", "encoding"), DRESSED)
+def test_letters_and_separators_are_found_out(tmp_path, monkeypatch, name, head, encoding, chunk):
+    """As Excel and R write them."""
+    monkeypatch.setattr("isingkit.tables.text._CHUNK", chunk)
+    separator = next(one for one in ";\t, " if one in head.splitlines()[-1])
+    rows = [("ja", "schön"), ("nö", "übel"), ("ja", "übel")]
+    rest = separator * head.endswith(";\n")  # a third column, which is empty
+    text = head + "".join(f"{separator.join(row)}{rest}\n" for row in rows)
+    (tmp_path / name).write_bytes(text.encode(encoding))
+    packed = read_spins(tmp_path / name, columns=["größe", "müde"]).packed
+    assert packed.mapping == (("ja", "nö"), ("schön", "übel"))
+    np.testing.assert_array_equal(np.asarray(packed), [[-1, -1], [1, 1], [-1, 1]])
+
+
+@pytest.mark.parametrize(
+    "title", ["A study, 2021\n", "A study, 2021;;\n", "A study; raw\n\nbut;;\n", ""]
+)
+def test_titles_above_a_table_are_passed_over(tmp_path, title):
+    (tmp_path / "data.csv").write_text(title + "a;b;c\n1,0;0,0;1,0\n0,0;1,0;0,0\n1,0;1,0;0,0\n")
+    if "raw" in title:  # two cells may be anything
+        with pytest.raises(ex.TableFileError):
+            read_spins(tmp_path / "data.csv")
+        return
+    packed = read_spins(tmp_path / "data.csv").packed
+    assert (packed.names, packed.n_samples) == (("a", "b", "c"), 3)
+    assert packed.mapping == ((0, 1),) * 3  # numbers, with a decimal comma
+
+
+def test_names_of_rows_that_have_no_name_are_a_column_of_their_own(tmp_path):
+    """As write.table of R leaves them; and where each row ends with a separator."""
+    (tmp_path / "data.csv").write_text("a,b\nr1,1,0\nr2,0,1\nr3,1,1\n")
+    packed = read_spins(tmp_path / "data.csv", drop=["column 1"]).packed
+    assert packed.names == ("a", "b")
+    np.testing.assert_array_equal(np.asarray(packed), [[1, -1], [-1, 1], [1, 1]])
+    (tmp_path / "data.csv").write_text("a,b\n1,0,\n0,1,\n1,1,\n")
+    packed = read_spins(tmp_path / "data.csv", drop=["column 3"]).packed
+    assert packed.names == ("a", "b")
+    np.testing.assert_array_equal(np.asarray(packed), [[1, -1], [-1, 1], [1, 1]])
+    (tmp_path / "data.csv").write_text("a,b\n1,1,0\n0,0,1\n1,1,1\n")  # these name no rows
+    with pytest.raises(ex.TableFileError, match="has 3 cells where the first has 2"):
+        read_spins(tmp_path / "data.csv")
+
+
+@pytest.mark.parametrize("chunk", [3, 1 << 22])
+def test_codes_of_missing_values_are_missing(tmp_path, monkeypatch, chunk):
+    """In variables and covariates; not in counts and groups, of which they may be values."""
+    monkeypatch.setattr("isingkit.tables.text._CHUNK", chunk)
+    rows = ["0,ja,0,9,9", "1,keine,5,9,9", "-999.0,nein,4,1,8", "9,ja,1,2,8", "1,ja,-999,1,8"]
+    (tmp_path / "data.csv").write_text("a,b,scale,n,site\n" + "\n".join(rows) + "\n")
+    asked = {"missing": "pairwise", "missing_codes": ["-999", "9", "KEINE"], "drop": ["scale"]}
+    reading = read_spins(tmp_path / "data.csv", counts="n", groups="site", **asked)
+    expected = [[-1, 1], [1, 0], [0, -1], [0, 1], [1, 1]]
+    np.testing.assert_array_equal(np.asarray(reading.packed), expected)
+    assert reading.packed.mapping == ((0, 1), ("nein", "ja"))
+    assert [one.n_missing for one in reading.columns] == [2, 1]
+    assert (reading.counts.tolist(), reading.groups.tolist()) == ([9, 9, 1, 2, 1], [0, 0, 1, 1, 1])
+    asked |= {"drop": ["b", "site", "n"], "binarize": 0.5}
+    reading = read_spins(tmp_path / "data.csv", **asked)
+    expected = [[-1, -1], [1, 1], [0, 1], [0, 1], [1, 0]]
+    np.testing.assert_array_equal(np.asarray(reading.packed), expected)
+    asked = {"missing_codes": ["-999", "keine"], "missing": "pairwise", "columns": ["a", "b"]}
+    reading = read_spins(tmp_path / "data.csv", binarize=5, **asked, covariates=["scale"])
+    assert reading.covariates.array[-1, 0] is None
+    np.save(tmp_path / "data.npy", np.eye(3))
+    with pytest.raises(ex.TableFileError, match="for text in columns"):
+        read_spins(tmp_path / "data.npy", missing_codes=["1"])
+
+
 def test_names_are_found_in_the_first_bytes_of_a_long_file(tmp_path, monkeypatch):
     """A head of a few bytes is lengthened until it holds rows, and what it ends within is no
     row.
     """
-    monkeypatch.setattr("isingkit.tables.text._HEAD", 4)
+    monkeypatch.setattr("isingkit.tables.layout._HEAD", 4)
     body = "1,0\n0,1\n" * 50
     (tmp_path / "data.csv").write_text("größe,b\n" + body)
     assert read_spins(tmp_path / "data.csv").packed.names == ("größe", "b")
@@ -371,16 +453,25 @@ def test_names_are_found_in_the_first_bytes_of_a_long_file(tmp_path, monkeypatch
     assert read_spins(tmp_path / "data.csv").packed.shape == (100, 2)
 
 
-def test_a_repeated_or_unknown_name_is_refused(tmp_path):
+def test_names_that_come_again_are_numbered_with_a_warning(tmp_path):
+    (tmp_path / "data.csv").write_text("a,a,a.1,a\n1,0,1,0\n0,1,0,0\n1,1,0,1\n")
+    with pytest.warns(ex.RepeatedNamesWarning, match=r"'a'.* named 'a\.1' and so on"):
+        packed = read_spins(tmp_path / "data.csv").packed
+    assert packed.names == ("a", "a.1", "a.1.1", "a.2")
+    np.testing.assert_array_equal(np.asarray(packed)[0], [1, -1, 1, -1])
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.RepeatedNamesWarning")
+def test_an_unknown_name_is_refused(tmp_path):
     (tmp_path / "data.csv").write_text("a,a,b\n1,0,1\n0,1,0\n")
-    with pytest.raises(ex.ColumnNamesError):
-        read_spins(tmp_path / "data.csv")
-    assert read_spins(tmp_path / "data.csv", drop=["a"]).packed.names == ("b",)
+    assert read_spins(tmp_path / "data.csv", drop=["a", "a.1"]).packed.names == ("b",)
     for asked in ({"columns": ["b", "z"]}, {"drop": ["z"]}, {"weights": "z"}):
-        with pytest.raises(ex.TableFileError, match="there is no column 'z'; there are a, a, b"):
+        with pytest.raises(
+            ex.TableFileError, match=r"there is no column 'z'; there are a, a\.1, b"
+        ):
             read_spins(tmp_path / "data.csv", **asked)
     with pytest.raises(ex.TableFileError, match="no column is left"):
-        read_spins(tmp_path / "data.csv", drop=["a", "b"])
+        read_spins(tmp_path / "data.csv", drop=["a", "a.1", "b"])
     for asked, setting in (({"missing": "maybe"}, "missing"), ({"binarize": "x"}, "binarize")):
         with pytest.raises(ex.SettingError, match=f"{setting} must be"):
             read_spins(tmp_path / "data.csv", **asked)
@@ -547,12 +638,8 @@ def test_progress_is_shown_when_reading_takes_long(tmp_path, monkeypatch, capsys
             b'a,b\n0,1\n1,"0' + b"\n1,0" * 20000,
             "a cell that starts in line 3 does not end",
         ),
-        ("data.csv", b"a,b\n0,1\n1,\xff\n", "cannot be read as text in columns"),
-        (
-            "data.csv",
-            b"a,b\n" + b"0,1\n" * 30000 + b"1,\xff\n",
-            "cannot be read as text in columns",
-        ),
+        ("data.csv", b"a,b\n0,1\n1,\x00\n", "cannot be read as text in columns"),
+        ("data.csv", b"PK\x03\x04\x14\x00", "perhaps a file of Excel: save it there as CSV"),
         ("data.parquet", b"nothing", "cannot be read as Parquet"),
         ("data.csv.gz", b"nothing packed", "cannot be read as text in columns"),
         (
@@ -782,8 +869,8 @@ def test_a_long_first_line_takes_time_in_proportion(monkeypatch):
             return Counted(bytes(self) + bytes(other))
 
     left = [b"a," * 8] * 1000 + [b"\n\n\n"]
-    monkeypatch.setattr(text_reader, "_HEAD", 16)
-    head, is_all = text_reader._head(lambda n_bytes: Counted(left.pop(0)), Path("d.csv"))
+    monkeypatch.setattr(layout, "_HEAD", 16)
+    head, is_all = layout.head_of(lambda n_bytes: Counted(left.pop(0)), Path("d.csv"))
     assert (len(head), is_all) == (16003, False)
     assert Counted.n_copied < 10 * len(head)
 

@@ -111,6 +111,9 @@ class Bootstrap:
     def __repr__(self) -> str:
         return f"Bootstrap({self.n_resamples} networks, {len(self.edges)} pairs)"
 
+    def _repr_html_(self) -> str:
+        return f"<p>{self!r}</p>{self.edges._repr_html_()}"
+
 
 def _difference_tests(own: FloatArray, drawn: FloatArray) -> dict[str, Any]:
     """Columns difference, low, high and differs, of each two of some values.

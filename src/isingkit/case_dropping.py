@@ -87,6 +87,9 @@ class CaseDropping:
         found = ", ".join(f"{name} {value:.2g}" for name, value in coefficients.items())
         return f"CaseDropping(CS-coefficients: {found})"
 
+    def _repr_html_(self) -> str:
+        return f"<p>{self!r}</p>{self.table()._repr_html_()}"
+
 
 def case_dropping(
     estimator: IsingEstimator,

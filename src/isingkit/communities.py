@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 from isingkit.exceptions import require_instance
 from isingkit.model import IsingModel
 from isingkit.modularity import best_partition, by_size
+from isingkit.notebook import Summary
 from isingkit.result_table import ResultTable, as_table
 from isingkit.worlds.graphs import Seed, generator
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Communities:
-    """The community of each column, and how far all of them are from chance."""
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Communities(Summary):
+    """The community of each column, and how far all of them are from chance. Prints as lists."""
 
     names: tuple[str, ...]
     # (n_columns,): 1 is the largest community; 0 where a column is in none
@@ -24,6 +25,15 @@ class Communities:
     @property
     def n_communities(self) -> int:
         return int(self.numbers.max(initial=0))
+
+    def __str__(self) -> str:
+        lines = [f"{self.n_communities} communities, modularity {self.modularity:.2f}"]
+        for number in [*range(1, self.n_communities + 1), 0]:
+            members = [self.names[k] for k in np.flatnonzero(self.numbers == number)]
+            label = f"community {number}" if number else "in none"
+            if members:
+                lines.append(f"{label}: {', '.join(members)}")
+        return "\n".join(lines)
 
     def table(self) -> ResultTable:
         """Names and communities, in the order of the model."""

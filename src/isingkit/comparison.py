@@ -29,6 +29,7 @@ from isingkit.methods import known_methods as known_methods
 from isingkit.metrics import score
 from isingkit.missing import COMPLETE_ROWS
 from isingkit.model import IsingModel, log_pseudolikelihood
+from isingkit.notebook import Summary
 from isingkit.packing import PackedSpins, apply_missing_policy, pack
 from isingkit.result_table import Record
 from isingkit.spins import (
@@ -83,8 +84,8 @@ class Outcome:
     problem: str | None = None  # why there is nothing, where there is nothing
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Comparison(Summary):
     """Many methods on the same data. Prints as a table; `plot` draws it."""
 
     outcomes: tuple[Outcome, ...]
@@ -97,7 +98,7 @@ class Comparison:
 
     def __str__(self) -> str:
         head = (
-            f"{self.n_samples} samples of {self.n_spins} spins; "
+            f"{self.n_samples} rows of {self.n_spins} columns; "
             f"score on {self.n_held_out} that were held out, larger is better"
         )
         problems = [f"{one.method}: {one.problem}" for one in self.outcomes if one.problem]

@@ -476,8 +476,8 @@ class DuplicateColumnsError(IsingkitError):
         super().__init__(
             f"columns '{pair[0]}' and '{pair[1]}' are {how} in every row{more}, so nothing "
             "without a penalty can tell them apart. "
-            "Make one spin of such columns (merge_alike=True, or --merge-alike), leave one of the "
-            "two out, or use RidgeIsing(ridge=0.1), or l2=0.01 where there is an l2."
+            "Make one variable of such columns (merge_alike=True, or --merge-alike), leave one of "
+            "the two out, or use RidgeIsing(ridge=0.1), or l2=0.01 where there is an l2."
         )
 
 
@@ -797,6 +797,20 @@ class RareColumnsWarning(IsingkitWarning):
         super().__init__(
             f"{len(self.columns)} of {n_columns} columns have {' or '.join(asked)}, and were left "
             f"out: {_quoted(columns)}"
+        )
+
+
+class RepeatedNamesWarning(IsingkitWarning):
+    """Columns of a file share a name, and were given others."""
+
+    is_minor = True
+
+    def __init__(self, *, columns: Sequence[str]) -> None:
+        self.columns = tuple(columns)
+        first = self.columns[0]
+        super().__init__(
+            f"Several columns are called {_quoted(columns)}: from the second on, they are named "
+            f"'{short(first)}.1' and so on."
         )
 
 

@@ -18,6 +18,7 @@ from isingkit.estimators.hidden_causes import HiddenReport
 from isingkit.exceptions import ModelMismatchError, NotEquilibratedError, require_instance
 from isingkit.gram import Gram, gram, gram_of
 from isingkit.model import IsingModel
+from isingkit.notebook import Summary
 from isingkit.packing import PackedSpins, pack
 from isingkit.spins import Names, Spins, as_spins, row_weights
 from isingkit.worlds.exact import exact
@@ -45,8 +46,8 @@ _DOUBT = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FitCheck:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FitCheck(Summary):
     """Means, correlations of pairs and the distribution of the sum of all spins, in the data and in
     the model.
 
@@ -66,6 +67,9 @@ class FitCheck:
     model_shares: FloatArray  # (n_sums,)
     n_drawn: int  # samples drawn of the model
     problem: str | None
+
+    def __str__(self) -> str:
+        return self.words()
 
     def words(self) -> str:
         """What it says, in a sentence or two."""

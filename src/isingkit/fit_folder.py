@@ -36,6 +36,7 @@ from isingkit.packing import PackedSpins, fingerprint
 from isingkit.result_table import Record, ResultTable
 
 _WITHOUT_EFFECT = ("checkpoint", "n_jobs", "progress")  # on the answer
+_DIGITS = 6  # of sums of weights: rounding is not to be seen
 _FIRST_FACTS = {"n_spins", "n_samples", "n_edges", "method", "settings", "version", "fingerprint"}
 _ALIKE = "alike.csv"
 _EFFECTS = "covariate_effects.csv"
@@ -104,7 +105,7 @@ def fit_of(
     today = datetime.date.today()
     facts = Facts(
         n_spins=model.n_spins,
-        n_samples=float(estimator.n_samples_),
+        n_samples=round(float(estimator.n_samples_), _DIGITS),
         n_edges=model.n_edges,
         method=method,
         settings=_settings(estimator),

@@ -12,6 +12,18 @@ if TYPE_CHECKING:
 _DPI = 80  # some 40 kilobytes a picture
 
 
+class Summary:
+    """What prints as words, at a prompt and in a notebook as well."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
 def picture_html(figure: "Figure", description: str) -> str:
     """The figure as an image inside the page; the description is for those who do not see it."""
     picture = io.BytesIO()

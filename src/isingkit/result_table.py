@@ -50,6 +50,14 @@ class ResultTable(np.ndarray[Any, Any]):
             {name: polars.Series(name, self[name].copy()) for name in self._names}
         )
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """By which other libraries (polars, pandas, duckdb, narwhals) take tables; needs pyarrow.
+        It has followed `__dataframe__`, which pandas gives up.
+        """
+        pyarrow = _package("pyarrow")
+        columns = {name: _plain(np.array(self[name])) for name in self._names}
+        return pyarrow.table(columns).__arrow_c_stream__(requested_schema)
+
     @property
     def _names(self) -> Sequence[str]:
         return self.dtype.names or ()
@@ -126,6 +134,4 @@ def _package(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise ImportError(
-            f"to_{name}() needs {name}: install it with 'pip install {name}'."
-        ) from None
+        raise ImportError(f"this needs {name}: install it with 'pip install {name}'.") from None

@@ -45,7 +45,11 @@ NEGATIVE_TEXTS = frozenset([
     "inactive", "disagree", "fail", "incorrect", "wrong", "unchecked", "control", "nein", "non",
     "nej", "0", "-1",
 ])  # fmt: skip
-MISSING_TEXTS = frozenset(["", "na", "n/a", "nan", "-nan", "+nan", "null", "none"])
+MISSING_TEXTS = frozenset([
+    "", "na", "n/a", "nan", "-nan", "+nan", "null", "none", "<na>", "#n/a", "#na", "#null!",
+])  # fmt: skip
+_SHORT_WORDS = frozenset(["no", "ja", "si", "sí", "da", "ne", "on"])  # in any case, as longer ones
+_LONG = 3  # letters: shorter texts, such as alleles, may differ in case alone
 _LARGEST_WEIGHT = 1e100  # whose square is a number, too
 _ROUNDING = 1e-14  # relative, of one division and one product
 _MOST_SAMPLES = 2**53  # so that sums of counts are exact
@@ -108,6 +112,7 @@ class Column:
     high: Any
     n_missing: int
     distinct: tuple[Any, ...] | None  # the first values, listed only where there are more than two
+    repeats: bool = False  # whether any came again before there were too many to list
 
     @property
     def is_text(self) -> bool:
@@ -560,12 +565,19 @@ def column_of(name: str, values: Iterable[Any], n_missing: int) -> Column:
     if not distinct:
         return Column(name, None, None, n_missing, None)
     if isinstance(distinct[0], str):
+        distinct = sorted({folded(text): text for text in reversed(distinct)}.values())
         negative_first = sorted(distinct, key=lambda text: not _is_negative(text))
         low, high = negative_first[0], negative_first[-1]
     else:
         low, high = _python(distinct[0]), _python(distinct[-1])
     shown = tuple(distinct[:20]) if len(distinct) > 2 else None
     return Column(name, low, high, n_missing, shown)
+
+
+def folded(text: str) -> str:
+    """What is the same for texts that mean the same, as "Yes" and "yes" do."""
+    word = text.strip().casefold()
+    return word if len(word) >= _LONG or word in _SHORT_WORDS else text
 
 
 def _is_negative(text: str) -> bool:
@@ -826,9 +838,17 @@ def _encode_pairs(
     is_high = chunk == high
     np.subtract(is_high, is_low, out=out, dtype=np.int8, casting="unsafe")
     is_unknown = ~(is_low | is_high | _missing_in(chunk))
-    if is_unknown.any():  # only a given mapping can leave values out
-        row, j = np.argwhere(is_unknown)[0]
-        raise _unexpected(names[j], chunk[row, j], codings[j])
+    for row, j in np.argwhere(is_unknown):  # spelt otherwise; a given mapping may leave values out
+        same = _same_text(chunk[row, j], codings[j])
+        if same is None:
+            raise _unexpected(names[j], chunk[row, j], codings[j])
+        out[row, j] = 1 if same == high[j] else -1
+
+
+def _same_text(value: Any, coding: Coding) -> Any:
+    """Which value of a coding a text is, in another spelling."""
+    texts = [one for one in coding if isinstance(one, str) and isinstance(value, str)]
+    return next((one for one in texts if folded(one) == folded(value)), None)
 
 
 def _clear_texts(

@@ -12,7 +12,13 @@ from isingkit.missing import EVERY_POLICY, MissingPolicy
 from isingkit.result_table import Record
 from isingkit.spins import Column
 from isingkit.tables import as_list
-from isingkit.tables.decisions import Decision, decisions, looks_like_outcome
+from isingkit.tables.decisions import (
+    CODES_OPTION,
+    Decision,
+    decisions,
+    listed_codes,
+    looks_like_outcome,
+)
 from isingkit.tables.surveys import Survey
 
 VARIABLE = "variable"
@@ -40,6 +46,8 @@ _WORDS = {
 ROWS = ("auto", "independent", "ordered")
 _MOST_HIDDEN = 20
 _LEAST_VARIABLES = 2
+_MOST_CODES = 50  # of missing values
+_LONGEST_CODE = 100
 
 
 class ChoiceError(ValueError):
@@ -56,6 +64,7 @@ class Choices:
     method: str = "auto"
     hidden: str = "auto"
     rows: str = "auto"
+    missing_codes: tuple[str, ...] = ()  # what stands for missing values
 
     def columns_of(self, role: str) -> list[str]:
         """Names of the columns that have this role."""
@@ -66,6 +75,8 @@ class Choices:
         found = [text for role in OPTIONS for text in self._named(role)]
         if self.binarize is not None:
             found += ["--binarize", f"{self.binarize:.17g}"]
+        if self.missing_codes:
+            found += ["--missing-codes", as_list(self.missing_codes)]
         defaults = {"missing": "error", "method": "auto", "hidden": "auto", "rows": "auto"}
         for name, default in defaults.items():
             value = getattr(self, name)
@@ -93,6 +104,10 @@ def choices_of(clicked: Record, survey: Survey) -> Choices:
     _require(method in [one.name for one in FIT_METHODS], "method")
     missing = clicked.get("missing", "error")
     _require(missing in list(EVERY_POLICY), "missing")
+    codes = clicked.get("missing_codes", [])
+    _require(isinstance(codes, list) and len(codes) <= _MOST_CODES, "codes of missing values")
+    is_plain = all(isinstance(one, str) and 0 < len(one) <= _LONGEST_CODE for one in codes)
+    _require(is_plain and "".join(codes).isprintable(), "codes of missing values")
     rows = clicked.get("rows", "auto")
     _require(rows in ROWS, "rows")
     hidden = str(clicked.get("hidden", "auto"))
@@ -104,6 +119,7 @@ def choices_of(clicked: Record, survey: Survey) -> Choices:
     return Choices(
         roles={name: roles[name] for name in names if roles.get(name, VARIABLE) != VARIABLE},
         missing=missing,
+        missing_codes=tuple(codes),
         binarize=None if binarize is None else float(binarize),
         method=method,
         hidden=hidden if known.looks_for_causes else "auto",
@@ -155,9 +171,13 @@ def proposed(survey: Survey) -> Choices:
     """What is likeliest meant."""
     roles: dict[str, str] = {}
     others: dict[str, str] = {}
+    codes: list[str] = []
     by_option = {option: role for role, option in OPTIONS.items()}
     for decision in decisions(survey.columns, survey.n_rows, EVERY_POLICY):
         option, value = decision.options[0].split(" ", 1)
+        if option == CODES_OPTION:
+            codes.append(value)
+            continue
         if decision.name is None or option not in by_option:
             others[option.removeprefix("--")] = value
             continue
@@ -168,6 +188,7 @@ def proposed(survey: Survey) -> Choices:
     return Choices(
         roles=roles,
         missing=others.get("missing", "error"),
+        missing_codes=tuple(listed_codes(codes)),
         binarize=None if binarize is None else float(binarize),
     )
 
@@ -199,6 +220,7 @@ class _Questions:
             policies,
             binarize=self.choices.binarize,
             missing=self.choices.missing,
+            has_gaps=any(one.name in self.survey.with_codes for one in variables),
         )
         for one in found:
             self.ask(one.name, "missing" if one.name is None else "role", _question(one))
@@ -209,8 +231,9 @@ class _Questions:
         for one in columns:
             role = self.choices.roles[one.name]
             words = _WORDS[role]
-            if one.n_missing and role != "id":
-                lacks = f"{one.n_missing} of its values are missing"
+            has_codes = one.name in self.survey.with_codes and role == COVARIATES
+            if has_codes or (one.n_missing and role != "id"):
+                lacks = f"{one.n_missing or 'some'} of its values are missing"
                 self.ask(one.name, "role", f"It cannot be {words}: {lacks}.")
             if role in _NUMBERS and one.is_text:
                 self.ask(one.name, "role", f"It cannot be {words}: it holds texts.")
@@ -237,6 +260,7 @@ def _question(decision: Decision) -> str:
 
 def open_questions(choices: Choices, survey: Survey) -> list[Question]:
     """What must still be decided before a network can be learnt."""
+    survey = survey.without_codes(choices.missing_codes)
     questions = _Questions(choices, survey, known_method(choices.method))
     names = set(choices.roles)
     questions.of_variables([one for one in survey.columns if one.name not in names])

@@ -80,6 +80,7 @@ def _reading_arguments(choices: Choices) -> list[str]:
         named[argument] = next(iter(choices.columns_of(role)), None)
     named["covariates"] = choices.columns_of(COVARIATES)
     named["binarize"] = choices.binarize
+    named["missing_codes"] = list(choices.missing_codes)
     named["missing"] = None if choices.missing == "error" else choices.missing
     return _call_arguments({key: value for key, value in named.items() if value not in (None, [])})
 

@@ -96,7 +96,8 @@ class Table:
         """What is still open with these choices, how columns are coded, and the command."""
         survey = self.require_survey()
         choices = _chosen(clicked, survey)
-        variables = [one for one in survey.columns if one.name not in choices.roles]
+        known = survey.without_codes(choices.missing_codes)
+        variables = [one for one in known.columns if one.name not in choices.roles]
         cut = choices.binarize
         constant = [one.name for one in variables if is_on_one_side(one, cut)]
         return {

@@ -1,6 +1,7 @@
 """isingkit check"""
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,7 @@ import click
 
 from isingkit.cli.data import (
     binarize_option,
+    codes_option,
     columns_option,
     counts_option,
     covariates_option,
@@ -24,6 +26,7 @@ from isingkit.missing import EVERY_POLICY
 if TYPE_CHECKING:
     from isingkit.tables.decisions import Decision
     from isingkit.tables.rows import Reading
+    from isingkit.tables.surveys import Survey
 
 
 @click.command("check")
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 @covariates_option
 @binarize_option
 @missing_option()
+@codes_option
 @shape_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 def command(data: Path, as_json: bool, **options: Any) -> int:
@@ -65,7 +69,7 @@ def command(data: Path, as_json: bool, **options: Any) -> int:
         columns = survey.facts(options["binarize"])
         click.echo(json.dumps(_facts(reading, found, suggested) | columns))
     else:
-        click.echo("\n".join(_lines(data, reading, found, suggested)))
+        click.echo("\n".join(_lines(data, reading, survey, found, suggested)))
     return 1 if found else 0
 
 
@@ -83,6 +87,7 @@ def _read(data: Path, options: dict[str, Any]) -> "Reading":
         covariates=listed(options["covariates"]),
         binarize=options["binarize"],
         missing=options["missing"],
+        missing_codes=listed(options["missing_codes"]),
         transpose=options["transpose"],
         min_count=options["min_count"],
         max_share=options["max_share"],
@@ -114,13 +119,18 @@ def _outcomes(reading: "Reading") -> list[str]:
 
 
 def _lines(
-    data: Path, reading: "Reading | None", found: "list[Decision]", suggested: str
+    data: Path,
+    reading: "Reading | None",
+    survey: "Survey",
+    found: "list[Decision]",
+    suggested: str,
 ) -> list[str]:
     """What is told to people."""
     if reading is None:
         heading = f"{len(found)} thing{'s' * (len(found) > 1)} to decide in {data}:"
-        command_line = f"isingkit fit {data} {suggested}"
-        return [heading, *(f"  {one.line()}" for one in found), "", f"perhaps: {command_line}"]
+        command_line = f"isingkit fit {shlex.quote(str(data))} {suggested}"
+        asked = [f"  {one.line()}" for one in found]
+        return [heading, *asked, *_hints(survey, found), "", f"perhaps: {command_line}"]
     lines = [f"{reading.n_samples} rows of {reading.packed.n_spins} columns: nothing to decide"]
     for name in _outcomes(reading):
         lines.append(
@@ -128,3 +138,23 @@ def _lines(
             f"or --drop {name}"
         )
     return lines
+
+
+def _hints(survey: "Survey", found: "list[Decision]") -> list[str]:
+    """What options mean, and what they may leave out."""
+    from isingkit.tables.decisions import among_covariates, has_totals
+
+    hints = []
+    if has_totals(survey.columns):
+        hints.append("Is one row the totals of the others? Then delete it in the file.")
+    if any(option.startswith("--binarize") for one in found for option in one.options):
+        hints.append("--binarize X: numbers above X are one value, X and less the other.")
+    names = among_covariates(survey.columns, found)
+    if names:
+        listed_names = ", ".join(f"'{name}'" for name in names)
+        hints.append(
+            f"{listed_names} {'stands' if len(names) == 1 else 'stand'} between these covariates: "
+            "what tells what rows are, rather than what happened in them, belongs to --covariates, "
+            "too."
+        )
+    return ["", *hints] if hints else []

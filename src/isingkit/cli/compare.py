@@ -12,6 +12,7 @@ from isingkit import __version__
 from isingkit.cli.cluster import learning_on, scheduler_option
 from isingkit.cli.data import (
     binarize_option,
+    codes_option,
     columns_option,
     counts_option,
     data_argument,
@@ -42,6 +43,7 @@ class CompareOptions:
     weights: str | None
     counts: str | None
     binarize: float | None
+    missing_codes: str | None
     missing: str
     plot: Path | None
     force: bool
@@ -73,6 +75,7 @@ class CompareOptions:
 @weights_option
 @counts_option
 @binarize_option
+@codes_option
 @missing_option(COMPLETE_ROWS)
 @click.option(
     "--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw it: .png, .svg or .pdf."
@@ -126,6 +129,7 @@ def _compared(options: CompareOptions) -> "Comparison":
         counts=options.counts,
         binarize=options.binarize,
         missing=options.missing,
+        missing_codes=listed(options.missing_codes),
     )
     return ik.compare(
         reading.packed,

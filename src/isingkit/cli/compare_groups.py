@@ -9,6 +9,7 @@ import click
 
 from isingkit import __version__
 from isingkit.cli.data import (
+    codes_option,
     columns_option,
     covariates_option,
     drop_option,
@@ -40,6 +41,7 @@ class CompareGroupsOptions:
     row_groups: str | None
     weights: str | None
     missing: str
+    missing_codes: str | None
     output: Path | None
     seed: int
     as_json: bool
@@ -87,6 +89,7 @@ class CompareGroupsOptions:
 )
 @weights_option
 @missing_option(COMPLETE_ROWS)
+@codes_option
 @click.option(
     "-o",
     "--output",
@@ -127,11 +130,13 @@ def _require_groups(options: CompareGroupsOptions) -> None:
 def _compared(options: CompareGroupsOptions) -> "GroupComparison":
     import isingkit as ik
     from isingkit.groups.group_files import read_groups
+    from isingkit.tables import listed
 
+    codes = listed(options.missing_codes)
     grouped = read_groups(
         options.files,
         options.by,
-        lambda path, **more: read(path, COMPLETE_ROWS, **more),
+        lambda path, **more: read(path, COMPLETE_ROWS, missing_codes=codes, **more),
         columns=options.columns,
         drop=options.drop,
         covariates=options.covariates,

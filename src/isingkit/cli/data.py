@@ -34,6 +34,13 @@ binarize_option = click.option(
     "--binarize", type=float, help="Threshold that turns numbers into two values."
 )
 
+codes_option = click.option(
+    "--missing-codes",
+    metavar="CODE,CODE",
+    help="What stands for missing values of variables and covariates in text, beside empty cells "
+    "and NA: numbers or texts, e.g. -999,refused.",
+)
+
 
 def shape_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """A command with options for tables of very many columns."""

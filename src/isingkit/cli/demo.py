@@ -125,7 +125,7 @@ def _text(found: _Demo) -> str:
         "Planted networks (random regular, 3 neighbours), "
         "found from fewer samples than variables by the two-stage estimator:",
         "",
-        "   spins  samples   planted     found  precision    recall  seconds",
+        " columns     rows   planted     found  precision    recall  seconds",
         *rows,
         "",
         f"Real data: {digits.n_samples} handwritten digits; "

@@ -15,6 +15,7 @@ import click
 from isingkit.cli.cluster import learning_on, scheduler_option
 from isingkit.cli.data import (
     binarize_option,
+    codes_option,
     columns_option,
     counts_option,
     covariates_option,
@@ -83,6 +84,7 @@ class FitOptions:
     merge_alike: bool | float | None
     binarize: float | None
     missing: str
+    missing_codes: str | None
     transpose: bool
     min_count: int
     max_share: float
@@ -204,6 +206,7 @@ class FitOptions:
 )
 @binarize_option
 @missing_option()
+@codes_option
 @shape_options
 @group_options
 @click.option("--seed", type=click.IntRange(min=0), help="Of methods that draw random numbers.")
@@ -346,6 +349,7 @@ def _read(options: FitOptions, chosen: ChosenMethod) -> "Reading":
         covariates=listed(options.covariates),
         binarize=options.binarize,
         missing=options.missing,
+        missing_codes=listed(options.missing_codes),
         transpose=options.transpose,
         min_count=options.min_count,
         max_share=options.max_share,
@@ -445,7 +449,10 @@ def _hidden_lines(facts: "Facts") -> list[str]:
 def _codings(facts: "Facts") -> str:
     """Which values became -1 and +1, and in how many columns."""
     counts = Counter(f"{low} is -1, {high} is +1" for low, high in facts.mapping.values())
-    listed = [f"{coding} ({n_columns} columns)" for coding, n_columns in counts.items()]
+    listed = [
+        f"{coding} ({n_columns} column{'s' * (n_columns > 1)})"
+        for coding, n_columns in counts.items()
+    ]
     more = " and others, see fit.json" if len(listed) > 3 else ""
     return "; ".join(listed[:3]) + more
 

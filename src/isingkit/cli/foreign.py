@@ -1,6 +1,6 @@
 """What other programs call things that have another name here."""
 
-_SEPARATOR = "commas, semicolons and tabs are told apart by themselves; name files of tabs .tsv"
+_SEPARATOR = "commas, semicolons and tabs are told apart by themselves"
 _PENALTY = "penalties belong to methods, e.g. --method ridge --set ridge=0.1"
 _BOOTSTRAP = (
     "in Python, isingkit.bootstrap(...) resamples any estimator, and AutoIsing().stability(X) says "
@@ -8,6 +8,7 @@ _BOOTSTRAP = (
 )
 _OUTCOME = "name its column with --covariates, or leave it out with --drop"
 _GIVEN = "name its columns with --covariates"
+_CODES = "what stands for missing values is --missing-codes; empty cells and NA do anyway"
 _FOLDER = "the folder is named with -o"
 FOREIGN_OPTIONS = {
     "--id": "the column that names rows is given by --id-column",
@@ -39,7 +40,9 @@ FOREIGN_OPTIONS = {
     "--select": "columns are chosen with --columns",
     "--cutoff": "the threshold that turns numbers into two values is --binarize",
     "--split": "the threshold that turns numbers into two values is --binarize",
-    "--na": "what to do about missing values is --missing; empty cells and NA are missing",
+    "--na": _CODES,
+    "--na-values": _CODES,
+    "--missing-values": _CODES,
     "--impute": "missing values are drawn from the network with --missing impute",
     "--imputation": "missing values are drawn from the network with --missing impute",
     "--weight": "the column of weights is named by --weights",

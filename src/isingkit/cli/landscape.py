@@ -11,7 +11,7 @@ import click
 
 from isingkit import __version__
 from isingkit.atomic import replacing
-from isingkit.cli.data import binarize_option, counts_option, read, weights_option
+from isingkit.cli.data import binarize_option, codes_option, counts_option, read, weights_option
 from isingkit.cli.usage import usage_error
 from isingkit.missing import EVERY_POLICY, MissingPolicy
 
@@ -32,6 +32,7 @@ class LandscapeOptions:
     counts: str | None
     row_groups: str | None
     binarize: float | None
+    missing_codes: str | None
     resolution: float
     resamples: int
     seed: int
@@ -54,6 +55,7 @@ class LandscapeOptions:
     "these, transitions within.",
 )
 @binarize_option
+@codes_option
 @click.option(
     "--resolution",
     type=click.FloatRange(min=0),
@@ -99,7 +101,7 @@ def command(**arguments: Any) -> None:
 
 def _require_data(options: LandscapeOptions) -> None:
     """Refuse columns of a table that was not named."""
-    for option in ("weights", "counts", "row_groups", "binarize"):
+    for option in ("weights", "counts", "row_groups", "binarize", "missing_codes"):
         if getattr(options, option) is not None and options.data is None:
             name = option.replace("_", "-")
             raise usage_error(f"--{name} is about rows, but there is no --data FILE")
@@ -112,6 +114,8 @@ def _found(options: LandscapeOptions) -> "Landscape":
     model = ik.IsingModel.load(path / "model.npz" if path.is_dir() else path)
     if options.data is None:
         return ik.landscape(model, random_state=options.seed)
+    from isingkit.tables import listed
+
     reading = read(
         options.data,
         EVERY_POLICY,
@@ -120,6 +124,7 @@ def _found(options: LandscapeOptions) -> "Landscape":
         counts=options.counts,
         groups=options.row_groups,
         binarize=options.binarize,
+        missing_codes=listed(options.missing_codes),
         missing=MissingPolicy.PAIRWISE.value,
     )
     return ik.landscape(

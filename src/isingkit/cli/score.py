@@ -31,7 +31,7 @@ def command(found: Path, truth: Path, as_json: bool) -> None:
         names = {"version": __version__, "found": str(found), "truth": str(truth)}
         click.echo(json.dumps(names | asdict(scores)))
         return
-    click.echo(f"{model.n_edges} edges found, {true.n_edges} true, among {true.n_spins} spins")
+    click.echo(f"{model.n_edges} edges found, {true.n_edges} true, among {true.n_spins} columns")
     rows = {
         "precision": (scores.precision, f"{scores.false_positives} wrong"),
         "recall": (scores.recall, f"{scores.false_negatives} missed"),

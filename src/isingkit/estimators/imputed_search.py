@@ -112,7 +112,9 @@ def find_imputed(
     generous = replace(generous, progress=False)
     state = start(values, values != 0, rng)
     n_steps = SETTINGS.n_rounds + SETTINGS.n_completions + 1
-    with tqdm(total=n_steps, desc="imputing", disable=not settings.progress, delay=1) as bar:
+    with tqdm(
+        total=n_steps, desc="imputing", disable=not settings.progress, delay=1, leave=False
+    ) as bar:
         for _ in range(SETTINGS.n_rounds):
             found = find_network(*table.single(state), generous)
             state = _drawn(table, found.fitted, state, rng)

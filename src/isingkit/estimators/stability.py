@@ -12,6 +12,7 @@ from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.resampling import over_resamples, subsample
 from isingkit.exceptions import IsingkitError
+from isingkit.notebook import Summary
 from isingkit.packing import PackedSpins
 from isingkit.result_table import ResultTable
 from isingkit.spins import Names, RowWeights
@@ -33,9 +34,10 @@ class FoundEdges:
 Find = Callable[[PackedSpins, RowWeights | None], FoundEdges]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stability:
-    """How often each edge is found in random halves of the rows, and intervals of couplings.
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Stability(Summary):
+    """How often each edge is found in random halves of the rows, and intervals of couplings. Prints
+    as a table.
 
     `edges` is a structured array, the most frequent first: source, target, frequency, coupling,
     low, high. Pairs that were found in some half but not in all rows have no coupling (nan). Half
@@ -45,6 +47,15 @@ class Stability:
 
     edges: ResultTable
     n_resamples: int
+
+    def __str__(self) -> str:
+        return f"{self._words()}\n\n{self.edges}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self._words()}</p>{self.edges._repr_html_()}"
+
+    def _words(self) -> str:
+        return f"edges found in {self.n_resamples} random halves of the rows"
 
 
 def stability_of(

@@ -31,6 +31,7 @@ from isingkit.groups.tables import (
 )
 from isingkit.model import IsingModel
 from isingkit.network_layout import positions
+from isingkit.notebook import Summary
 from isingkit.result_table import ResultTable
 from isingkit.spins import Names, Table
 from isingkit.worlds.graphs import Seed, generator
@@ -39,8 +40,8 @@ LEVEL = 0.05
 _MOST_ROUNDS = 10  # of tests given pairs that differ
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GroupComparison:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class GroupComparison(Summary):
     """What `compare_groups` found. Prints as a summary; `plot` draws it.
 
     Tables are structured arrays. Of two groups a difference is the second less the first, of more

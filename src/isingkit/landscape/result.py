@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from isingkit.arrays import FloatArray, IntArray, SpinArray
 from isingkit.landscape.passes import Passes
 from isingkit.landscape.visits import Visits
+from isingkit.notebook import Summary
 from isingkit.result_table import ResultTable
 from isingkit.spins import Names
 
@@ -24,8 +25,8 @@ _MIN_COLUMNS = [
 ]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Landscape:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Landscape(Summary):
     """Local minima of the energy, lowest first, their basins, and the passes between them.
 
     The energy of a state is -sum_{i<j} J_ij s_i s_j - sum_i H_i s_i: states are as likely as
@@ -82,7 +83,7 @@ class Landscape:
     def __str__(self) -> str:
         what = "all states looked at" if self.is_exact else "found by descents"
         minima = "1 minimum" if self.n_minima == 1 else f"{self.n_minima} minima"
-        head = f"{minima} of {len(self.names)} spins, {what}"
+        head = f"{minima} of {len(self.names)} columns, {what}"
         if self.visits is not None and np.isfinite(self.accuracy):
             head += f"; accuracy {self.accuracy:.4f}"
         lines = [head, *self.notes, "", _HEAD]

@@ -11,6 +11,7 @@ are read aloud; and without JavaScript the page still shows network, tables and 
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from isingkit import __version__
 from isingkit.drawing import group_order, n_outstanding, widest_edge
@@ -41,6 +42,7 @@ def html_page(contents: Contents) -> str:
     environment.filters["signed"] = "{:+.3f}".format
     environment.filters["small"] = lambda value: "" if value is None else f"{value:.2g}"
     environment.filters["error"] = lambda value: "" if value is None else f"{value:.3f}"
+    environment.filters["whole_options"] = whole_options
     colours = colours_of(contents.spins)
     groups = group_order(colours)
     viewer = resource("pictures.js") + resource("viewer.js")
@@ -84,6 +86,12 @@ def template_environment() -> Environment:
     return Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+
+
+def whole_options(text: str) -> Markup:
+    """A text with options of the command line that no end of a line divides."""
+    escaped = str(escape(text))
+    return Markup(re.sub(r"--[a-z][a-z-]*", r'<span class="option">\g<0></span>', escaped))
 
 
 def resource(name: str) -> str:

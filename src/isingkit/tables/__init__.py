@@ -37,6 +37,7 @@ def read_spins(
     covariates: Sequence[str] = (),
     binarize: float | None = None,
     missing: str = "error",
+    missing_codes: Sequence[str] = (),
     transpose: bool = False,
     min_count: int = 0,
     max_share: float = 1.0,
@@ -69,6 +70,9 @@ def read_spins(
         As for `as_spins`.
     missing
         As for `as_spins`.
+    missing_codes
+        Of text in columns: what stands for missing values of variables and covariates, beside empty
+        cells and NA: numbers such as "-999", or texts, in any case.
     transpose
         Whether the file has variables in rows and samples in columns; Rtab files always have.
     min_count
@@ -92,6 +96,7 @@ def read_spins(
         covariates=tuple(dict.fromkeys(covariates)),
         binarize=binarize,
         missing=policy,
+        missing_codes=tuple(code.strip() for code in missing_codes),
         transpose=transpose,
         progress=progress,
     )
@@ -101,6 +106,9 @@ def read_spins(
     read = (TRANSPOSED if transpose else READERS).get(ending)
     if read is None:
         problem = f"files that end in {ending} are not read with variables in rows"
+        raise TableFileError(path=options.path, problem=problem)
+    if options.missing_codes and ending not in TEXTS:
+        problem = "codes of missing values are for text in columns: make them empty"
         raise TableFileError(path=options.path, problem=problem)
     return without_rare(read, options, min_count, max_share)
 
@@ -135,10 +143,16 @@ def _read_archive(options: ReadOptions) -> Reading:
     return read_dense(options) if options.transpose else read_array(options)
 
 
+# of text with one row a sample: by which separators, the likeliest first
+TEXTS: dict[str, Callable[[ReadOptions], Reading]] = {
+    STANDARD_INPUT: partial(read_text, separators=",;\t"),
+    ".csv": partial(read_text, separators=",;\t"),
+    ".tsv": partial(read_text, separators="\t"),
+    ".txt": partial(read_text, separators="\t;, "),
+    ".dat": partial(read_text, separators="\t;, "),
+}
 READERS: dict[str, Callable[[ReadOptions], Reading]] = {
-    STANDARD_INPUT: partial(read_text, separator=","),
-    ".csv": partial(read_text, separator=","),
-    ".tsv": partial(read_text, separator="\t"),
+    **TEXTS,
     ".parquet": read_parquet,
     ".npy": read_array,
     ".rtab": partial(read_transposed_text, separator="\t"),
@@ -151,6 +165,8 @@ READERS: dict[str, Callable[[ReadOptions], Reading]] = {
 TRANSPOSED: dict[str, Callable[[ReadOptions], Reading]] = {
     ".csv": partial(read_transposed_text, separator=","),
     ".tsv": partial(read_transposed_text, separator="\t"),
+    ".txt": partial(read_transposed_text, separator="\t"),
+    ".dat": partial(read_transposed_text, separator="\t"),
     ".rtab": partial(read_transposed_text, separator="\t"),
     ".npy": read_dense,
     ".npz": _read_archive,

@@ -4,12 +4,13 @@ import math
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from isingkit.exceptions import short
 from isingkit.missing import MissingPolicy
-from isingkit.spins import NUMERIC_CODINGS, Column, is_codable
-from isingkit.tables import as_list
+from isingkit.spins import Column, is_codable
+from isingkit.tables import as_list, listed
 
 _MANY = 20  # values: more are not listed of a column
 _FEW = 10  # values that may be answers on a scale
@@ -19,15 +20,31 @@ _NAMES_OF_ROWS = re.compile(
     r"|unnamed.*|column 1|rollcall",
     re.IGNORECASE,
 )
+_GROUPS_OF_ROWS = re.compile(
+    r"(.*[_ .-])?(site|plot|transect|quadrat|block|location|station|school|classroom|family|couple"
+    r"|household|clinic|hospital|country|session|day|animal|mouse|rat|recording|trial|observer)s?",
+    re.IGNORECASE,
+)
 _WEIGHTS = re.compile(r"(.*[_ .-])?(weight|wt|wgt)s?", re.IGNORECASE)
 _COUNTS = re.compile(r"(.*[_ .-])?(count|freq|frequency)s?", re.IGNORECASE)
+_PERHAPS_COUNTS = re.compile(r"(.*[_ .-])?(n|num|number|times|total|obs|cases)", re.IGNORECASE)
 _OUTCOMES = re.compile(
     r"(.*[_ .-])?(class|target|outcome|label|diagnosis|dx|group|arm|treatment|treated|condition"
     r"|status|response|survived|died|sex|gender|y)",
     re.IGNORECASE,
 )
 _CUT = "--binarize"
-_CODES = {-999.0, -99.0, -9.0, -8.0, -7.0, 7.0, 8.0, 9.0, 77.0, 88.0, 99.0, 999.0}  # of no answer
+CODES_OPTION = "--missing-codes"
+# of no answer: numbers far from those of answers, and words
+_CODES_BELOW = {-7.0, -8.0, -9.0, -66.0, -77.0, -88.0, -99.0, -888.0, -999.0, -9999.0}
+_CODES_ABOVE = {7.0, 8.0, 9.0, 77.0, 88.0, 99.0, 777.0, 888.0, 999.0, 9999.0}
+_GAP = 2  # beyond the largest answer
+_NO_ANSWERS = re.compile(
+    r"[-–.?*]|--|-?(7|8|9|77|88|99|777|888|999|9999)(\.0)?|don'?t know|dk|unknown|unsure|not sure"
+    r"|no answer|refused|missing|not applicable|prefer not to (say|answer)|k\.? ?a\.?"
+    r"|keine angabe|wei(ß|ss) nicht|ne sait pas|no sabe|unclear|undetermined|nr|nd|not tested",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +68,66 @@ def decisions(
     *,
     binarize: float | None = None,
     missing: str = "error",
+    has_gaps: bool = False,
 ) -> list[Decision]:
     """All that must be decided before a table can be used; policies: what the method can do about
-    missing values; binarize and missing: what has been decided.
+    missing values; binarize and missing: what has been decided; has_gaps: whether more values are
+    missing than columns say.
     """
     empty = [one for one in columns if one.n_missing == n_rows]
     others = [one for one in columns if one.n_missing < n_rows]
-    wrong = [one for one in others if not is_codable(one, binarize)]
-    threshold = _shared_threshold(others)
-    found = [_decision(one, threshold, n_rows) for one in wrong]
-    to_cut = {one.name for one in found if one.options[0].startswith(_CUT)}
+    open_ones = [one for one in others if not is_codable(one, binarize)]
+    answers = {one.name: _without_codes(one) for one in open_ones}
+    threshold = _shared_threshold([answers.get(one.name, one) for one in others])
+    found = []
+    for one in open_ones:
+        column = answers[one.name]
+        if column is not one:
+            found.append(_decision_on_codes(one, column))
+        if not is_codable(column, binarize):
+            found.append(_decision(column, threshold, n_rows))
+    to_use = {one.name for one in found if one.options[0].startswith((_CUT, CODES_OPTION))}
     found += [Decision(_quoted(one), "no value at all", (_drop(one),), one.name) for one in empty]
-    usable = [one for one in others if is_codable(one, binarize) or one.name in to_cut]
+    usable = [one for one in others if is_codable(one, binarize) or one.name in to_use]
     n_missing = sum(one.n_missing for one in usable)
-    if n_missing and missing == MissingPolicy.ERROR:
+    has_gaps = has_gaps or any(one.options[0].startswith(CODES_OPTION) for one in found)
+    if (n_missing or has_gaps) and missing == MissingPolicy.ERROR:
         n_columns = sum(one.n_missing > 0 for one in usable)
         what = f"{n_columns} column{'s' * (n_columns > 1)}"
-        found.append(Decision(what, f"{n_missing} values are missing", _remedies(policies)))
+        seen = f"{n_missing} values are missing"
+        if has_gaps:
+            what = "codes of no answer"
+            seen = "these are missing values"
+            if n_missing:
+                seen = f"{n_missing} values are missing, and these codes"
+        found.append(Decision(what, seen, _remedies(policies)))
     return found
+
+
+def among_covariates(columns: Sequence[Column], found: Sequence[Decision]) -> list[str]:
+    """Columns of two values between those that are taken for covariates, which may be some, too."""
+    likeliest = {one.name: one.options[0] for one in found}
+    names = [one.name for one in columns]
+    places = [k for k, name in enumerate(names) if _is_covariate(likeliest.get(name, ""))]
+    if len(places) < 2:
+        return []
+    between = names[places[0] : places[-1]]
+    return [name for name in between if name not in likeliest]
+
+
+def _is_covariate(option: str) -> bool:
+    return option.startswith("--covariates ")
+
+
+def has_totals(columns: Sequence[Column]) -> bool:
+    """Whether most columns hold 0, 1 and another large number each, as with a row of totals."""
+    others = [
+        one.high
+        for one in columns
+        if not one.is_text and one.distinct is not None and one.distinct[:-1] == (0, 1)
+    ]
+    most = len(columns) / 2
+    return len(others) > most and min(others) > _FEW and len(set(others)) > 1
 
 
 def looks_like_outcome(name: str) -> bool:
@@ -84,17 +143,32 @@ def suggested_options(found: Sequence[Decision]) -> str:
         if name == "--id-column" and name in values:  # there can be one only
             name = "--drop"
         values.setdefault(name, []).append(value)
-    return " ".join(f"{name} {','.join(dict.fromkeys(them))}" for name, them in values.items())
+    codes = values.pop(CODES_OPTION, None)
+    words = [f"{name} {','.join(dict.fromkeys(them))}" for name, them in values.items()]
+    if codes is not None:
+        words.insert(0, f"{CODES_OPTION} {_in_shell(as_list(listed_codes(codes)))}")
+    return " ".join(words)
+
+
+def listed_codes(values: Sequence[str]) -> list[str]:
+    """Each code once, of values as they are typed."""
+    codes = [code for value in values for code in listed(shlex.split(value)[0])]
+    return list(dict.fromkeys(codes))
 
 
 def _decision(column: Column, threshold: float | None, n_rows: int) -> Decision:
     """What to do about a column that does not hold two values."""
-    seen = _listed(column)
-    code = _code_of_no_answer(column)
     options = _remedies_of(column, threshold, n_rows)
-    if code is not None and options[0] == _drop(column):
-        seen = f"{seen} (if {code:g} stands for no answer, empty those cells)"
-    return Decision(_quoted(column), seen, options, column.name)
+    return Decision(_quoted(column), _listed(column), options, column.name)
+
+
+def _decision_on_codes(column: Column, answers: Column) -> Decision:
+    """What to do about values that seem to stand for no answer."""
+    codes = _codes_of(column, answers)
+    texts = [_as_text(one) for one in codes]
+    seen = f"{_listed(column)}, of which {' and '.join(texts)} may stand for no answer"
+    remedy = f"{CODES_OPTION} {_in_shell(as_list(texts))}"
+    return Decision(_quoted(column), seen, (remedy, _drop(column)), column.name)
 
 
 def _remedies_of(column: Column, threshold: float | None, n_rows: int) -> tuple[str, ...]:
@@ -102,9 +176,14 @@ def _remedies_of(column: Column, threshold: float | None, n_rows: int) -> tuple[
     name = shlex.quote(column.name)
     drop = _drop(column)
     is_id = f"--id-column {name}"
+    is_group = f"--row-groups {name}"
     known = (drop,) if column.n_missing else (f"--covariates {_typed(column)}", drop)
+    if _groups_rows(column):
+        return (is_group, *known)
     if column.is_text:
         is_many = len(column.distinct or ()) >= min(_MANY, n_rows)
+        if is_many and column.repeats and not column.n_missing:
+            return is_group, drop
         return (is_id, drop) if is_many or _is_name_of_rows(column) else known
     if _WEIGHTS.fullmatch(column.name):
         return f"--weights {name}", drop
@@ -112,26 +191,73 @@ def _remedies_of(column: Column, threshold: float | None, n_rows: int) -> tuple[
         return f"--counts {name}", drop
     if _is_name_of_rows(column):
         return is_id, drop
-    if threshold is not None and 1 < len(column.distinct or (0, 0)) <= _FEW:
-        return f"{_CUT} {threshold:g}", drop
-    if _code_of_no_answer(column) is not None:
-        return (drop,)
-    return (*known, f"--counts {name}") if _may_count(column) else known
+    if threshold is not None and (_is_on_scale(column) or (threshold == 0 and _is_amount(column))):
+        also = (f"{_CUT} 0",) if threshold and column.low == 0 else ()
+        return f"{_CUT} {threshold:g}", *also, drop
+    may_count = _is_whole(column) and _PERHAPS_COUNTS.fullmatch(column.name)
+    return (*known, f"--counts {name}") if may_count and not column.n_missing else known
 
 
-def _code_of_no_answer(column: Column) -> float | None:
-    """A third value beside two that are a known coding, of those that surveys use."""
-    values = column.distinct or ()
-    codes = [one for one in values if one in _CODES]
-    others = tuple(one for one in values if one not in _CODES)
-    return codes[0] if len(codes) == 1 and others in NUMERIC_CODINGS else None
+def _without_codes(column: Column) -> Column:
+    """The column as it is without values that seem to stand for no answer; the same, where none
+    does.
+    """
+    values = column.distinct or (() if column.low is None else (column.low, column.high))
+    if column.is_text:
+        answers = [one for one in values if not _NO_ANSWERS.fullmatch(one.strip())]
+        is_clear = 0 < len(answers) <= 2
+    else:
+        answers = _without_codes_above(_without_codes_below(values))
+        is_clear = len(answers) > 1 or (len(answers) == 1 and column.n_missing == 0)
+    if not is_clear or len(answers) == len(values) or len(values) >= _MANY:
+        return column
+    distinct = tuple(answers) if len(answers) > 2 else None
+    return replace(column, low=answers[0], high=answers[-1], distinct=distinct)
 
 
-def _may_count(column: Column) -> bool:
-    """Whether its numbers may say how many equal rows a row stands for."""
+def _codes_of(column: Column, answers: Column) -> list[Any]:
+    """Values of a column that are none of its answers."""
+    kept = answers.distinct or (answers.low, answers.high)
+    return [one for one in column.distinct or (column.low, column.high) if one not in kept]
+
+
+def _without_codes_below(values: Sequence[float]) -> list[float]:
+    """Numbers without codes, where the others are -1 or more."""
+    codes = {one for one in values if one in _CODES_BELOW}
+    others = [one for one in values if one not in codes]
+    return others if others and min(others) >= -1 else list(values)
+
+
+def _without_codes_above(values: Sequence[float]) -> list[float]:
+    """Numbers without codes that are far above all others."""
+    answers = [one for one in values if one not in _CODES_ABOVE]
+    if not answers or len(answers) == len(values):
+        return list(values)
+    codes = [one for one in values if one in _CODES_ABOVE]
+    return answers if min(codes) > max(answers) + _GAP else list(values)
+
+
+def _groups_rows(column: Column) -> bool:
+    """Whether it has the name of something that several rows have in common, and they do."""
+    is_named = any(one.fullmatch(column.name.strip()) for one in (_GROUPS_OF_ROWS, _NAMES_OF_ROWS))
+    if not is_named or not column.repeats or column.n_missing:
+        return False
+    return not column.is_text or len(column.distinct or ()) > _FEW
+
+
+def _is_on_scale(column: Column) -> bool:
+    """Whether its numbers may be answers on a scale."""
+    return 2 < len(column.distinct or ()) <= _FEW
+
+
+def _is_amount(column: Column) -> bool:
+    """Whether its numbers may say how many, or how much, of something there was."""
+    return _is_whole(column) and column.low == 0 and len(column.distinct or ()) > 2
+
+
+def _is_whole(column: Column) -> bool:
     values = (*(column.distinct or ()), column.low, column.high)
-    are_whole = all(float(one).is_integer() and one >= 0 for one in values)
-    return are_whole and not column.n_missing
+    return all(float(one).is_integer() and one >= 0 for one in values)
 
 
 def _is_name_of_rows(column: Column) -> bool:
@@ -144,12 +270,16 @@ def _is_name_of_rows(column: Column) -> bool:
 
 
 def _shared_threshold(columns: Sequence[Column]) -> float | None:
-    """A threshold that cuts every column of few numbers, where most columns are answers on a
-    scale.
+    """A threshold for every column of answers on a scale, in the middle, or of amounts, which are
+    there where they are not 0; where most columns are of that kind.
     """
-    numbers = [one for one in columns if not one.is_text]
-    scales = [one for one in numbers if 2 < len(one.distinct or ()) <= _FEW]
-    if not scales or len(scales) < len(columns) / 2:
+    numbers = [one for one in columns if not one.is_text and one.low is not None]
+    scales = [one for one in numbers if _is_on_scale(one)]
+    amounts = [one for one in numbers if _is_amount(one)]
+    most = len(columns) / 2
+    if len(amounts) >= most and max(one.high for one in amounts) > _FEW:
+        return 0.0
+    if not scales or len(scales) < most:
         return None
     lowest = max(one.low for one in scales)
     highest = min(one.high for one in scales)
@@ -165,13 +295,16 @@ def _remedies(policies: Sequence[MissingPolicy]) -> tuple[str, ...]:
 
 def _listed(column: Column) -> str:
     values = column.distinct or (column.low, column.high)
-    texts = [value if isinstance(value, str) else f"{value:g}" for value in values[:_SHOWN]]
-    some = ", ".join(map(short, texts))
+    some = ", ".join(short(_as_text(value)) for value in values[:_SHOWN])
     more = ", ..." if len(values) > _SHOWN else ""
     if len(values) < 3 and column.distinct is not None:  # of which only the ends were kept
         return f"more than two values ({column.low:g} to {column.high:g})"
     number = f"{len(values)}{' or more' if len(values) >= _MANY else ''}"
     return f"{number} values ({some}{more})"
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _quoted(column: Column) -> str:
@@ -180,6 +313,13 @@ def _quoted(column: Column) -> str:
 
 def _drop(column: Column) -> str:
     return f"--drop {_typed(column)}"
+
+
+def _in_shell(text: str) -> str:
+    """Quoted for a shell, where that is needed, and in a readable way where that is possible."""
+    quoted = shlex.quote(text)
+    has_special = any(one in text for one in '"$`!\\')
+    return f'"{text}"' if "'" in text and not has_special else quoted
 
 
 def _typed(column: Column) -> str:

@@ -67,6 +67,7 @@ class ReadOptions:
     covariates: Names
     binarize: float | None
     missing: MissingPolicy
+    missing_codes: Names  # what stands for missing values, beside empty cells and NA
     transpose: bool  # whether variables are in rows
     progress: bool
 

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from isingkit.exceptions import IsingkitError
 from isingkit.result_table import Record
 from isingkit.spins import Coding, Column, codings_of, column_of, is_codable
+from isingkit.tables.layout import number_of
 from isingkit.tables.rows import Reading
 
 
@@ -17,6 +18,7 @@ class Survey:
 
     columns: tuple[Column, ...]
     n_rows: int
+    with_codes: frozenset[str] = frozenset()  # columns more of which is missing than they say
 
     @classmethod
     def of_reading(cls, reading: Reading) -> "Survey":
@@ -39,7 +41,8 @@ class Survey:
 
     def facts(self, binarize: float | None = None) -> Record:
         """For JSON: `n_rows`, and of each column `name`, `low`, `high`, `distinct` (where there are
-        more than two values, the first), `n_missing` and `coding`, null where there is none.
+        more than two values, the first), `n_missing`, `repeats` (whether values came again before
+        there were too many of them) and `coding`, null where there is none.
         """
         codings = self.codings(self.columns, binarize)
         columns = [
@@ -49,11 +52,21 @@ class Survey:
                 "high": _plain(one.high),
                 "distinct": None if one.distinct is None else list(map(_plain, one.distinct)),
                 "n_missing": int(one.n_missing),
+                "repeats": one.repeats,
                 "coding": codings.get(one.name),
             }
             for one in self.columns
         ]
         return {"n_rows": self.n_rows, "columns": columns}
+
+    def without_codes(self, codes: Sequence[str]) -> "Survey":
+        """What columns hold beside values that stand for missing ones."""
+        words = {code.strip().casefold() for code in codes}
+        numbers = {number_of(word) for word in words} - {None}
+        columns = [_without(one, words, numbers) for one in self.columns]
+        pairs = zip(self.columns, columns, strict=True)
+        changed = frozenset(one.name for one, other in pairs if one is not other)
+        return replace(self, columns=tuple(columns), with_codes=changed)
 
     def codings(
         self, columns: Sequence[Column], binarize: float | None
@@ -69,6 +82,17 @@ class Survey:
         }
 
 
+def _without(column: Column, words: set[str], numbers: set[Any]) -> Column:
+    """A column without these values; the same where it has none of them."""
+    values = column.distinct or (() if column.low is None else (column.low, column.high))
+    gone = {one for one in values if one in numbers or str(one).strip().casefold() in words}
+    if not gone:
+        return column
+    kept = [one for one in values if one not in gone]
+    found = column_of(column.name, kept, column.n_missing)
+    return replace(found, repeats=column.repeats)
+
+
 def _column(facts: Record) -> Column:
     distinct = facts["distinct"]
     return Column(
@@ -77,6 +101,7 @@ def _column(facts: Record) -> Column:
         facts["high"],
         facts["n_missing"],
         None if distinct is None else tuple(distinct),
+        facts["repeats"],
     )
 
 

@@ -4,14 +4,12 @@ has not met.
 
 import csv
 import gzip
-import io
 import math
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -24,42 +22,29 @@ from isingkit.formats import COMPRESSED, STANDARD_INPUT
 from isingkit.spins import (
     MISSING_TEXTS,
     Coding,
-    Names,
     Table,
     check_missing,
     codings_of,
     column_of,
+    folded,
     surveyed,
 )
+from isingkit.tables.layout import Layout, as_utf8, decoded, head_of, layout_of, number_of
 from isingkit.tables.rows import Labels, Reading, ReadOptions, RowPacker, no_numbers, progress_bar
 
 _CHUNK = 1 << 22  # bytes of text, and codes of spins, in memory at a time
-_HEAD = 1 << 16  # bytes looked at to tell names of columns from values
-_LONGEST_HEAD = 1 << 26  # bytes of the first rows: what is longer is no table
-_FEW = 4  # rows that tell nothing of whether the first is different
 # bytes of a cell, as for the csv module: what is longer is a quote that was never closed
 _LONGEST = 1 << 17
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MOST_VALUES = 20  # of a column that turns out to be no spin: enough for the message
 _BROKEN = (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError, csv.Error)
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """What the first rows of a text tell."""
-
-    separator: str
-    names: Names
-    has_titles: bool
-    start: int  # bytes before the first row of values
-    n_lines: int  # lines before it
-
-
-def read_text(options: ReadOptions, separator: str) -> Reading:
+def read_text(options: ReadOptions, separators: str) -> Reading:
     try:
-        with _opened(options) as read:
-            head, is_all = _head(read, options.path)
-            layout = _layout(head, is_all, separator, options.path)
+        with _opened(options) as read_bytes:
+            read = as_utf8(read_bytes)
+            head, is_all = head_of(read, options.path)
+            layout = layout_of(head, is_all, separators, options.path)
             cells = _Cells(layout, options)
             for fresh in _chunks(head[layout.start :], read):
                 cells.read(fresh)
@@ -91,26 +76,6 @@ def _opened(options: ReadOptions) -> Iterator[Callable[[int], bytes]]:
         yield read
 
 
-def _head(read: Callable[[int], bytes], path: Path) -> tuple[bytes, bool]:
-    """The first bytes of a text, a few rows at least, and whether they are all. A small archive may
-    hold a line without end.
-    """
-    pieces: list[bytes] = []
-    n_bytes = 0
-    n_ends = 0
-    while n_bytes < _HEAD or n_ends < 3:
-        fresh = read(_HEAD)
-        if not fresh:
-            return b"".join(pieces), True
-        pieces.append(fresh)
-        n_bytes += len(fresh)
-        n_ends += fresh.count(b"\n") + fresh.count(b"\r")
-        if n_bytes > _LONGEST_HEAD and n_ends < 3:
-            problem = f"its first rows take more than {_LONGEST_HEAD >> 20} MiB"
-            raise TableFileError(path=path, problem=problem)
-    return b"".join(pieces), False
-
-
 def _chunks(head: bytes, read: Callable[[int], bytes]) -> Iterator[bytes]:
     """All bytes, a chunk at a time, and an end of the last line."""
     for start in range(0, len(head), _CHUNK):
@@ -120,105 +85,12 @@ def _chunks(head: bytes, read: Callable[[int], bytes]) -> Iterator[bytes]:
     yield b"\n"
 
 
-def _layout(head: bytes, is_all: bool, separator: str, path: Path) -> _Layout:
-    """Separator, names and start of the values, from the first bytes of a text."""
-    mark = len(_BYTE_ORDER_MARK) if head.startswith(_BYTE_ORDER_MARK) else 0
-    whole = len(head) if is_all else max(head.rfind(b"\n"), head.rfind(b"\r")) + 1
-    lines = list(io.StringIO(head[mark:whole].decode(), newline=""))
-    if not lines:
-        raise TableFileError(path=path, problem="it is empty")
-    if separator == "," and "," not in lines[0]:
-        separator = next((other for other in ";\t" if other in lines[0]), separator)
-    rows, n_lines = _first_rows(lines, separator)
-    if not rows:
-        raise TableFileError(path=path, problem="it is empty")
-    if len(rows) > 2 and not is_all:  # the last may go on
-        rows.pop()
-    full = [row for row in rows if len(row) == len(rows[0])]
-    columns = list(zip(*full, strict=True))
-    if not _has_titles(columns):
-        names = tuple(f"x{k}" for k in range(len(columns)))
-        return _Layout(separator, names, has_titles=False, start=mark, n_lines=0)
-    start = mark + len("".join(lines[:n_lines]).encode())
-    return _Layout(separator, _titles(columns), has_titles=True, start=start, n_lines=n_lines)
-
-
-def _titles(columns: Sequence[Sequence[str]]) -> Names:
-    return tuple(column[0].strip() or f"column {k + 1}" for k, column in enumerate(columns))
-
-
-def _first_rows(lines: Sequence[str], separator: str) -> tuple[list[list[str]], int]:
-    """Rows that are not empty, and the lines up to the end of the first."""
-    rows = []
-    n_lines = 0
-    reader = csv.reader(lines, delimiter=separator)
-    for row in reader:
-        if row:
-            n_lines = n_lines or reader.line_num
-            rows.append(row)
-    return rows, n_lines
-
-
-def _has_titles(columns: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row holds names of columns.
-
-    It does where some column has a text above numbers; where all cells are texts, or whatever, not
-    found below them; and where all are different numbers above columns of two others, as years are,
-    or the numbers of the columns.
-    """
-    first = [column[0].strip() for column in columns]
-    below = [{text.strip() for text in column[1:]} for column in columns]
-    if _are_places(first):
-        return True
-    if not any(first):
-        return False
-    n_numbers = sum(_number(text) is not None for text in first)
-    if not any(below):
-        return n_numbers == 0
-    if any(map(_is_text_above_numbers, first, below)):
-        return True
-    if any(text in rest for text, rest in zip(first, below, strict=True) if text):
-        return False
-    if n_numbers == len(first):
-        return len(columns[0]) > _FEW and _are_titles(first, below)
-    return n_numbers == 0
-
-
-def _is_text_above_numbers(text: str, below: set[str]) -> bool:
-    return _is_text(text) and not any(map(_is_text, below))
-
-
-def _are_titles(numbers: Sequence[str], below: Sequence[set[str]]) -> bool:
-    """Whether numbers are different, and above columns of two values: those that are to be
-    binarised are all new, too.
-    """
-    are_different = len(set(numbers)) == len(numbers) > 1
-    return are_different and all(len(values) <= 2 for values in below)
-
-
-def _are_places(texts: Sequence[str]) -> bool:
-    """Whether texts are the numbers of their columns, from 0 or from 1."""
-    counted = [[str(k + start) for k in range(len(texts))] for start in (0, 1)]
-    return len(texts) > 2 and list(texts) in counted
-
-
-def _is_text(text: str) -> bool:
-    return bool(text) and text.casefold() not in MISSING_TEXTS and _number(text) is None
-
-
-def _number(text: str) -> float | None:
-    try:
-        return None if "_" in text else float(text)  # Python reads 1_0 as 10
-    except ValueError:
-        return None
-
-
-def _with_numbers(table: Table) -> Table:
+def _with_numbers(table: Table, decimal_comma: bool) -> Table:
     """The same table of texts, with columns of numbers where all texts of a column are some."""
     columns = []
     for column in table.array.T:
         there = [text for text in column if text is not None]
-        numbers = {text: _number(text) for text in there}
+        numbers = {text: number_of(text, decimal_comma) for text in there}
         is_number = None not in numbers.values()
         columns.append([numbers.get(text) for text in column] if is_number else column)
     return Table(table.names, np.array(columns, dtype=object).T)
@@ -229,21 +101,26 @@ class _Values:
     second, or by a threshold.
     """
 
-    def __init__(self, threshold: float | None) -> None:
+    def __init__(self, threshold: float | None, has_codes: bool) -> None:
         self.threshold = threshold
+        self.has_codes = has_codes  # numbers that stand for missing values, to be asked about
         self.texts: dict[str, int] = {}
         self.numbers: dict[float, int] = {}
         self.is_infinite = False
         self.is_text = False  # as soon as one is no number: then "1" and "1.0" are two
+        self.spellings: dict[str, int] = {}
+        self.repeats = False  # whether values came again before there were too many of them
 
-    def code(self, text: str) -> int:
-        """The code of a text, which may be new."""
-        number = _number(text)
+    def code(self, text: str, number: float | None) -> int:
+        """The code of a text, perhaps of a number, which may be new."""
         self.is_text |= number is None
-        code = self.texts.get(text) or (None if number is None else self.numbers.get(number))
+        code = self.texts.get(text) or self.spellings.get(folded(text))
+        if code is None and number is not None:
+            code = self.numbers.get(number)
         if code is None:
             code = self._new_code(number)
         self.texts[text] = code
+        self.spellings[folded(text)] = code
         if number is not None:
             self.numbers[number] = code
         return code
@@ -268,6 +145,8 @@ class _Values:
     def kind(self) -> int:
         """What cells of this column are to the kernel from now on."""
         by_threshold = self.threshold is not None and not self.is_text
+        if by_threshold and self.has_codes:
+            return kernels.SPIN
         if by_threshold and len(self.texts) > 1:  # a text that turns up later would be a third
             return kernels.NUMBER
         return kernels.CROWDED if len(self.distinct) >= _MOST_VALUES else kernels.SPIN
@@ -278,6 +157,10 @@ class _Values:
         texts not looked at.
         """
         return self.is_infinite and not self.is_text and self.kind != kernels.CROWDED
+
+    def has_come_again(self, n_rows: int) -> bool:
+        """Whether values came again, of a column that has been read."""
+        return self.repeats or len(self.distinct) < min(_MOST_VALUES, n_rows)
 
     def is_flipped(self, coding: Coding) -> bool:
         """Whether codes are the opposite of what the coding says."""
@@ -318,13 +201,16 @@ class _Cells:
     column.
     """
 
-    def __init__(self, layout: _Layout, options: ReadOptions) -> None:
+    def __init__(self, layout: Layout, options: ReadOptions) -> None:
         chosen = options.chosen(layout.names)
+        self.gaps = {code.casefold() for code in options.missing_codes}
+        numbers = [number_of(code, layout.decimal_comma) for code in options.missing_codes]
+        self.gap_numbers = {number for number in numbers if number is not None}
         self.layout = layout
         self.options = options
         self.chosen = chosen
         self.rows = RowPacker([layout.names[place] for place in chosen], options.missing)
-        self.values = {place: _Values(options.binarize) for place in chosen}
+        self.values = {place: _Values(options.binarize, bool(self.gaps)) for place in chosen}
         self.kinds = np.full(len(layout.names), kernels.SKIPPED)
         self.kinds[chosen] = kernels.SPIN
         self.places = np.zeros(len(layout.names), dtype=np.int64)
@@ -406,7 +292,9 @@ class _Cells:
         if infinite:
             raise InfiniteValueError(columns=infinite)
         columns = [
-            column_of(name, one.distinct, n_missing)
+            replace(
+                column_of(name, one.distinct, n_missing), repeats=one.has_come_again(rows.n_rows)
+            )
             for name, one, n_missing in zip(
                 rows.names, values, rows.n_missing.tolist(), strict=True
             )
@@ -421,7 +309,9 @@ class _Cells:
         reading = replace(reading, columns=tuple(columns))
         if reading.covariates is None:
             return reading
-        return replace(reading, covariates=_with_numbers(reading.covariates))
+        return replace(
+            reading, covariates=_with_numbers(reading.covariates, self.layout.decimal_comma)
+        )
 
     def _flush(self) -> None:
         n_rows = self.state[kernels.ROW]
@@ -439,15 +329,16 @@ class _Cells:
             self._explain_label(text, token, column)
             return
         values = self.values[column]
-        number = _number(text)
-        if text.casefold() in MISSING_TEXTS:
+        number = self._number(text)
+        if self._is_missing(text, number):
             code = kernels.MISSING
         elif self.kinds[column] == kernels.NUMBER and number is not None:
             self.answer[:] = 1, values.number_code(number)
             return
         else:
-            code = values.code(text)
+            code = values.code(text, number)
             if values.kind == kernels.CROWDED:
+                values.repeats = self._n_read() > len(values.distinct)
                 self._know_missing_texts()
             self.kinds[column] = values.kind
         if len(token) == 1:
@@ -455,27 +346,40 @@ class _Cells:
         else:
             self.tokens.add(column, token, code)
 
+    def _n_read(self) -> int:
+        """Rows up to the one at hand."""
+        return self.rows.n_rows + int(self.state[kernels.ROW]) + 1
+
     def _know_missing_texts(self) -> None:
         """Let the kernel count what is missing of columns that it no longer asks about."""
         if (self.kinds == kernels.CROWDED).any():  # it has been told
             return
-        for text in MISSING_TEXTS:
+        for text in MISSING_TEXTS | self.gaps:
             self.tokens.add(kernels.EVERYWHERE, text.encode(), kernels.MISSING)
 
     def _weight(self, text: str, column: int) -> float:
-        number = np.nan if text.casefold() in MISSING_TEXTS else _number(text)
+        number = np.nan if text.casefold() in MISSING_TEXTS else self._number(text)
         if number is None:
             raise no_numbers(self.layout.names[column], text)
         return number
 
+    def _number(self, text: str) -> float | None:
+        return number_of(text, self.layout.decimal_comma)
+
+    def _is_missing(self, text: str, number: float | None) -> bool:
+        word = text.casefold()
+        return word in MISSING_TEXTS or word in self.gaps or number in self.gap_numbers
+
     def _explain_label(self, text: str, token: bytes, column: int) -> None:
-        if text.casefold() in MISSING_TEXTS:
+        is_covariate = self.layout.names[column] in self.options.covariates
+        has_gap = is_covariate and self._is_missing(text, self._number(text))
+        if has_gap or text.casefold() in MISSING_TEXTS:
             self.answer[:] = 1, np.nan
         else:
             self.tokens.add(column, token, self.labels.number(text))
 
     def _text(self, token: bytes) -> str:
-        text = token.decode()
+        text = decoded(token)
         if text.startswith('"'):
             text = next(csv.reader([text], delimiter=self.layout.separator))[0]
         return text.strip()

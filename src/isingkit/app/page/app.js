@@ -152,7 +152,8 @@
     at("choices-title").textContent = table.name;
     at("shape").textContent = `${counted(table.n_rows, "row")} and ${counted(table.columns.length, "column")}.`;
     at("tools").hidden = table.columns.length < 12;
-    at("missing-part").hidden = !table.columns.some((column) => column.n_missing);
+    at("missing-part").hidden = !table.columns.some((column) => column.n_missing || column.is_asked) && !choices.missing_codes.length;
+    at("codes").value = choices.missing_codes.join(", ");
     const hasScale = table.columns.some((column) => column.is_asked && column.is_number);
     at("binarize-part").hidden = !hasScale && choices.binarize === null;
     at("binarize").value = choices.binarize ?? "";
@@ -287,6 +288,7 @@
     }
     const outcomes = table.columns.filter((column) => column.is_outcome && roleOf(column.name) === "variable");
     if (outcomes.length) lines.push(`${outcomes.map((column) => column.name).join(", ")}: looks like an outcome or a group of rows, and is taken as a variable`);
+    if (choices.missing_codes.length) lines.push(`${choices.missing_codes.join(", ")}: missing values`);
     const n_missing = table.columns.reduce((sum, column) => sum + (roleOf(column.name) === "variable" ? column.n_missing : 0), 0);
     if (n_missing && choices.missing !== "error") lines.push(`${counted(n_missing, "missing value")}: ${MISSING[choices.missing].replace(" (recommended)", "")}`);
     const n_open = plan.questions.length;
@@ -412,6 +414,10 @@
     at("binarize").addEventListener("input", () => {
       const value = at("binarize").valueAsNumber;
       choices.binarize = Number.isFinite(value) ? value : null;
+      replan();
+    });
+    at("codes").addEventListener("input", () => {
+      choices.missing_codes = at("codes").value.split(",").map((code) => code.trim()).filter(Boolean);
       replan();
     });
     for (const name of ["method", "hidden", "rows"]) {
