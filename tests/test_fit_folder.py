@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import resource
 import signal
 import threading
 import time
@@ -311,6 +312,29 @@ def test_a_kill_while_looking_whether_a_folder_can_be_made_leaves_nothing_for_ev
     monkeypatch.setattr(atomic, "_YOUNG", 0.0)
     fit_folder.require_free(folder, force=False)
     assert names(data.parent) == {"d.csv"}
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_fit_that_runs_out_of_open_files_leaves_nothing_hidden(tmp_path, spins, is_there):
+    """Whatever it was that was one too many."""
+    fit = a_fit(spins)
+    lowest = os.dup(0)
+    os.close(lowest)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    codes = []
+    while None not in codes:
+        if is_there:
+            write_fit(fit, "before", tmp_path / "fit", force=True)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + len(codes), before[1]))
+            write_fit(fit, "after", tmp_path / "fit", force=True)
+            codes.append(None)
+        except OSError as error:
+            codes.append(error.errno)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        assert names(tmp_path) <= {"fit"}
+    assert set(codes[:-1]) == {errno.EMFILE}
 
 
 def test_a_sentence_begins_a_line_also_where_a_bar_was_not_due(data, monkeypatch, capsys):

@@ -39,6 +39,7 @@ def fit(tmp_path, spins):
         (Ended(0, "", ""), False, True),
         (Ended(2, "", GOOD), False, True),
         (Ended(2, "", "isingkit: warning: few rows\n" + GOOD), False, True),
+        (Ended(2, "", "isingkit: compiling, once per installation\n" + GOOD), False, True),
         (Ended(-9, "", ""), True, True),
         (Ended(130, "", "isingkit: interrupted\n"), True, True),
         (Ended(1, "", GOOD), False, False),

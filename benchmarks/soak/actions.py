@@ -203,13 +203,17 @@ def without_patience(prepare: Callable[[], Any] = lambda: None) -> None:
     atomic._YOUNG = 0.0
 
 
+def many_columns(rng: Generator) -> ik.PackedSpins:
+    truth = ik.random_regular(n_spins=200, degree=3, coupling=0.5, random_state=rng)
+    return ik.sample(truth, n_samples=80, random_state=rng, check=False)
+
+
 def kill_and_resume(rng: Generator, folder: Path) -> Problems:
     """A fit of many columns is ended once or twice, goes on, and gives the same bytes; at times its
     records are damaged meanwhile.
     """
-    truth = ik.random_regular(n_spins=200, degree=3, coupling=0.5, random_state=rng)
     data = folder / "d.spins"
-    ik.sample(truth, n_samples=80, random_state=rng, check=False).save(data)
+    many_columns(rng).save(data)
     how = ["--method", str(rng.choice(["two-stage", "auto"])), "--resume"]
     whole = command(folder / "said", ["fit", data, "-o", folder / "whole", *how], small_tiles)
     problems = ends_well(whole.ended())

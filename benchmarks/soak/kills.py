@@ -1,5 +1,7 @@
-"""Kills with resume: a command is killed at a random moment, goes on, and must give the bytes that
-it gives undisturbed. python -m soak.kills, with `benchmarks` on the path.
+"""Kills with resume: a command is killed at a random moment of its processor time, so that moments
+lie where work is, goes on, and must give the bytes that it gives undisturbed.
+
+python -m soak.kills, with `benchmarks` on the path.
 """
 
 import argparse
@@ -7,15 +9,16 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import isingkit as ik
+from isingkit.report import figures
 from soak.actions import small_tiles
 from soak.children import command
 from soak.oracles import ends_well
@@ -57,13 +60,12 @@ def read(folder: Path, work: Work) -> list[bytes]:
 
 
 def killed_and_resumed(
-    work: Work, folder: Path, after: float, tiles: bool
+    work: Work, folder: Path, after: float, prepare: Callable[[], Any]
 ) -> tuple[bool, list[bytes]]:
     """Whether it was killed, and not done before; and the bytes in the end."""
-    prepare = small_tiles if tiles else lambda: None
     folder.mkdir()
     child = command(folder / "said", work.arguments(folder), prepare)
-    child.send(signal.SIGKILL, after)
+    child.send_at(signal.SIGKILL, after)
     was_killed = child.ended().status == -signal.SIGKILL
     last = command(folder / "said", [*work.arguments(folder), *work.again], prepare).ended()
     problems = ends_well(last)
@@ -72,52 +74,53 @@ def killed_and_resumed(
     return was_killed, read(folder, work)
 
 
-def main() -> None:
+def undisturbed(work: Work, folder: Path, prepare: Callable[[], Any]) -> tuple[list[bytes], float]:
+    """The bytes, and the processor time: of a second run, for the first one may compile."""
+    for _ in range(2):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        child = command(folder / "said", work.arguments(folder), prepare)
+        ended = child.ended()
+        if ended.status != 0:
+            sys.exit(f"{work.name}: {ended.err}")
+    return read(folder, work), child.cpu_seconds
+
+
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="soak.kills", description=__doc__)
     parser.add_argument("--spins", type=int, default=8000)
-    parser.add_argument("--kills", type=int, default=50, help="of each of four commands")
-    parser.add_argument("--minutes", type=float, default=1e9, help="at most, by the clock")
+    parser.add_argument("--kills", type=int, default=50, help="of each command")
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    rng = np.random.default_rng(asked.seed)
+    parser.add_argument("--only", choices=["two-stage", "auto", "reproduce", "sample"])
+    return parser.parse_args()
+
+
+def main() -> None:
+    asked = arguments()
+    figures._svg = lambda *_, **__: "<svg></svg>"  # pages are not compared, and take long to draw
     home = Path(tempfile.mkdtemp(prefix="kills-"))
     data, model = home / "d.spins", home / "m.npz"
     truth = ik.random_regular(n_spins=asked.spins, degree=3, coupling=0.5, random_state=0)
     truth.save(model)
     ik.sample(truth, n_samples=100, random_state=1, check=False).save(data)
-    tiles = asked.spins <= 5000
-    deadline = time.monotonic() + 60 * asked.minutes
-    all_works = works(data, model)
-    expected, seconds = {}, {}
-    for work in all_works:
-        for _ in range(2):  # once to compile, once to measure
-            shutil.rmtree(home / work.name, ignore_errors=True)
-            (home / work.name).mkdir()
-            start = time.monotonic()
-            prepare = small_tiles if tiles else lambda: None
-            ended = command(home / "said", work.arguments(home / work.name), prepare).ended()
-            seconds[work.name] = time.monotonic() - start
-        if ended.status != 0:
-            sys.exit(f"{work.name}: {ended.err}")
-        expected[work.name] = read(home / work.name, work)
-    counts: Counter[tuple[str, str]] = Counter()
-    for number in range(4 * asked.kills):
-        work = all_works[number % 4]
-        if time.monotonic() > deadline:
-            break
-        after = float(rng.uniform(0, seconds[work.name]))
-        was_killed, found = killed_and_resumed(work, home / "again", after, tiles)
-        shutil.rmtree(home / "again")
-        counts[work.name, "killed" if was_killed else "done before"] += 1
-        if found != expected[work.name]:
-            counts[work.name, "other bytes"] += 1
-            print(f"{work.name}, killed after {after:.3f} s: {found[0][:200]!r}", flush=True)
+    prepare = small_tiles if asked.spins <= 5000 else lambda: None
+    for place, work in enumerate(works(data, model)):
+        if asked.only not in (None, work.name):
+            continue
+        rng = np.random.default_rng([asked.seed, place])
+        expected, seconds = undisturbed(work, home / work.name, prepare)
+        print(f"N={asked.spins} {work.name}: {seconds:.1f} CPU seconds undisturbed", flush=True)
+        counts: Counter[str] = Counter()
+        while counts["killed"] < asked.kills:
+            after = float(rng.uniform(0, seconds))
+            was_killed, found = killed_and_resumed(work, home / "again", after, prepare)
+            shutil.rmtree(home / "again")
+            counts["killed" if was_killed else "done before"] += 1
+            counts["other bytes"] += found != expected
+            said = "" if found == expected else f", OTHER BYTES: {found[0][:200]!r}"
+            print(f"{work.name} {counts['killed']}: at {after:.2f} s{said}", flush=True)
+        print(f"N={asked.spins} {work.name}: {dict(counts)}", flush=True)
     shutil.rmtree(home)
-    for work in all_works:
-        shown = [
-            f"{counts[work.name, kind]} {kind}" for kind in ("killed", "done before", "other bytes")
-        ]
-        print(f"N={asked.spins} {work.name}: {', '.join(shown)}")
 
 
 if __name__ == "__main__":

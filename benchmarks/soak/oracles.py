@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 
 import isingkit as ik
+from isingkit._kernels.compilation import NOTICE
 from isingkit.exceptions import IsingkitError
 from isingkit.fit_folder import require_whole
 
 ALWAYS = ("model.npz", "edges.csv", "report.html", "fit.json")  # in the folder of a fit
-WARNINGS = ("isingkit: warning: ", "isingkit: and ")  # of lines that may stand before a sentence
+# beginnings of lines that may stand before a sentence
+WARNINGS = ("isingkit: warning: ", "isingkit: and ", NOTICE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ except ImportError:  # no Unix: nothing is locked, and nothing that was left beh
 _MARK = "isingkit-"  # in names of what is not finished
 _YOUNG = 10.0  # seconds within which a new file may not be locked yet
 _PATIENCE = 10.0  # seconds to wait for another's lock, which is held for moments
+_TO_DELETE = 4  # open files that deleting a folder takes: one for each level, and a list
 _ASKING = threading.Lock()
 _CURRENT_FOLDER = -100  # AT_FDCWD of Linux
 _EXCHANGE = 2  # RENAME_EXCHANGE of Linux
@@ -54,14 +55,9 @@ def replacing(path: FilePath) -> Iterator[Path]:
 @contextmanager
 def new_folder(final: Path) -> Iterator[Path]:
     """A temporary folder beside `final`, which is to take its place; it vanishes in the end."""
-    _clear_strays(final)
-    temporary = Path(tempfile.mkdtemp(prefix=_prefix(final), dir=final.parent))
-    try:
-        with locked(temporary):
-            temporary.chmod(0o777 & ~_umask())
-            yield temporary
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with _locked_folder(final) as temporary:
+        temporary.chmod(0o777 & ~_umask())
+        yield temporary
 
 
 @contextmanager
@@ -70,14 +66,26 @@ def private_folder(name: str) -> Iterator[Path]:
     the end, and so does what killed processes have left of folders of this name.
     """
     owner = os.getuid() if hasattr(os, "getuid") else "own"
-    final = Path(tempfile.gettempdir(), f"{name}-{owner}")
+    with _locked_folder(Path(tempfile.gettempdir(), f"{name}-{owner}")) as temporary:
+        yield temporary
+
+
+@contextmanager
+def _locked_folder(final: Path) -> Iterator[Path]:
+    """A folder beside `final` that nobody else takes for abandoned, for its owner alone; it
+    vanishes in the end, also where the process has run out of open files: a few are kept for that.
+    """
     _clear_strays(final)
-    temporary = Path(tempfile.mkdtemp(prefix=_prefix(final)))
-    try:
-        with locked(temporary):
-            yield temporary
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with contextlib.ExitStack() as kept:
+        for _ in range(_TO_DELETE):
+            kept.enter_context(open(os.devnull, "rb"))
+        temporary = Path(tempfile.mkdtemp(prefix=_prefix(final), dir=final.parent))
+        try:
+            with locked(temporary):
+                yield temporary
+        finally:
+            kept.close()
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextmanager
