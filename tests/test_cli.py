@@ -347,6 +347,26 @@ def survey(tmp_path, spins):
     return path
 
 
+def test_counts_and_groups_of_rows_count_in_the_resting_states_of_the_report(capsys, tmp_path):
+    """Two columns that agree: 1,1 is seen half as often again as 0,0, in as many lines."""
+    table = pd.DataFrame({"a": [1, 0] * 30, "b": [1, 0] * 30, "seen": [9, 6] * 30})
+    table = pd.concat([table, table.assign(b=1 - table["b"], seen=1)[:24]])
+    table["site"] = np.arange(len(table)) // 2 % 10
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    found = []
+    for name, columns in (("plain", ["--drop", "site"]), ("sites", ["--row-groups", "site"])):
+        files = [str(tmp_path / "rows.csv"), "-o", str(tmp_path / name)]
+        code, _, _ = run(capsys, "fit", *files, "--counts", "seen", *columns)
+        assert code == 0
+        found.append(contents_in(tmp_path / name / "report.html").landscape["minima"][0])
+    plain, sites = found
+    assert plain["up"] == sites["up"] == ["a", "b"]
+    assert (
+        plain["share"] == sites["share"] == pytest.approx(98 / 158, abs=0.02)
+    )  # half of the lines
+    assert sites["depth_error"] < 0.7 * plain["depth_error"]  # sites are alike
+
+
 def test_fit_writes_a_folder_that_says_all(capsys, survey, spins, monkeypatch):
     monkeypatch.chdir(survey.parent)
     code, out, _ = run(capsys, "fit", str(survey), "--id-column", "person", "--counts", "seen")

@@ -25,6 +25,7 @@ from isingkit.report.contents import (
     with_groups,
 )
 from isingkit.report.groups import read_groups
+from isingkit.report.minima import minima_shown, quick_landscape
 from isingkit.report.page import html_page
 
 CHROMIUM = (
@@ -142,6 +143,91 @@ def test_a_model_by_itself_has_a_report(tmp_path):
 def test_a_network_without_edges_has_a_report(n_spins):
     page = html_page(contents_of_model(ik.IsingModel(np.zeros((n_spins, n_spins))), "nothing"))
     assert "No pair is coupled strongly enough" in page
+
+
+CAMPS = ["Ann", "Bob", "Cem", "Dee", NASTY, "Fay"]
+
+
+def two_camps():
+    """Rows of six who vote in two camps of three, which agree with each other a little."""
+    couplings = np.full((6, 6), 0.05)
+    couplings[:3, :3] = couplings[3:, 3:] = 0.6
+    np.fill_diagonal(couplings, 0)
+    return ik.sample(ik.IsingModel(couplings, names=CAMPS), n_samples=1500, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def camps():
+    """The report of two camps, with the landscape it should show."""
+    packed = two_camps()
+    estimator = ik.MaximumLikelihoodIsing(method="exact").fit(packed)
+    fit = fit_of(estimator, packed, "exact", 0, [])
+    found = ik.landscape(estimator.model_, packed)
+    check = fit_check(estimator.model_, packed)
+    shown = quick_landscape(estimator.model_, packed)
+    return contents_of(fit, check, "camps", shown), found
+
+
+def test_the_report_has_the_states_that_the_network_rests_in(camps, tmp_path):
+    contents, found = camps
+    assert found.n_minima == contents.landscape["n_minima"] == 4
+    for name in ("energy", "depth", "depth_error", "probability", "share", "stability"):
+        values = [one[name] for one in contents.landscape["minima"]]
+        np.testing.assert_allclose(values, found.table()[name], rtol=1e-5)
+    camp = {tuple(one["up"]) for one in contents.landscape["minima"]}
+    assert camp == {(), tuple(CAMPS[:3]), tuple(CAMPS[3:]), tuple(CAMPS)}
+    page = tmp_path / "report.html"
+    page.write_text(html_page(contents), encoding="utf-8")
+    assert contents_in(page) == contents  # so that 'isingkit report' draws it again
+    assert html_page(contents_in(page)) == page.read_text(encoding="utf-8")
+    assert NASTY not in page.read_text(encoding="utf-8")
+
+
+def test_a_model_by_itself_shows_its_resting_states_and_says_that_rows_are_missing():
+    page = html_page(contents_of_model(ik.IsingModel([[0, 0.5], [0.5, 0]]), "two"))
+    assert 'id="minima"' in page
+    assert "Without the rows nobody can say" in page
+    assert "Stability" not in page
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ik.IsingModel([[0, 0.2], [0.2, 0]], fields=[1.0, 1.0]),
+        ik.IsingModel(np.zeros((3, 3))),
+        ik.random_regular(n_spins=22, degree=3, coupling=0.8, random_state=0),
+    ],
+    ids=["one state", "no edges", "many columns"],
+)
+def test_where_a_landscape_says_nothing_or_takes_long_the_report_has_none(model):
+    contents = contents_of_model(model, "nothing to see")
+    assert contents.landscape is None
+    assert "landscape-part" not in html_page(contents)
+
+
+def test_rows_that_count_for_more_count_in_the_resting_states():
+    packed = two_camps()
+    model = ik.MaximumLikelihoodIsing(method="exact").fit(packed).model_
+    plain = ik.IsingModel(model.couplings, model.fields)
+    states, counts = np.unique(np.asarray(packed), axis=0, return_counts=True)
+    counted = minima_shown(quick_landscape(plain, pack(states), counts=counts))
+    repeated = minima_shown(quick_landscape(model, packed))
+    for one, other in zip(counted["minima"], repeated["minima"], strict=True):
+        assert one["share"] == pytest.approx(other["share"], abs=1e-6)
+        assert one["depth_error"] == pytest.approx(other["depth_error"], rel=1e-4)
+
+
+def test_of_very_many_minima_the_table_has_the_lowest_and_there_is_no_graph():
+    rng = np.random.default_rng(0)
+    ring = np.zeros((20, 20))
+    for k in range(10):  # ten pairs by themselves: 2^10 minima
+        ring[2 * k, 2 * k + 1] = ring[2 * k + 1, 2 * k] = 0.5 + 0.1 * rng.random()
+    contents = contents_of_model(ik.IsingModel(ring), "pairs")
+    assert contents.landscape["n_minima"] == 1024
+    page = html_page(contents)
+    assert "And 1012 more" in page
+    assert "Disconnectivity graph" not in page
+    assert len(page) < 250_000
 
 
 def test_a_huge_network_is_shown_in_part_and_says_so():
@@ -548,6 +634,20 @@ def test_without_scripts_the_page_still_shows_everything(visit, contents):
     assert page.locator("#lines .edge").count() == len(contents.edges)
     assert page.locator("#edges tbody tr").count() == len(contents.edges)
     assert not page.locator("#controls").is_visible()
+
+
+def test_resting_states_are_found_from_the_head_of_the_page(visit, camps):
+    page = visit(camps[0])
+    page.get_by_role("link", name="Resting states").click()
+    section = page.locator("#landscape-part")
+    assert section.evaluate("one => Math.abs(one.getBoundingClientRect().top) < innerHeight")
+    rows = section.locator("#minima tbody tr").evaluate_all("all => all.map(one => one.innerText)")
+    assert len(rows) == 4
+    assert any("Ann, Bob, Cem\t" in row for row in rows)
+    assert any(NASTY in row for row in rows)
+    chart = section.locator(".chart[role=img][aria-label] svg")
+    assert chart.bounding_box()["width"] > 200
+    assert section.locator("table").evaluate("one => one.scrollWidth <= innerWidth")
 
 
 def test_charts_have_text_alternatives(page):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isingkit.arrays import FloatArray
+from isingkit.arrays import FloatArray, IntArray
 from isingkit.case_dropping import CaseDropping
 from isingkit.drawing import NEGATIVE, POSITIVE, new_axes, signed_colours
 from isingkit.estimators.hidden_causes import HiddenReport
@@ -207,20 +207,11 @@ def plot_disconnectivity(landscape: Landscape, ax: "Axes | None" = None) -> "Axe
     """
     require_instance("landscape", landscape, Landscape, "what isingkit.landscape returns")
     axes = new_axes((6, 4.5)) if ax is None else ax
-    order = _leaves(landscape)
-    x = np.empty(landscape.n_minima)
-    x[order] = np.arange(landscape.n_minima)
-    _draw_branches(axes, landscape, x)
-    sizes = 12 + 200 * landscape.probabilities
-    axes.scatter(x, landscape.energies, s=sizes, color=POSITIVE, zorder=2)
-    if landscape.n_minima <= _MOST_NAMES:
-        for place, at in enumerate(zip(x, landscape.energies, strict=True)):
-            below: dict[str, Any] = {"xytext": (0, -9), "textcoords": "offset points", "va": "top"}
-            axes.annotate(str(place + 1), at, ha="center", fontsize=8, **below)
-    axes.set(xticks=[], ylabel="energy")
+    passes = landscape.passes
+    branches = Branches(landscape.energies, landscape.probabilities, passes.minima, passes.energies)
+    draw_branches(axes, branches)
     if not landscape.is_exact:
         axes.set_title("passes are upper bounds", fontsize=9)
-    axes.margins(0.1, 0.12)
     return axes
 
 
@@ -268,29 +259,55 @@ def plot_stability(result: CaseDropping, ax: "Axes | None" = None) -> "Axes":
     return axes
 
 
-def _leaves(landscape: Landscape) -> list[int]:
-    """Minima from left to right, so that no branches cross."""
-    members = [[place] for place in range(landscape.n_minima)]
-    for low, high in landscape.passes.minima.tolist():
-        members[low] = members[low] + members[high]
-    return members[0]
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """A disconnectivity graph: minima, lowest first, and the passes where parts of them join."""
+
+    energies: FloatArray  # (n_minima,)
+    probabilities: FloatArray  # (n_minima,): of the basins
+    passes: IntArray  # (n_minima - 1, 2): lowest minima of the parts, from the lowest pass up
+    pass_energies: FloatArray  # (n_minima - 1,)
+
+    def leaves(self) -> list[int]:
+        """Minima from left to right, so that no branches cross."""
+        members = [[place] for place in range(len(self.energies))]
+        for low, high in self.passes.tolist():
+            members[low] = members[low] + members[high]
+        return members[0]
 
 
-def _draw_branches(axes: "Axes", landscape: Landscape, x: FloatArray) -> None:
-    """From each minimum up to the pass where its part joins another, and so on."""
+def draw_branches(axes: "Axes", branches: Branches) -> None:
+    """A disconnectivity graph: dots, with the numbers of minima, and lines up to the passes."""
     from matplotlib.collections import LineCollection
 
+    energies = branches.energies
+    n_minima = len(energies)
+    x = np.empty(n_minima)
+    x[branches.leaves()] = np.arange(n_minima)
+    axes.add_collection(LineCollection(_lines(branches, x), colors="#777777", linewidths=1.2))
+    sizes = 12 + 200 * branches.probabilities
+    axes.scatter(x, energies, s=sizes, color=POSITIVE, zorder=2)
+    if n_minima <= _MOST_NAMES:
+        below: dict[str, Any] = {"xytext": (0, -9), "textcoords": "offset points", "va": "top"}
+        for place, at in enumerate(zip(x, energies, strict=True)):
+            axes.annotate(str(place + 1), at, ha="center", fontsize=8, **below)
+    axes.set(xticks=[], ylabel="energy")
+    axes.margins(0.1, 0.12)
+
+
+def _lines(branches: Branches, x: FloatArray) -> list[list[tuple[float, float]]]:
+    """From each minimum up to the pass where its part joins another, and so on."""
     across = x.copy()  # of each part, by its lowest minimum
-    bottom = landscape.energies.copy()
+    bottom = branches.energies.copy()
     lines = []
-    passes = landscape.passes
-    for (low, high), energy in zip(passes.minima.tolist(), passes.energies.tolist(), strict=True):
+    ends = zip(branches.passes.tolist(), branches.pass_energies.tolist(), strict=True)
+    for (low, high), energy in ends:
         for part in (low, high):
             lines.append([(across[part], bottom[part]), (across[part], energy)])
         lines.append([(across[low], energy), (across[high], energy)])
         across[low] = (across[low] + across[high]) / 2
         bottom[low] = energy
-    axes.add_collection(LineCollection(lines, colors="0.35", linewidths=1.2))
+    return lines
 
 
 def draw_couplings(

@@ -265,6 +265,7 @@ def _fit_and_write(
     from isingkit.fit_folder import fit_of, write_fit
     from isingkit.report.contents import contents_of, with_groups
     from isingkit.report.groups import read_groups
+    from isingkit.report.minima import quick_landscape
     from isingkit.report.page import html_page
 
     reading = _read(options, chosen)
@@ -286,8 +287,11 @@ def _fit_and_write(
         facts = replace(fit.facts, warnings=ranked_warnings(caught, fit, check))
         fit = replace(fit, facts=facts)
         next_step("writing the report")
-        contents = with_groups(contents_of(fit, check, options.title or options.name), labels)
-        write_fit(fit, html_page(contents), options.folder, force=options.force)
+        known = {"sample_weight": reading.weights, "counts": reading.counts}
+        minima = quick_landscape(fit.model, packed, **known, groups=reading.groups)
+        contents = contents_of(fit, check, options.title or options.name, minima)
+        page = html_page(with_groups(contents, labels))
+        write_fit(fit, page, options.folder, force=options.force)
         clear_checkpoint(records)
     return fit
 

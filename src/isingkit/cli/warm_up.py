@@ -133,12 +133,14 @@ def _report(folder: Path) -> None:
     from isingkit.fit_check import fit_check
     from isingkit.fit_folder import fit_of
     from isingkit.report.contents import contents_of
+    from isingkit.report.minima import quick_landscape
     from isingkit.report.page import html_page
 
     packed = _samples(n_spins=20, n_samples=500)
     estimator = ik.AutoIsing().fit(packed)
     fit = fit_of(estimator, packed, "auto", None, ())
-    html_page(contents_of(fit, fit_check(fit.model, packed), "warm-up"))
+    minima = quick_landscape(fit.model, packed)
+    html_page(contents_of(fit, fit_check(fit.model, packed), "warm-up", minima))
 
 
 def _landscapes(folder: Path) -> None:

@@ -16,9 +16,11 @@ from isingkit.estimators.hidden_table import loading_rows
 from isingkit.exceptions import FileFormatError
 from isingkit.fit_check import FitCheck
 from isingkit.fit_folder import Fit, covariates_of, edge_rows, rows_of_effects
+from isingkit.landscape import Landscape
 from isingkit.model import IsingModel
 from isingkit.network_layout import positions
 from isingkit.network_look import community_names, community_numbers
+from isingkit.report.minima import minima_shown, quick_landscape
 
 MOST_SPINS = 1000  # more than this nobody can look at; edges.csv has them all
 MOST_EDGES = 5000
@@ -51,6 +53,8 @@ class Contents:
     loadings: list[dict[str, Any]] = field(default_factory=list)
     # spin, alike (text): further columns that a spin stands for, of spins that are shown
     alike: list[dict[str, str]] = field(default_factory=list)
+    # `minima_shown`: the states that the network rests in, where there are several
+    landscape: dict[str, Any] | None = None
 
     def fit_check(self) -> FitCheck | None:
         """The comparison of data and model, where there is one."""
@@ -71,7 +75,9 @@ class Contents:
         )
 
 
-def contents_of(fit: Fit, check: FitCheck | None, title: str) -> Contents:
+def contents_of(
+    fit: Fit, check: FitCheck | None, title: str, landscape: Landscape | None = None
+) -> Contents:
     """The contents of the report of a fit."""
     facts = asdict(fit.facts)
     facts["codings"] = _codings(facts.pop("mapping"))
@@ -90,6 +96,7 @@ def contents_of(fit: Fit, check: FitCheck | None, title: str) -> Contents:
         effects=[dict(row) for row in fit.covariate_effects[:MOST_EFFECTS]],
         loadings=_strongest_loadings(fit),
         alike=_members(fit.model, spins),
+        landscape=minima_shown(landscape),
     )
 
 
@@ -123,6 +130,7 @@ def contents_of_model(model: IsingModel, title: str) -> Contents:
         check=None,
         effects=shown,
         alike=_members(model, spins),
+        landscape=minima_shown(quick_landscape(model)),
     )
 
 
@@ -228,6 +236,7 @@ def contents_in(page: Path) -> Contents:
         values = json.loads(found.group(1))
         for name in ("effects", "loadings", "alike"):  # pages of earlier versions have none
             values.setdefault(name, [])
+        values.setdefault("landscape", None)
         return Contents(**{one.name: values[one.name] for one in fields(Contents)})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, FileFormatError):

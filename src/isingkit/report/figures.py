@@ -20,11 +20,13 @@ from isingkit.plots import (
     FIT_CHARTS,
     EdgeWeights,
     FitChart,
+    draw_branches,
     draw_edge_weights,
     draw_ranked,
     write_names,
 )
 from isingkit.report.contents import Contents, by_strength, colours_of
+from isingkit.report.minima import branches_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -170,6 +172,16 @@ def loadings(contents: Contents) -> str:
         first.set_ylim(-0.7, len(ranked) - 0.3)
 
     return _svg(draw, (9.0, 1.2 + 0.2 * len(ranked)), len(shares))
+
+
+def disconnectivity(contents: Contents) -> str:
+    """How minima hang together; "" where there is no landscape, or of very many minima."""
+    branches = None if contents.landscape is None else branches_of(contents.landscape)
+    if branches is None:
+        return ""
+    n_minima = len(branches.energies)
+    width = float(np.clip(3 + 0.3 * n_minima, 4.5, 9.0))
+    return _svg(partial(draw_branches, branches=branches), (width, 3.8))
 
 
 def networks(panels: Sequence[tuple[str, Any]], names: Sequence[str], places: FloatArray) -> str:

@@ -27,6 +27,7 @@ from isingkit.edge_table import COLUMNS, CSV_COLUMNS, PAGE_TABLE, PageColumn, in
 from isingkit.methods import PAPER, method_named
 from isingkit.report import figures
 from isingkit.report.contents import Contents, by_strength, colours_of, sealed
+from isingkit.report.minima import MOST_MINIMA
 
 WIDTH = 1200  # of the picture, in units of its own
 HEIGHT = 800
@@ -75,6 +76,8 @@ def html_page(contents: Contents) -> str:
         has_errors=any(effect["q_value"] is not None for effect in contents.effects),
         n_effects=contents.facts.get("n_effects", len(contents.effects)),
         hidden=_hidden(contents),
+        landscape=contents.landscape,
+        most_minima=MOST_MINIMA,
         **_charts(contents),
         **_method(contents.facts),
     )
@@ -107,6 +110,7 @@ def _charts(contents: Contents) -> dict[str, Any]:
         "edge_weights": Markup(figures.edge_weights(contents)),
         "heat_map": Markup(figures.heat_map(contents)),
         "centrality": Markup(figures.centrality(contents)),
+        "disconnectivity": Markup(figures.disconnectivity(contents)),
         "fit_charts": fit_charts,
         "check_summary": None if check is None else check.words(),
     }
