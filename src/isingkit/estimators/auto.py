@@ -14,7 +14,7 @@ from isingkit._kernels.threads import blas_threads_for
 from isingkit.arrays import FloatArray
 from isingkit.covariates import CovariateCoding, CovariateEffects
 from isingkit.estimators.base import IsingEstimator, warns_itself
-from isingkit.estimators.bits import repeated_if_large
+from isingkit.estimators.bits import goes_by_bits, repeated_if_large
 from isingkit.estimators.cause_look import EdgeRule, without_weak
 from isingkit.estimators.closed_forms import bethe_form, linear_form, tree_couplings
 from isingkit.estimators.covariate_table import covariate_table
@@ -31,11 +31,12 @@ from isingkit.estimators.grouped_rows import (
     is_wide,
     require_groups,
 )
-from isingkit.estimators.hidden_causes import errors_beside_scores, hidden_report
+from isingkit.estimators.hidden_causes import MOST_BENT, errors_beside_scores, hidden_report
 from isingkit.estimators.imputed_search import find_imputed
 from isingkit.estimators.inclusion import inclusion_of
 from isingkit.estimators.incomplete_rows import incomplete_rows
 from isingkit.estimators.intervals import intervals_of_found
+from isingkit.estimators.lineages import n_lineages
 from isingkit.estimators.missed_edges import missed_edges, without_missed
 from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.network_estimates import NetworkEstimates, estimates_of
@@ -420,7 +421,9 @@ class AutoIsing(IsingEstimator):
             if rows.design.design_effect == 1 and rows.design.groups is None:
                 break
             if not rows.were_searched:
-                found, estimates = self._search(rows.packed, rows.design)
+                found, estimates = self._search(
+                    rows.packed, rows.design, n_hidden=rows.n_hidden
+                )
             # a network found as if rows were independent has edges that explain too much
             again = _redesigned(rows, weights, estimates.fitted)
             if again.design.design_effect < _GROWS * rows.design.design_effect:
@@ -453,6 +456,9 @@ class AutoIsing(IsingEstimator):
             asked = is_futile if may_look else None
             found, estimates = self._search(packed, design, not is_declared, asked)
         except FutileSearch:
+            of_lineages = self._search_given_lineages(packed, weights, design)
+            if of_lineages is not None:
+                return of_lineages
             rows = _as_fewer(looked[-1])
             found, estimates = self._search(rows.packed, rows.design)
             given_causes = self._looked_at(packed, weights, estimates.fitted)
@@ -464,17 +470,38 @@ class AutoIsing(IsingEstimator):
             found, estimates = self._search(packed, design)
         return found, estimates, self._looked_at(packed, weights, estimates.fitted)
 
+    def _search_given_lineages(
+        self, packed: PackedSpins, weights: RowWeights | None, design: RowDesign
+    ) -> tuple[Found, NetworkEstimates, "_Rows"] | None:
+        """The network given as many causes as explain what nearly all pairs share, if they do."""
+        may_be_found = self.hidden == "auto" and packed.present is None and weights is None
+        if not may_be_found or not is_wide(packed) or goes_by_bits(packed, None):
+            return None
+        n_hidden = n_lineages(packed, MOST_BENT + 1)
+        if n_hidden is None:
+            return None
+        found, estimates = self._search(packed, design, n_hidden=n_hidden)
+        rows = self._looked_at(packed, weights, estimates.fitted)
+        if rows.design.design_effect >= _MUCH_ALIKE:
+            return None
+        return found, estimates, replace(rows, n_hidden=n_hidden)
+
     def _search(
         self,
         packed: PackedSpins,
         design: RowDesign,
         imputes: bool = True,
         is_futile: Callable[[FittedGraph], bool] | None = None,
+        n_hidden: int | None = None,
     ) -> tuple[Found, NetworkEstimates]:
-        """The network, and its couplings; imputes: missing values, if that was asked for."""
-        if self.hidden not in (0, "auto"):
+        """The network, and its couplings; imputes: missing values, if that was asked for.
+
+        n_hidden: causes, if not as many as were asked for
+        """
+        hidden = self.hidden if n_hidden is None else n_hidden
+        if hidden not in (0, "auto"):
             is_futile = _is_not_needed
-        settings = replace(self._search_settings(), is_futile=is_futile)
+        settings = replace(self._search_settings(), hidden=hidden, is_futile=is_futile)
         if packed.present is not None and imputes and self.missing == MissingPolicy.IMPUTE:
             return find_imputed(packed, design, settings, generator(self.random_state))
         found = find_network(packed, design, settings)
@@ -735,6 +762,7 @@ class _Rows:
     design: RowDesign
     dependence: RowDependence
     were_searched: bool = False  # whether the network is one of this design already
+    n_hidden: int | None = None  # causes that explain what they share, where these are lineages
 
 
 def _is_not_needed(fitted: FittedGraph) -> bool:
