@@ -66,9 +66,9 @@ table.iloc[:4, :8]
 # What goes wrong
 # ---------------
 #
-# ``rows="independent", hidden=0`` takes each genome for a draw of its own and all that goes together
-# for couplings. ``merge_alike=True`` makes one of columns that are equal, or opposite, in every row:
-# nothing in the data can tell these apart. (Beyond 1000 columns that is the default.)
+# ``rows="independent", hidden=0`` takes each genome for a draw of its own and all that goes
+# together for couplings. ``merge_alike=True`` makes one of columns that are equal, or opposite, in
+# every row: nothing in the data can tell these apart. (Beyond 1000 columns that is the default.)
 
 
 def fitted(covariates=None, **settings):
@@ -93,9 +93,9 @@ print({check.check: check for check in naive.diagnostics_}["rows alike"].words)
 # What it finds by itself
 # -----------------------
 #
-# With nothing set, ``AutoIsing`` looks at what nearly all pairs of columns share beyond the edges it
-# is sure of. Where that is more than chance makes, and few principal components of the table explain
-# it, these are taken for hidden causes, and edges are those that they do not explain.
+# With nothing set, ``AutoIsing`` looks at what nearly all pairs of columns share beyond the edges
+# it is sure of. Where that is more than chance makes, and few principal components of the table
+# explain it, these are taken for hidden causes, and edges are those that they do not explain.
 
 fit = fitted()
 checks = {check.check: check for check in fit.diagnostics_}
@@ -137,8 +137,8 @@ told = fitted(covariates=pd.DataFrame({"lineage": [f"L{k}" for k in lineage]}))
 told.edges_.to_pandas().head(8)[["source", "target", "coupling", "low", "high", "q_value"]]
 
 # %%
-# Genes that repeat a profile are one with it: read an edge of ``gene12`` as one of ``gene12`` or any
-# of the columns that ``alike_`` lists for it.
+# Genes that repeat a profile are one with it: read an edge of ``gene12`` as one of ``gene12`` or
+# any of the columns that ``alike_`` lists for it.
 
 told.alike_.to_pandas().head(4)
 
@@ -146,10 +146,10 @@ told.alike_.to_pandas().head(4)
 # What could mislead you
 # ----------------------
 #
-# * **A tree without few lineages.** Where genomes split all the way, every clade has its own profile
-#   and no thirty components explain the table. ``AutoIsing`` then counts rows for as many as nearly
-#   all pairs of columns seem to show, which may be very few, and finds hardly an edge rather than
-#   thousands. Pass what you know of the tree: clades as a covariate, or clusters of clones as
+# * **A tree without few lineages.** Where genomes split all the way, every clade has a profile of
+#   its own and no thirty components explain the table. ``AutoIsing`` then counts rows for as many as
+#   nearly all pairs of columns seem to show, which may be very few, and finds hardly an edge rather
+#   than thousands. Pass what you know of the tree: clades as a covariate, or clusters of clones as
 #   ``groups`` (:doc:`6_repeated_measures`).
 # * **Genes on one plasmid.** They come and go together and are coupled in this sense. Equal columns
 #   are merged; ``merge_alike=0.98`` merges nearly equal ones, too.

@@ -421,9 +421,7 @@ class AutoIsing(IsingEstimator):
             if rows.design.design_effect == 1 and rows.design.groups is None:
                 break
             if not rows.were_searched:
-                found, estimates = self._search(
-                    rows.packed, rows.design, n_hidden=rows.n_hidden
-                )
+                found, estimates = self._search(rows.packed, rows.design, n_hidden=rows.n_hidden)
             # a network found as if rows were independent has edges that explain too much
             again = _redesigned(rows, weights, estimates.fitted)
             if again.design.design_effect < _GROWS * rows.design.design_effect:

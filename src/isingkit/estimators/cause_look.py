@@ -13,7 +13,13 @@ from scipy.special import gammaln
 from isingkit.arrays import FloatArray, Pairs
 from isingkit.estimators.edge_tests import critical_z, weaker_direction
 from isingkit.estimators.fitted_graph import FittedGraph
-from isingkit.estimators.hidden_causes import MOST_BENT, HiddenCauses, eigenvectors, hidden_of, iterated
+from isingkit.estimators.hidden_causes import (
+    MOST_BENT,
+    HiddenCauses,
+    eigenvectors,
+    hidden_of,
+    iterated,
+)
 from isingkit.estimators.score_cache import ScoreCache
 
 _CLIPPED = 2.5  # z-scores: a missed edge is no cause, and an edge may stand for one
@@ -73,7 +79,6 @@ class Leftover:
         if n_hidden > MOST_BENT:
             return self._principal_components(n_hidden)
         return eigenvectors(self.z_scores, n_hidden)[1]
-
 
     def _principal_components(self, n: int) -> FloatArray:
         changing = np.flatnonzero(self.fitted.information > _NOTHING)
