@@ -35,7 +35,7 @@ from isingkit.estimators.normal import constant_fields
 from isingkit.estimators.predictive import SETTINGS as PREDICTION
 from isingkit.estimators.predictive import Learnt, best_shrinkage
 from isingkit.estimators.row_design import each_sample, row_design
-from isingkit.estimators.row_search import MOST_SAMPLES, RowSearch, SearchedRows
+from isingkit.estimators.row_search import MOST_SAMPLES, RowSearch, SearchedRows, needs_no_search
 from isingkit.estimators.sized_edges import SizedEdges, sized_edges
 from isingkit.estimators.stability import FoundEdges, Stability, stability_of
 from isingkit.estimators.tested_edges import strongest_first, surest_first, tested_edges
@@ -389,7 +389,7 @@ class AutoIsing(IsingEstimator):
     def _row_search(self, packed: PackedSpins, weights: RowWeights | None) -> RowSearch:
         settings = self._search_settings()
         if self.hidden not in (0, "auto"):
-            settings = replace(settings, is_futile=_is_not_needed)
+            settings = replace(settings, is_futile=needs_no_search)
         imputes = self.missing == MissingPolicy.IMPUTE
         return RowSearch(packed, weights, settings, self.rows, imputes, self.random_state)
 
@@ -612,8 +612,3 @@ class AutoIsing(IsingEstimator):
             names, tests, others, sized.couplings[others], sized.errors[others], None
         )
         self._weights = [tests.weights[edges], tests.weights[others]]
-
-
-def _is_not_needed(fitted: FittedGraph) -> bool:
-    """A network without causes, where these are asked for: its sure edges are enough to start."""
-    return True

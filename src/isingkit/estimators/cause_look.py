@@ -13,11 +13,18 @@ from scipy.special import gammaln
 from isingkit.arrays import FloatArray, Pairs
 from isingkit.estimators.edge_tests import critical_z, weaker_direction
 from isingkit.estimators.fitted_graph import FittedGraph
-from isingkit.estimators.hidden_causes import HiddenCauses, eigenvectors, iterated
+from isingkit.estimators.hidden_causes import (
+    MOST_BENT,
+    HiddenCauses,
+    eigenvectors,
+    hidden_of,
+    iterated,
+)
 from isingkit.estimators.score_cache import ScoreCache
 
 _CLIPPED = 2.5  # z-scores: a missed edge is no cause, and an edge may stand for one
 _MISSED_EDGE = 6.0  # the same where edges are left out
+_NOTHING = 1e-6  # information of a spin that never changes
 _REFINEMENTS = 2  # of loadings, with the strict network given them
 _ROUNDS = 3  # of dropping edges, at most
 
@@ -69,10 +76,24 @@ class Leftover:
         return _in_units_of_noise(self.z_scores, self.strict, n)
 
     def loadings(self, n_hidden: int) -> FloatArray:
-        """(n_hidden, n_spins): the foremost eigenvectors of z-scores; 0 where not probed."""
+        """(n_hidden, n_spins): the foremost eigenvectors of z-scores; 0 where not probed.
+
+        Of correlations, where many are asked for: then it is not few edges that stand for causes,
+        and clipped z-scores of pairs that all stick out would not tell one from another.
+        """
+        if n_hidden > MOST_BENT:
+            return self._principal_components(n_hidden)
         found = np.zeros((n_hidden, self.strict.n_spins))
         found[:, self.scores.probe()] = eigenvectors(self.z_scores, n_hidden)[1]
         return found
+
+    def _principal_components(self, n: int) -> FloatArray:
+        probed = self.scores.probe()
+        changing = probed[self.fitted.information[probed] > _NOTHING]
+        correlations = self.scores.correlations(changing)
+        loadings = np.zeros((n, self.fitted.n_spins))
+        loadings[:, changing] = eigenvectors(correlations, n)[1]
+        return loadings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,12 +121,21 @@ def look(fitted: FittedGraph, strict: FittedGraph, loadings: FloatArray, rule: E
 
     fitted: the network without causes
     """
+    if len(loadings) > MOST_BENT:
+        return _look_at_many(fitted, loadings, rule)
     causes, given = iterated(strict, loadings)
     for _ in range(_REFINEMENTS):
         pairs = without_weak(given, rule.strict).graph.pairs
         causes, given = iterated(strict.refit(pairs)[0], causes.loadings)
     all_edges = fitted.given(causes.beside(fitted.samples, bent=True))
     return Look(causes, given.graph.pairs, without_weak(all_edges, rule))
+
+
+def _look_at_many(fitted: FittedGraph, loadings: FloatArray, rule: EdgeRule) -> Look:
+    """Causes of these loadings as they are: principal components tell lineages as well as any."""
+    causes = hidden_of(fitted.samples, loadings)
+    all_edges = without_weak(fitted.given(causes.beside(fitted.samples, bent=True)), rule)
+    return Look(causes, without_weak(all_edges, rule.strict).graph.pairs, all_edges)
 
 
 def without_weak(fitted: FittedGraph, rule: EdgeRule) -> FittedGraph:

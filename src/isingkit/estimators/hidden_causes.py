@@ -15,6 +15,7 @@ from isingkit.estimators.fitted_graph import FittedGraph, Samples, fit_graph
 from isingkit.estimators.graph import keys_of, pairs_of
 from isingkit.packing import PackedSpins
 
+MOST_BENT = 5  # causes
 _ITERATIONS = 2  # of loadings
 # pairs that tell what scores leave open of causes: some at random, and all of a few spins
 _AT_RANDOM, _STRONGEST = 200, 21
@@ -92,7 +93,12 @@ class HiddenCauses:
         return float(each.min())
 
     def beside(self, samples: Samples, bent: bool) -> Samples:
-        """The same samples, of which regressions know these causes, too."""
+        """The same samples, of which regressions know these causes, too.
+
+        bent: and bent functions of few; many are lineages or the like, between which several are
+        steps already
+        """
+        bent = bent and self.n_hidden <= MOST_BENT
         made_of = (self.loadings, self.means, self.slopes)
         return replace(samples, causes=with_hidden(samples.causes, self.scores, *made_of, bent))
 
@@ -150,11 +156,14 @@ def iterated(fitted: FittedGraph, loadings: FloatArray) -> tuple[HiddenCauses, F
 def shared_causes(fitted: FittedGraph, hidden: HiddenCauses) -> SharedCauses:
     """What scores leave open of causes, told by pairs outside a graph.
 
-    Least squares of z-scores on products of loadings, those that stick out clipped.
+    Least squares of z-scores on products of loadings, those that stick out clipped. Of many causes,
+    each is taken to leave something open by itself: their products are more than those pairs tell.
     """
     pairs = _telling_pairs(fitted, hidden.loadings)
     z_scores = fitted.score_tests(pairs).z_scores
     rows, columns = np.triu_indices(hidden.n_hidden)
+    if hidden.n_hidden > MOST_BENT:
+        rows = columns = np.arange(hidden.n_hidden)
     first, second = hidden.loadings[:, pairs[:, 0]], hidden.loadings[:, pairs[:, 1]]
     products = first[rows] * second[columns] + first[columns] * second[rows]
     products[rows == columns] /= 2

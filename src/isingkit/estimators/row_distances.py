@@ -212,7 +212,17 @@ def _null_of_rows(
     shifts: FloatArray,
     rng: Generator,
 ) -> FloatArray:
-    """The same where each row has fields of its own."""
+    """The same where each row has fields of its own.
+
+    Of many columns only those are drawn that are compared, and what these hang together with.
+    """
+    if packed.n_spins > _COLUMNS:
+        drawn_too = _hanging_together(model, rows.columns)
+        places = np.searchsorted(drawn_too, rows.columns)
+        rows = RowBits(rows.rows, places, rows.n_first, rows.places)
+        packed, shifts = packed[:, drawn_too], shifts[drawn_too]
+        couplings = model.couplings[drawn_too][:, drawn_too]
+        model = IsingModel(couplings, model.fields[drawn_too], packed.names)
     step = -(-packed.n_samples // _MOST_CHAINS)
     some = np.arange(0, packed.n_samples, step)
     network = network_of(model, np.ascontiguousarray(shifts[:, some]))
@@ -226,6 +236,12 @@ def _null_of_rows(
         drawn = bits(spins.T.astype(np.int8))
         total += rows.like(drawn, len(some)).distances()[2]
     return total / total.sum()
+
+
+def _hanging_together(model: IsingModel, columns: IntArray) -> IntArray:
+    """Columns that are coupled to some, directly or by others, and these."""
+    part = connected_components(scipy.sparse.csr_matrix(model.couplings), directed=False)[1]
+    return np.flatnonzero(np.isin(part, part[columns]))
 
 
 def stretched(null: FloatArray, counts: IntArray) -> FloatArray:

@@ -5,11 +5,14 @@ A network is found, rows are looked at given it, and where they are alike it is 
 
 from dataclasses import dataclass, replace
 
+from isingkit.estimators.bits import goes_by_bits
 from isingkit.estimators.cause_look import EdgeRule, without_weak
 from isingkit.estimators.diagnostics import LIMITS
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.grouped_rows import dependent, grouped, inflation, is_wide
+from isingkit.estimators.hidden_causes import MOST_BENT
 from isingkit.estimators.imputed_search import find_imputed
+from isingkit.estimators.lineages import n_lineages
 from isingkit.estimators.network_estimates import NetworkEstimates, estimates_of
 from isingkit.estimators.network_search import Found, SearchSettings, find_network
 from isingkit.estimators.row_dependence import (
@@ -41,6 +44,7 @@ class SearchedRows:
     design: RowDesign
     dependence: RowDependence
     were_searched: bool = False  # whether the network is one of this design already
+    n_hidden: int | None = None  # causes that explain what they share, where these are lineages
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +95,9 @@ class RowSearch:
         try:
             found, estimates = self.find(self.packed, row_design(self.weights), settings, imputes)
         except FutileSearch:
+            of_lineages = self._given_lineages()
+            if of_lineages is not None:
+                return of_lineages
             rows = _as_fewer(looked[-1])
             found, estimates = self.find(rows.packed, rows.design, self.settings, self.imputes)
             given_causes = self._looked_at(estimates.fitted)
@@ -111,13 +118,37 @@ class RowSearch:
             if rows.design.design_effect == 1 and rows.design.groups is None:
                 break
             if not rows.were_searched:
-                found, estimates = self.find(rows.packed, rows.design, self.settings, self.imputes)
+                settings = self._settings_given(rows.n_hidden)
+                found, estimates = self.find(rows.packed, rows.design, settings, self.imputes)
             # a network found as if rows were independent has edges that explain too much
             redesigned = _redesigned(rows, self.weights, estimates.fitted)
             if redesigned.design.design_effect < _GROWS * rows.design.design_effect:
                 break
             rows = redesigned
         return Searched(found, estimates, rows)
+
+    def _given_lineages(self) -> Searched | None:
+        """The network given as many causes as explain what nearly all pairs share, if they do."""
+        packed = self.packed
+        is_plain = packed.present is None and self.weights is None
+        may_be_found = self.settings.hidden == "auto" and is_plain
+        if not may_be_found or not is_wide(packed) or goes_by_bits(packed):
+            return None
+        n_hidden = n_lineages(packed, MOST_BENT + 1)
+        if n_hidden is None:
+            return None
+        settings = self._settings_given(n_hidden)
+        found, estimates = self.find(packed, row_design(None), settings, self.imputes)
+        rows = self._looked_at(estimates.fitted)
+        if rows.design.design_effect >= _MUCH_ALIKE:
+            return None
+        return Searched(found, estimates, replace(rows, n_hidden=n_hidden))
+
+    def _settings_given(self, n_hidden: int | None) -> SearchSettings:
+        """Of a search for a network given so many causes; None: as many as were asked for."""
+        if n_hidden is None:
+            return self.settings
+        return replace(self.settings, hidden=n_hidden, is_futile=needs_no_search)
 
     def find(
         self, packed: PackedSpins, design: RowDesign, settings: SearchSettings, imputes: bool
@@ -174,3 +205,8 @@ def _redesigned(
     else:
         designed = dependent(rows.packed, design, rows.dependence, fitted)
     return replace(rows, design=designed, were_searched=False)
+
+
+def needs_no_search(fitted: FittedGraph) -> bool:
+    """A network without causes, where these are asked for: its sure edges are enough to start."""
+    return True

@@ -23,6 +23,8 @@ from isingkit.estimators.graph import keys_of, pairs_of
 from isingkit.exceptions import NotConvergedWarning, warn
 
 _MOST_ROUNDS = 200
+# from so many rounds on, a pair comes in but once; and from so many on, none does
+_SETTLING, _CLOSING = 40, 80
 _NEIGHBOURS_PER_MOVE = 16  # a spin may have one more edge moved at a time for each so many
 DIGITS = 6  # of z-scores that tell one from another: rounding does not reach them
 _UNKNOWN = (np.inf, np.inf)
@@ -94,10 +96,10 @@ def select_edges(
         if moving and state.rounds < _MOST_ROUNDS:
             state.apply(tests, comes, goes)
             continue
-        if moving:
-            _warn_not_converged(int(comes.sum() + goes.sum()))
         final = state.final_tests(also)
         if final is not None:
+            if state.is_closed:
+                _warn_not_converged(int((final.passes != final.inside).sum()))
             return Selection(state.fitted, final, state.rounds)
 
 
@@ -147,6 +149,11 @@ class _Search:
         n_spins = self.fitted.n_spins
         n_tests = self.n_tested + len(self.fitted.graph.pairs)
         return n_spins >= _MANY_SPINS and n_tests > _MANY_TESTS * n_spins
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether so many rounds have passed that pairs only leave: every search ends."""
+        return self.rounds > _CLOSING
 
     @property
     def circling(self) -> IntArray:
@@ -207,7 +214,11 @@ class _Search:
         keys = keys_of(tests.pairs, self.fitted.n_spins)
         # at a hub one move more or less makes little difference
         room = 1 + self.fitted.graph.degrees // _NEIGHBOURS_PER_MOVE
-        enter = tests.passes & ~tests.inside & ~np.isin(keys, self.circling)
+        may_enter = ~np.isin(keys, self.circling)
+        if self.rounds > _SETTLING:
+            may_enter &= ~np.isin(keys, np.array(list(self.n_entries), dtype=np.int64))
+        may_enter &= not self.is_closed
+        enter = tests.passes & ~tests.inside & may_enter
         leave = ~tests.passes & tests.inside
         size = np.asarray(np.round(np.abs(tests.z_scores), DIGITS), dtype=np.float64)
         strongest = _among_first(tests.pairs, enter, -size, room)
@@ -289,8 +300,14 @@ def _among_first(pairs: Pairs, among: BoolArray, order_by: FloatArray, room: Int
     return first
 
 
-def _warn_not_converged(n_moves: int) -> None:
+def _warn_not_converged(n_undecided: int) -> None:
+    if n_undecided == 0:
+        return
     advice = (
-        "the network may be too dense to be told apart with these rows; trust strong edges only"
+        f"{n_undecided} pairs are undecided: each would be an edge in place of others that are "
+        "nearly the same; they are in rejected_. Trust strong edges only, and make one of columns "
+        "that are alike (merge_alike=0.95)"
     )
-    warn(NotConvergedWarning(what="selecting edges", residual=n_moves, allowed=0, advice=advice))
+    warn(
+        NotConvergedWarning(what="selecting edges", residual=n_undecided, allowed=0, advice=advice)
+    )
