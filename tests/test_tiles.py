@@ -325,7 +325,9 @@ def test_causes_that_are_asked_for_are_found_by_tiles(by_tiles, monkeypatch, rng
         follows = rng.random(n_samples) < 0.35
         values[follows, column] = lineage[follows] * (1 if column % 4 else -1)
     few, many = both_ways(ik.AutoIsing(hidden=1), values, monkeypatch)
-    found = [set(zip(one.edges_["source"], one.edges_["target"], strict=True)) for one in (few, many)]
+    found = [
+        set(zip(one.edges_["source"], one.edges_["target"], strict=True)) for one in (few, many)
+    ]
     assert len(found[0] & found[1]) >= 0.97 * len(found[0] | found[1])
     np.testing.assert_allclose(many.hidden_.scores, few.hidden_.scores, atol=0.01)
     assert abs(np.corrcoef(many.hidden_.scores[:, 0], lineage)[0, 1]) > 0.9

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from isingkit.arrays import FloatArray
-from isingkit.estimators.edge_tests import EdgeTester, precisions
+from isingkit.estimators.edge_tests import EdgeTester, least_plausible_z, precisions
 from isingkit.estimators.edge_weights import edge_weights
 from isingkit.estimators.selection import Selection
 
@@ -88,7 +88,8 @@ def likelier_than_chance(
     if n_inside == 0:
         return tester, found
     couplings = fitted.graph.mean_of_directions(fitted.couplings)
-    outside, z_outside = tester.scores.plausible(fitted, SETTINGS.least_z)
+    least = least_plausible_z(SETTINGS.least_z, fitted.n_spins)
+    outside, z_outside = tester.scores.plausible(fitted, least)
     pairs = np.concatenate([tests.pairs[inside], outside])
     z_scores = np.concatenate([tests.z_scores[inside], z_outside])
     weights = edge_weights(pairs, fitted.graph, couplings, tester.changes)

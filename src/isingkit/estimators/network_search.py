@@ -117,7 +117,9 @@ class Found:
 
 def find_network(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> Found:
     """The network of rows that count for what a design says: screen, eliminate, refit, test."""
-    road = _by_bits if goes_by_bits(packed) else _by_matrices
+    # what was imputed explains but is not explained, which bits cannot tell
+    is_large = goes_by_bits(packed) and design.outcomes is None
+    road = _by_bits if is_large else _by_matrices
     way = road(packed, design, settings)
     moments = way.moments
     with one_blas_thread():  # once for all steps, which use threads themselves
@@ -254,7 +256,7 @@ def _by_bits(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -
         return sparse_scores(bits, least, n_jobs)
 
     # a look costs as much as a search, of so many columns: causes are those that are asked for
-    looks = design.outcomes is None and settings.hidden not in (0, "auto")
+    looks = settings.hidden not in (0, "auto")
     return _Screened(bits, screened, pairs, samples, scores, looks)
 
 

@@ -250,7 +250,7 @@ class SparseScores:
         of_rows = np.zeros((2, len(chosen)))
         of_rows[0] = 1 / _scale(fitted.information[chosen], 1 - explained)
         of_spins = np.zeros((2, self.bits.n_spins))
-        of_spins[0] = self.bits.changes
+        of_spins[0] = self.bits.changes / np.sqrt(self._seen)
         n_jobs = fitted.n_jobs
         found, _ = self.bits.large_sums(residuals, level, of_rows, of_spins, n_jobs=n_jobs)
         return found
@@ -354,6 +354,11 @@ class SparseScores:
         large = np.unique(pairs[values > limit], axis=0)
         return float(values.max(initial=0.0)), large
 
+    @property
+    def _seen(self) -> FloatArray:
+        """(n_spins,): fraction of all weight where they are observed."""
+        return np.ones(self.bits.n_spins) if self.bits.is_complete else self.bits.seen
+
     def _scores(
         self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray, places: IntArray
     ) -> FloatArray:
@@ -365,7 +370,7 @@ class SparseScores:
         kernel = kernels.unexplained_of_pairs
         parallel_map(kernel, len(pairs), *fixed, chunk=4096, n_jobs=fitted.n_jobs)
         sums = self.bits.sums_of(residuals, places, fitted.n_jobs)
-        scale = _scale(fitted.information[pairs[:, 0]], left)
+        scale = _scale(fitted.information[pairs[:, 0]] * self._seen[pairs[:, 1]], left)
         return np.asarray(sums / scale * self.bits.changes[pairs[:, 1]])
 
 
