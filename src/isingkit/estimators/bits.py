@@ -2,7 +2,7 @@
 instead of being stored.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -295,7 +295,7 @@ class Bits:
         after = np.full(len(rows), -1) if after is None else after
         largest = of_spins.max(axis=1, initial=0.0) @ of_rows  # factors of rows
         allowed = _ROUGH * level / np.maximum(largest, 1e-300)
-        looks: Sequence[Any]
+        looks: Any = None
         if self.is_complete:
             looks = approximate_sums(rows, of_rows, allowed, n_jobs)
         else:

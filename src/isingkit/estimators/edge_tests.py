@@ -37,7 +37,6 @@ class EdgeTestSettings:
 
 
 SETTINGS = EdgeTestSettings()
-_MOST_PLAUSIBLE = 1e6  # pairs that noise makes plausible: each takes some 300 bytes
 PLAIN_FDR = "plain fdr"  # of Benjamini and Hochberg: all pairs count, also those that are edges
 
 
@@ -90,14 +89,6 @@ def screening_z(n_spins: int, n_edges: int, level: float, control: str) -> float
     false_per_test = SETTINGS.false_per_spin / max(2 * n_spins, 1)
     by_noise = -float(ndtri(min(false_per_test, 0.5)))
     return min(max(SETTINGS.least_screening_z, by_noise), needed - SETTINGS.fdr_margin)
-
-
-def least_plausible_z(least: float, n_spins: int) -> float:
-    """A z-score that noise exceeds in no more than about a million pairs of all, if `least` is
-    less.
-    """
-    share = min(_MOST_PLAUSIBLE / max(n_spins, 1) ** 2, 0.5)
-    return max(least, -float(ndtri(share)))
 
 
 def test_edges(

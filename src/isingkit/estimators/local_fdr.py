@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from isingkit.arrays import FloatArray
-from isingkit.estimators.edge_tests import EdgeTester, least_plausible_z, precisions
+from isingkit.estimators.edge_tests import EdgeTester, precisions
 from isingkit.estimators.edge_weights import edge_weights
+from isingkit.estimators.score_cache import least_plausible_z
 from isingkit.estimators.selection import Selection
 
 _SIGNS = np.array([-1.0, 1.0])

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
-from isingkit.estimators.edge_tests import EdgeTester, least_plausible_z, precisions, test_edges
+from isingkit.estimators.edge_tests import EdgeTester, precisions, test_edges
 from isingkit.estimators.edge_weights import edge_weights
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import ranges
+from isingkit.estimators.score_cache import least_plausible_z
 from isingkit.estimators.selection import Selection
 
 _SIGNS = np.array([-1.0, 1.0])

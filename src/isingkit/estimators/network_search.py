@@ -35,6 +35,7 @@ from isingkit.estimators.local_fdr import likelier_than_chance
 from isingkit.estimators.missed_edges import beyond_missed
 from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.normal import normal_equations, without_covariates
+from isingkit.estimators.predicted_memory import bytes_by_matrices, bytes_by_tiles
 from isingkit.estimators.row_design import RowDesign, row_design
 from isingkit.estimators.score_cache import ScoreCache, dense_scores, sparse_scores
 from isingkit.estimators.screen import Screen, candidates, screen
@@ -46,8 +47,6 @@ from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins, bits
 from isingkit.spins import RowWeights
 
-# numbers held for each pair of spins and each value of the table, as measured
-_PAIRS, _VALUES = 9, 3
 # pairs outside a network that stand out, beyond which causes are looked for first; noise makes some
 # 3 for each spin
 _CROWD, _CROWD_PER_SPIN = 2000, 10
@@ -240,7 +239,10 @@ class _Screened:
 
 
 def _by_bits(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> _Screened:
-    """Nothing of the size of all pairs is stored."""
+    """Next to nothing of the size of all pairs is stored."""
+    n_spins, n_rows = packed.n_spins, packed.n_samples
+    n_bytes = bytes_by_tiles(n_spins, n_rows, packed.present is None)
+    require_memory(n_bytes, n_spins=n_spins, n_samples=n_rows)
     bits = bits_of(packed, settings.fit_fields, design.weights)
     bits = replace(bits, design_effect=design.design_effect)
     if design.covariates is not None:
@@ -262,9 +264,8 @@ def _by_bits(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -
 
 def _by_matrices(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> _Screened:
     """All pairs in memory."""
-    n_numbers = _PAIRS * packed.n_spins + _VALUES * packed.n_samples
-    n_bytes = 8 * packed.n_spins * n_numbers
-    require_memory(n_bytes, n_spins=packed.n_spins, n_samples=packed.n_samples)
+    n_spins, n_rows = packed.n_spins, packed.n_samples
+    require_memory(bytes_by_matrices(n_spins, n_rows), n_spins=n_spins, n_samples=n_rows)
     moments = normal_equations(gram_of(packed, design.weights), settings.fit_fields)
     if design.covariates is not None:
         moments = without_covariates(moments, packed, design.known)

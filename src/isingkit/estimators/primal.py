@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 _SINGULAR = 1e-10  # of a spin's variance, if no more is left beside the spins before it
 
 
+def bytes_of_primal(n_spins: int, n_rows: int) -> int:
+    """Memory of a `Primal` beside the bits."""
+    return 8 * n_spins**2 + 16 * sizes.BAND * (n_rows + n_spins)
+
+
 @dataclass(slots=True, eq=False)
 class Primal:
     r"""P = (S'S + \lambda N I)^{-1} of centred spins; those that never change stand alone."""
@@ -35,8 +40,7 @@ class Primal:
     @property
     def n_bytes(self) -> int:
         """Memory beyond the bits themselves: a matrix, and a band of spins as numbers."""
-        n_spins = self.bits.n_spins
-        return 8 * n_spins**2 + 16 * sizes.BAND * (self.bits.n_rows + n_spins)
+        return bytes_of_primal(self.bits.n_spins, self.bits.n_rows)
 
     def prepare(self) -> None:
         """Find the inverse, where it is not there yet."""
