@@ -30,7 +30,10 @@ def bytes_of_primal(n_spins: int, n_rows: int) -> int:
 
 @dataclass(slots=True, eq=False)
 class Primal:
-    r"""P = (S'S + \lambda N I)^{-1} of centred spins; those that never change stand alone."""
+    r"""P = (S'S + \lambda N I)^{-1} of centred spins; those that never change stand alone.
+
+    BLAS keeps to one thread: workers of a cluster must have the last digits of one machine.
+    """
 
     bits: "Bits"
     ridge: float
@@ -47,7 +50,8 @@ class Primal:
         if self._inverse is not None:
             return
         self._factorize()
-        lower, _ = lapack.dpotri(self._factor, lower=0, overwrite_c=1)
+        with one_blas_thread():
+            lower, _ = lapack.dpotri(self._factor, lower=0, overwrite_c=1)
         self._factor = None
         self._inverse = lower.T  # C order: P in the lower triangle
         mirror_lower(self._inverse)
@@ -60,7 +64,8 @@ class Primal:
             self._factorize()
             columns = np.zeros((self.bits.n_spins, len(spins)), order="F")
             columns[spins, np.arange(len(spins))] = self.bits.n_samples
-            rows, _ = lapack.dpotrs(self._factor, columns, lower=0, overwrite_b=1)
+            with one_blas_thread():
+                rows, _ = lapack.dpotrs(self._factor, columns, lower=0, overwrite_b=1)
             return rows[spins, np.arange(len(spins))], (rows**2).sum(axis=0)
         rows = self.rows(spins) * self.bits.n_samples
         return rows[np.arange(len(spins)), spins], np.einsum("ij,ij->i", rows, rows)
@@ -118,7 +123,8 @@ class Primal:
                 bits.sums[some] / bits.n_samples, bits.sums
             )
             if len(bits.covariates):
-                products -= bits.explained[:, some].T @ bits.explained
+                with one_blas_thread():
+                    products -= bits.explained[:, some].T @ bits.explained
             matrix[some] = products
         diagonal = np.einsum("ii->i", matrix)
         diagonal += self.ridge * n_spins
@@ -149,7 +155,8 @@ def _factor_of(matrix: FloatArray) -> tuple[FloatArray, int | None]:
     if there is one.
     """
     before = np.diagonal(matrix).copy()
-    factor, trouble = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
+    with one_blas_thread():
+        factor, trouble = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
     left = np.einsum("ii->i", factor) ** 2 / before
     if trouble > 0:
         return factor, trouble - 1
