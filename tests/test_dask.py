@@ -839,9 +839,7 @@ def test_a_fit_without_knobs_that_loses_workers_writes_the_files_of_one_machine(
     with monkeypatch.context() as patch:
         patch.setattr(isingkit.dask, "_distributed", losing)
         where = ("--scheduler", cluster.scheduler_address)
-        status, said = run(
-            capsys, "fit", tmp_path / "data.spins", "-o", tmp_path / "there", *where
-        )
+        status, said = run(capsys, "fit", tmp_path / "data.spins", "-o", tmp_path / "there", *where)
     assert status == 0, said.err
     assert len(lost) >= 2
     assert run(capsys, "fit", tmp_path / "data.spins", "-o", tmp_path / "here")[0] == 0

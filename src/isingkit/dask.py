@@ -215,9 +215,7 @@ def _spread(
     client: Client, work: Work, shared: Any, items: dict[int, Any]
 ) -> Iterator[tuple[int, Any]]:
     there = client.scatter(shared, broadcast=True, hash=False, timeout=_WAIT)
-    places = {
-        client.submit(work, there, item, pure=False): place for place, item in items.items()
-    }
+    places = {client.submit(work, there, item, pure=False): place for place, item in items.items()}
     try:
         for future in as_completed(list(places)):
             yield places[future], future.result()
