@@ -35,6 +35,7 @@ import isingkit.dask
 from isingkit import exceptions as ex
 from isingkit._kernels.threads import one_blas_thread
 from isingkit.cli import main
+from isingkit.estimators import sizes
 from isingkit.experiments import runner
 from isingkit.experiments.fig7_candidates import Config
 
@@ -817,6 +818,55 @@ def test_fit_on_a_cluster_writes_the_model_of_one_machine(
     ):
         for name in here.files:
             np.testing.assert_array_equal(there[name], here[name])
+
+
+def test_a_fit_without_knobs_that_loses_workers_writes_the_files_of_one_machine(
+    capsys, monkeypatch, client, cluster, samples, tmp_path
+):
+    """From a file to the report. A worker is lost in the middle of each of its screens: that of
+    scores, and that of correlations.
+    """
+    samples.save(tmp_path / "data.spins")
+    lost, spread = [], isingkit.dask._distributed
+
+    def losing(client, work, shared, items):
+        for number, found in enumerate(spread(client, work, shared, items)):
+            if number == 1:
+                lost.append(pids(client)[0])
+                os.kill(lost[-1], signal.SIGKILL)
+            yield found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(isingkit.dask, "_distributed", losing)
+        where = ("--scheduler", cluster.scheduler_address)
+        status, said = run(capsys, "fit", tmp_path / "data.spins", "-o", tmp_path / "there", *where)
+    assert status == 0, said.err
+    assert len(lost) >= 2
+    assert run(capsys, "fit", tmp_path / "data.spins", "-o", tmp_path / "here")[0] == 0
+    assert (tmp_path / "there" / "report.html").is_file()
+    for name in ("edges.csv", "model.npz"):
+        assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
+@pytest.mark.parametrize("n_samples", [200, 400])
+def test_weights_covariates_and_more_rows_than_columns_are_the_same_with_workers(
+    client, monkeypatch, rng, n_samples
+):
+    """Digits and all: a worker makes the matrix of all pairs of samples, or of spins, itself."""
+    monkeypatch.setattr(sizes, "MOST_DENSE", 10)
+    truth = ik.random_regular(n_spins=300, degree=3, coupling=0.4, random_state=0)
+    rows = ik.sample(truth, n_samples=n_samples, random_state=1)
+    beside = {
+        "sample_weight": rng.uniform(0.3, 2, n_samples),
+        "covariates": rng.normal(size=n_samples),
+    }
+    here = ik.AutoIsing().fit(rows, **beside)
+    with isingkit.dask.using(client):
+        there = ik.AutoIsing().fit(rows, **beside)
+    np.testing.assert_array_equal(there.edges_, here.edges_)
+    assert (there.screen_.scores != here.screen_.scores).nnz == 0
+    assert there.model_.n_edges > 200
 
 
 @pytest.mark.parametrize("way", ["--scheduler", "--workers"])

@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,70 @@ def peak(estimator):
 def test_fitting_five_thousand_spins_stays_under_eight_square_matrices():
     assert peak("ik.RidgeIsing()") < 8
     assert peak("ik.TwoStageIsing(ridge=0.1, prune=0.08)") < 8
+
+
+FITTING = """
+import ctypes
+import gc
+import json
+import warnings
+
+import numpy as np
+import isingkit as ik
+from isingkit.estimators import predicted_memory, sizes
+
+way, *shapes = json.loads(sys.argv[1])
+sizes.MOST_DENSE = 10**9 if way == "matrices" else 10
+warnings.simplefilter("ignore")
+
+
+def resident():
+    return 1024 * int(open("/proc/self/status").read().split("VmRSS:")[1].split()[0])
+
+
+def world(n_spins, n_samples):
+    truth = ik.random_regular(n_spins=n_spins, degree=3, coupling=0.4, random_state=0)
+    return ik.sample(truth, n_samples=n_samples, random_state=1, warm_up=30, check=False)
+
+
+for n_samples in (80, 400):
+    ik.AutoIsing(merge_alike=False).fit(world(300, n_samples))  # imports and compiles
+found = []
+for n_spins, n_samples in shapes:
+    samples = world(n_spins, n_samples)
+    gc.collect()
+    ctypes.CDLL("libc.so.6").malloc_trim(0)
+    open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew
+    before = resident()
+    ik.AutoIsing(merge_alike=False).fit(samples)
+    if way == "matrices":
+        predicted = predicted_memory.bytes_by_matrices(n_spins, n_samples)
+    else:
+        predicted = predicted_memory.bytes_by_tiles(n_spins, n_samples, True)
+    found.append((peak() - before) / predicted)
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/clear_refs").exists(), reason="peak memory is read from Linux's /proc"
+)
+@pytest.mark.parametrize(
+    ("way", "shapes"),
+    [
+        ("matrices", [(800, 3000), (1000, 600), (1200, 2000), (2000, 800)]),
+        ("tiles", [(1200, 1500), (2500, 300), (2000, 1500), (3000, 500)]),
+    ],
+)
+def test_memory_that_a_fit_takes_was_predicted(way, shapes):
+    """To 20 percent, at four sizes."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys\n" + PEAK + FITTING, json.dumps([way, *shapes])],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == pytest.approx([1.0] * 4, abs=0.2)
 
 
 READING = """

@@ -305,6 +305,58 @@ def test_more_rows_than_columns_are_the_same_by_tiles(by_tiles, monkeypatch, fit
     np.testing.assert_allclose(many.estimates_.toarray(), few.estimates_, atol=1e-9)
 
 
+def with_holes(samples, rng):
+    values = np.asarray(samples).astype(float)
+    values[rng.random(values.shape) < 0.06] = np.nan
+    return values
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
+@pytest.mark.parametrize("kind", [None, "covariates"])
+def test_missing_values_are_the_same_by_tiles(by_tiles, monkeypatch, rng, kind):
+    """As long as pair sums over different rows do not contradict each other, which all pairs in
+    memory are made to agree.
+    """
+    beside = {} if kind is None else beside_rows(kind, 1500, rng)
+    values = with_holes(world(600, 1500, fields=0.2), rng)
+    same_network(*both_ways(ik.AutoIsing(missing="pairwise"), values, monkeypatch, **beside))
+    for ridge, prune in [(1.0, 0.03), (np.inf, 0.12)]:
+        estimator = ik.TwoStageIsing(ridge=ridge, prune=prune, missing="pairwise")
+        few, many = both_ways(estimator, values, monkeypatch, **beside)
+        np.testing.assert_array_equal(many.support_sizes_, few.support_sizes_)
+        np.testing.assert_allclose(many.estimates_.toarray(), few.estimates_, atol=1e-9)
+        np.testing.assert_allclose(many.intercepts_, few.intercepts_, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
+def test_few_rows_with_missing_values_have_nearly_the_same_network_by_tiles(
+    by_tiles, monkeypatch, rng
+):
+    """Where rows are fewer than columns, pair sums contradict: the screens differ, and 99 of 100
+    edges are the same, with the same numbers.
+    """
+    values = with_holes(world(600, 500, fields=0.2), rng)
+    few, many = both_ways(ik.AutoIsing(missing="pairwise"), values, monkeypatch)
+    found = []
+    for fit in (few, many):
+        edges = fit.edges_
+        found.append({(i, j): k for i, j, k in edges[["source", "target", "coupling"]].tolist()})
+    shared = found[0].keys() & found[1].keys()
+    assert len(shared) >= 0.99 * len(found[0].keys() | found[1].keys()) > 800
+    changed = [abs(found[0][pair] - found[1][pair]) > 1e-9 for pair in shared]
+    assert sum(changed) < 0.03 * len(shared)  # neighbours of what differs
+
+
+def test_a_column_without_values_is_refused_by_tiles(by_tiles):
+    values = np.asarray(world(300, 150)).astype(float)
+    values[:, 7] = np.nan
+    values[0, 7] = 1.0
+    with pytest.warns(ex.ConstantColumnWarning):
+        values = ik.pack(ik.as_spins(values, missing="pairwise"))[1:]
+    with pytest.raises(ex.NoValuesError, match="x7"):
+        ik.AutoIsing(missing="pairwise").fit(values)
+
+
 def test_covariates_that_determine_a_column_are_refused_by_tiles(by_tiles):
     samples = world(300, 150)
     column = np.asarray(samples)[:, 4].astype(float)
@@ -325,7 +377,9 @@ def test_causes_that_are_asked_for_are_found_by_tiles(by_tiles, monkeypatch, rng
         follows = rng.random(n_samples) < 0.35
         values[follows, column] = lineage[follows] * (1 if column % 4 else -1)
     few, many = both_ways(ik.AutoIsing(hidden=1), values, monkeypatch)
-    found = [set(zip(one.edges_["source"], one.edges_["target"], strict=True)) for one in (few, many)]
+    found = [
+        set(zip(one.edges_["source"], one.edges_["target"], strict=True)) for one in (few, many)
+    ]
     assert len(found[0] & found[1]) >= 0.97 * len(found[0] | found[1])
     np.testing.assert_allclose(many.hidden_.scores, few.hidden_.scores, atol=0.01)
     assert abs(np.corrcoef(many.hidden_.scores[:, 0], lineage)[0, 1]) > 0.9

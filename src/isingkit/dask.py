@@ -65,6 +65,7 @@ from isingkit.worlds.sampling import sample as _sample
 __all__ = ["connected", "executor", "gram", "pack", "sample", "using"]
 
 _FAN = 4  # results that one task of a reduction combines
+_LOSSES = 3  # of all workers that held data, after which it is sent again to those that are there
 _WAIT = 10.0  # seconds for a scheduler to answer, and for a first worker to be there
 
 
@@ -197,10 +198,24 @@ def _distributed(
         return
     if client.status == "closed":  # by Dask, where a scheduler is gone
         raise CommClosedError
+    left = dict(enumerate(items))
+    for is_last in (False,) * _LOSSES + (True,):
+        try:
+            for place, found in _spread(client, work, shared, left):
+                del left[place]
+                yield place, found
+        except CancelledError:  # all that held `shared` are gone; others may be there
+            if is_last or not client.nthreads():
+                raise
+        else:
+            return
+
+
+def _spread(
+    client: Client, work: Work, shared: Any, items: dict[int, Any]
+) -> Iterator[tuple[int, Any]]:
     there = client.scatter(shared, broadcast=True, hash=False, timeout=_WAIT)
-    places = {
-        client.submit(work, there, item, pure=False): place for place, item in enumerate(items)
-    }
+    places = {client.submit(work, there, item, pure=False): place for place, item in items.items()}
     try:
         for future in as_completed(list(places)):
             yield places[future], future.result()

@@ -6,7 +6,8 @@ from numba.extending import overload
 
 from isingkit._kernels.gram import popcount
 
-_WEIGHTED = 5  # arrays and numbers of a source with weights
+# arrays and numbers of a source with weights, and of one with missing values
+_WEIGHTED, _INCOMPLETE = 5, 6
 _NIBBLES = 16  # of a word
 
 
@@ -53,7 +54,9 @@ def covariance(source, i, j):
     source: (n_spins, n_spins) float64, or words, sums of spins (0 where these are not centred), the
     number of samples, a float, and (n_covariates, n_spins) sums of spins times covariates, which
     are orthonormal: what these explain is taken off. Where rows have weights, their total is the
-    number of samples, and after these come sums of weights, as `weights_by_nibble` has them
+    number of samples, and after these come sums of weights, as `weights_by_nibble` has them. Where
+    values are missing, words that say which are present come last: covariances are over the rows
+    where both are, scaled to all, and sums say only whether spins are centred
     """
     raise NotImplementedError
 
@@ -73,12 +76,41 @@ def _weighted_covariance(source, i, j):
     return found
 
 
+def _pairwise_covariance(source, i, j):
+    words, are_centred, total, explained, tables, present = source
+    both = 0.0
+    differ = 0.0
+    high_i = 0.0
+    high_j = 0.0
+    for w in range(words.shape[1]):
+        seen = present[i, w] & present[j, w]
+        apart = (words[i, w] ^ words[j, w]) & seen
+        up_i = words[i, w] & seen
+        up_j = words[j, w] & seen
+        for k in range(_NIBBLES):
+            table = tables[w, k]
+            shift = np.uint64(4 * k)
+            both += table[(seen >> shift) & np.uint64(15)]
+            differ += table[(apart >> shift) & np.uint64(15)]
+            high_i += table[(up_i >> shift) & np.uint64(15)]
+            high_j += table[(up_j >> shift) & np.uint64(15)]
+    found = 0.0
+    if both > 0:
+        means = (2 * high_i - both) / both * ((2 * high_j - both) / both)
+        found = total * ((both - 2 * differ) / both - are_centred[0] * means)
+    for k in range(len(explained)):
+        found -= explained[k, i] * explained[k, j]
+    return found
+
+
 @overload(covariance)
 def _covariance(source, i, j):
     if isinstance(source, types.Array):
         return lambda source, i, j: source[i, j]
     if len(source) == _WEIGHTED:
         return _weighted_covariance
+    if len(source) == _INCOMPLETE:
+        return _pairwise_covariance
 
     def from_bits(source, i, j):
         words, sums, n_samples, explained = source

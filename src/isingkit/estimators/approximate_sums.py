@@ -45,14 +45,20 @@ def approximate_sums(
         coarse = by_lookup.errors > most
         looks.append(by_lookup if not coarse.any() else by_lookup.of(np.flatnonzero(~coarse)))
     if coarse.any():
-        some = rows[coarse]
-        n_samples = rows.shape[1]
-        squares = np.einsum("ij,ij->i", some, some)
-        errors = (n_samples + 4) * _SINGLE * np.sqrt(squares * n_samples)
-        numbers = np.flatnonzero(coarse)
-        factors = of_rows[:, numbers].astype(np.float32)
-        looks.append(_Product(numbers, factors, some.astype(np.float32), errors, n_jobs))
+        looks.append(product_of(rows, np.flatnonzero(coarse), of_rows, 1.0, n_jobs))
     return looks
+
+
+def product_of(
+    rows: FloatArray, numbers: IntArray, of_rows: FloatArray, largest: float, n_jobs: int | None
+) -> "Product":
+    """Some rows, to be multiplied by spins that are numbers, up to a largest one."""
+    some = rows[numbers]
+    n_samples = rows.shape[1]
+    squares = np.einsum("ij,ij->i", some, some)
+    errors = largest * (n_samples + 4) * _SINGLE * np.sqrt(squares * n_samples)
+    factors = of_rows[:, numbers].astype(np.float32)
+    return Product(numbers, factors, some.astype(np.float32), errors, n_jobs)
 
 
 def _tables(
@@ -125,7 +131,7 @@ class _LookUp:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Product:
+class Product:
     """By a product of matrices in single precision."""
 
     numbers: IntArray
@@ -135,7 +141,14 @@ class _Product:
     n_jobs: int | None
 
     def among(self, words: Words, of_spins: FloatArray, after: IntArray, level: float) -> IntArray:
-        sums = self.single @ unpacked(words, self.single.shape[1], np.float32).T
+        values = unpacked(words, self.single.shape[1], np.float32)
+        return self.among_values(values, of_spins, after, level)
+
+    def among_values(
+        self, values: NDArray[np.float32], of_spins: FloatArray, after: IntArray, level: float
+    ) -> IntArray:
+        """The same of spins that are numbers, (n_spins, n_samples)."""
+        sums = self.single @ values.T
         fixed = (
             sums,
             self.errors,

@@ -102,7 +102,7 @@ class AutoIsing(IsingEstimator):
     hidden
         How many causes that are no columns act on many spins (a state, a trend, groups of rows
         nobody knows of); or "auto", which looks. Edges are then those that such causes do not
-        explain. Not beyond 5000 columns of fewer rows, nor with `missing="impute"`.
+        explain. "auto" does not look beyond 5000 columns, nor with `missing="impute"`.
     at_least
         Edges are pairs whose coupling is shown to exceed this in absolute value: where rows are
         very many, tiny couplings are significant too. Smaller ones stay part of the network that

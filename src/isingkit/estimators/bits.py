@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from isingkit._kernels import estimators as estimator_kernels
@@ -17,13 +18,14 @@ from isingkit._kernels.sources import weights_by_nibble
 from isingkit._kernels.threads import one_blas_thread, parallel_map
 from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.estimators import sizes
-from isingkit.estimators.approximate_sums import approximate_sums
+from isingkit.estimators.approximate_sums import approximate_sums, product_of
 from isingkit.estimators.dual import Dual
 from isingkit.estimators.normal import require_undetermined
 from isingkit.estimators.primal import Primal
+from isingkit.exceptions import NoValuesError
 from isingkit.gram import gram, gram_of
 from isingkit.memory import require_memory
-from isingkit.packing import PackedSpins, unpacked
+from isingkit.packing import PackedSpins, Words, unpacked
 from isingkit.spins import Names, RowWeights
 
 # error of a look-up, in units of what must be passed, from which on a product is quicker
@@ -47,6 +49,9 @@ class Bits:
     explained: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     weights: RowWeights | None = None  # None: each row counts 1
     _tables: FloatArray = field(default_factory=lambda: np.empty((0, 0, 0)))  # of weights
+    # (n_spins,): share of all weight where a spin is not missing; empty where none is
+    seen: FloatArray = field(default_factory=lambda: np.empty(0))
+    are_centred: bool = True  # whether fields are fitted
 
     @property
     def n_spins(self) -> int:
@@ -68,8 +73,13 @@ class Bits:
 
     @property
     def are_plain(self) -> bool:
-        """Whether correlations follow from counts: no weights, no covariates."""
-        return self.weights is None and len(self.covariates) == 0
+        """Whether correlations follow from counts: no weights, no covariates, nothing missing."""
+        return self.weights is None and len(self.covariates) == 0 and self.is_complete
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no value is missing."""
+        return self.packed.present is None
 
     @property
     def roots(self) -> FloatArray:
@@ -107,7 +117,12 @@ class Bits:
     @property
     def source(self) -> tuple[Any, ...]:
         """Where kernels count covariances."""
-        plain = (self.packed.words, self.sums, float(self.n_samples), self.explained)
+        words = self.packed.words
+        if not self.is_complete:
+            are_centred = np.array([float(self.are_centred)])
+            facts = (are_centred, float(self.n_samples), self.explained, self._tables)
+            return words, *facts, self.packed.present
+        plain = (words, self.sums, float(self.n_samples), self.explained)
         return plain if self.weights is None else (*plain, self._tables)
 
     def covariances(self, pairs: IntArray) -> FloatArray:
@@ -123,12 +138,35 @@ class Bits:
         sums = self.sums[some]
         if len(some) == 0:
             return np.empty((0, 0))
-        products = gram_of(self.packed[:, some], self.weights).sums
-        found = products - np.outer(sums, sums) / self.n_samples
+        stat = gram_of(self.packed[:, some], self.weights)
+        if stat.joint is None:
+            found = stat.sums - np.outer(sums, sums) / self.n_samples
+        else:
+            counts = np.maximum(stat.joint.counts, 1e-300)
+            means = stat.joint.spin_sums / counts * float(self.are_centred)
+            found = (stat.sums / counts - means * means.T) * self.n_samples
         if len(self.covariates):
             explained = self.explained[:, some]
             found -= explained.T @ explained
         return np.asarray(found)
+
+    def pairwise_correlations(self, rows: IntArray, spins: slice) -> FloatArray:
+        """(n_rows, n_spins): of spins with missing values, over the rows where both are there."""
+        totals = self.roots**2
+        mine = self._numbers(rows, np.float64, is_centred=False)
+        other = self._numbers(spins, np.float64, is_centred=False)
+        weighted = mine * totals
+        with one_blas_thread():
+            counts = np.maximum(np.abs(weighted) @ np.abs(other).T, 1e-300)
+            found = weighted @ other.T / counts
+            if self.are_centred:
+                of_rows = weighted @ np.abs(other).T
+                of_spins = np.abs(weighted) @ other.T
+                found -= of_rows / counts * (of_spins / counts)
+        found *= self.n_samples
+        if len(self.covariates):
+            found -= self.explained[:, rows].T @ self.explained[:, spins]
+        return np.asarray(found / self.scales[rows][:, None] / self.scales[spins])
 
     def require_memory(self, n_bytes: float) -> None:
         """Refuse what needs more memory than there is, before it starts."""
@@ -152,15 +190,30 @@ class Bits:
     def centred(self, some: Any) -> FloatArray:
         """Centred spins, (n_some, n_rows), times roots of weights; those that never change are
         zero.
+
+        Where values are missing, they are taken for their spin's mean, and the others are made so
+        much larger that the variance stays.
         """
-        words = np.ascontiguousarray(self.packed.words[some])
-        values: FloatArray = unpacked(words, self.n_rows, np.float64)
-        values -= self.means[some][:, None]
+        values = self._numbers(some, np.float64, is_centred=True)
         if self.weights is not None:
             values *= self.roots
         if len(self.covariates):
-            values -= self.explained[:, some].T @ self.covariates
+            scale = 1.0 if self.is_complete else np.sqrt(self.seen[some])[:, None]
+            values -= scale * (self.explained[:, some].T @ self.covariates)
         values[~self.changes[some]] = 0.0
+        return values
+
+    def _numbers(self, some: Any, dtype: Any, is_centred: bool) -> NDArray[Any]:
+        """(n_some, n_rows): spins, 0 where missing."""
+        words = np.ascontiguousarray(self.packed.words[some])
+        values = unpacked(words, self.n_rows, dtype)
+        if is_centred:
+            values -= self.means[some][:, None].astype(dtype)
+        if self.packed.present is not None:
+            there = np.ascontiguousarray(self.packed.present[some])
+            values *= unpacked(there, self.n_rows, np.int8) > 0
+            if is_centred:
+                values /= np.sqrt(self.seen[some])[:, None].astype(dtype)
         return values
 
     def for_signs(self, rows: FloatArray) -> FloatArray:
@@ -210,6 +263,14 @@ class Bits:
             products -= np.outer(part, covariate)
         return products
 
+    def _products_of_numbers(self) -> FloatArray:
+        products = np.zeros((self.n_rows, self.n_rows))
+        with one_blas_thread():
+            for first in range(0, self.n_spins, sizes.TILE):
+                values = self.centred(slice(first, first + sizes.TILE))
+                products += values.T @ values
+        return products
+
     def large_sums(
         self,
         rows: FloatArray,
@@ -218,6 +279,7 @@ class Bits:
         of_spins: FloatArray,
         *,
         after: IntArray | None = None,
+        is_centred: bool = False,
         n_jobs: int | None = None,
     ) -> tuple[IntArray, FloatArray]:
         """(n, 2): rows r and spins j, sorted, with |x| (of_rows[:, r] . of_spins[:, j]) > level;
@@ -227,23 +289,35 @@ class Bits:
         double precision.
         of_rows: (2, n_rows)     of_spins: (2, n_spins)     all not negative
         after: only spins j > after[r] count
+        is_centred: where values are missing, spins are as `centred` has them; else 0 there, and as
+        they are
         """
         after = np.full(len(rows), -1) if after is None else after
         largest = of_spins.max(axis=1, initial=0.0) @ of_rows  # factors of rows
         allowed = _ROUGH * level / np.maximum(largest, 1e-300)
-        looks = approximate_sums(rows, of_rows, allowed, n_jobs)
+        looks: Any = None
+        if self.is_complete:
+            looks = approximate_sums(rows, of_rows, allowed, n_jobs)
+        else:
+            most = 2 / np.sqrt(self.seen.min()) if is_centred else 1.0
+            looks = [product_of(rows, np.arange(len(rows)), of_rows, float(most), n_jobs)]
         pairs = [np.empty((0, 2), np.int64)]
         sums = [np.empty(0)]
         least = max(int(after.min(initial=self.n_spins)) + 1, 0)
         start = least // sizes.WIDE * sizes.WIDE
         for first in range(start, self.n_spins, sizes.WIDE):
-            words = np.ascontiguousarray(self.packed.words[first : first + sizes.WIDE])
-            factors = of_spins[:, first : first + sizes.WIDE]
-            near = [one.among(words, factors, after - first, level) for one in looks]
+            some = slice(first, first + sizes.WIDE)
+            factors = of_spins[:, some]
+            if self.is_complete:
+                words = np.ascontiguousarray(self.packed.words[some])
+                near = [one.among(words, factors, after - first, level) for one in looks]
+            else:
+                values = self._numbers(some, np.float32, is_centred)
+                near = [one.among_values(values, factors, after - first, level) for one in looks]
             # no look, where there are no rows
             found = np.concatenate([np.empty((0, 2), np.int64), *near])
             found[:, 1] += first
-            exact = self.sums_of(rows, found, n_jobs)
+            exact = self.sums_of(rows, found, n_jobs, is_centred=is_centred)
             row, spin = found.T
             of_pairs = (of_rows[:, row] * of_spins[:, spin]).sum(axis=0)
             passes = np.abs(exact) * of_pairs > level
@@ -254,27 +328,41 @@ class Bits:
         order = np.lexsort((all_pairs[:, 1], all_pairs[:, 0]))
         return all_pairs[order], all_sums[order]
 
-    def sums_of(self, rows: FloatArray, pairs: IntArray, n_jobs: int | None = None) -> FloatArray:
-        """sum_m rows[r, m] s_jm of pairs (r, j)."""
-        sums = np.empty(len(pairs))
-        parallel_map(
-            kernels.sums_of_pairs,
-            len(pairs),
-            rows,
-            self.packed.words,
-            pairs,
-            sums,
-            chunk=4096,
-            n_jobs=n_jobs,
-        )
-        return sums
+    def sums_of(
+        self,
+        rows: FloatArray,
+        pairs: IntArray,
+        n_jobs: int | None = None,
+        *,
+        is_centred: bool = False,
+    ) -> FloatArray:
+        """sum_m rows[r, m] s_jm of pairs (r, j); centred, or 0, where values are missing."""
+        signs = _sums_of_signs(rows, self.packed.words, pairs, n_jobs)
+        if self.packed.present is None:
+            return signs
+        # sums over all rows, those where it is there, and those where it is high
+        whole = rows.sum(axis=1)[pairs[:, 0]]
+        there = (_sums_of_signs(rows, self.packed.present, pairs, n_jobs) + whole) / 2
+        sums = signs + whole - there
+        if is_centred:
+            spins = pairs[:, 1]
+            sums = (sums - self.means[spins] * there) / np.sqrt(self.seen[spins])
+        return np.asarray(sums)
+
+
+def _sums_of_signs(
+    rows: FloatArray, words: Words, pairs: IntArray, n_jobs: int | None
+) -> FloatArray:
+    """sum_m rows[r, m] (+1 where a bit of word j is set, else -1), of pairs (r, j)."""
+    sums = np.empty(len(pairs))
+    fixed = (rows, words, pairs, sums)
+    parallel_map(kernels.sums_of_pairs, len(pairs), *fixed, chunk=4096, n_jobs=n_jobs)
+    return sums
 
 
 def goes_by_bits(packed: PackedSpins) -> bool:
-    """Whether there are so many spins that nothing of the size of all pairs is stored; bits know no
-    holes.
-    """
-    return packed.n_spins > sizes.MOST_DENSE and packed.present is None
+    """Whether there are so many spins that next to nothing of the size of all pairs is stored."""
+    return packed.n_spins > sizes.MOST_DENSE
 
 
 def without_covariates(bits: Bits, covariates: FloatArray) -> Bits:
@@ -284,6 +372,8 @@ def without_covariates(bits: Bits, covariates: FloatArray) -> Bits:
     for first in range(0, bits.n_spins, sizes.TILE):
         some = slice(first, first + sizes.TILE)
         explained[:, some] = orthonormal @ bits.centred(some).T
+    if not bits.is_complete:  # over the rows that have a value, scaled to all
+        explained /= np.sqrt(bits.seen)
     new = replace(bits, covariates=orthonormal, explained=explained)
     require_undetermined(bits, new.variances)
     scales = np.where(bits.changes, np.sqrt(np.maximum(new.variances, 1e-300)), np.inf)
@@ -294,31 +384,47 @@ def bits_of(packed: PackedSpins, fit_fields: bool, weights: RowWeights | None = 
     """Sums and scales of all spins, one pass over the bits."""
     if weights is not None and weights.are_plain:
         weights = None
-    counted = _spin_sums(packed) if weights is None else _weighted_sums(packed, weights)
     n_samples = packed.n_samples if weights is None else float(weights.totals.sum())
+    totals = np.ones(packed.n_samples) if weights is None else weights.totals
+    counted: FloatArray = _sums_over_rows(packed, packed.words, weights)
+    seen = np.empty(0)
+    if packed.present is not None:
+        there = (_sums_over_rows(packed, packed.present, weights) + n_samples) / 2
+        if not (there > 0).all():
+            raise NoValuesError(columns=[packed.names[j] for j in np.flatnonzero(there <= 0)])
+        seen = there / n_samples
+        counted = (counted + n_samples - there) / seen  # scaled to all rows
     # rounded as in `normal_equations`
     sums = counted / n_samples * n_samples if fit_fields else np.zeros(packed.n_spins)
     # weights make rounding errors of variances that are 0
     scales = np.sqrt(np.maximum(n_samples - sums / n_samples * sums, 0.0))
     scales[np.abs(counted) >= n_samples * (1 - _ROUNDING)] = np.inf
-    tables = np.empty((0, 0, 0)) if weights is None else weights_by_nibble(weights.totals)
-    return Bits(packed, sums, scales, weights=weights, _tables=tables)
+    is_plain = weights is None and packed.present is None
+    tables = np.empty((0, 0, 0)) if is_plain else weights_by_nibble(totals)  # type: ignore[no-untyped-call]
+    facts = {"weights": weights, "seen": seen, "are_centred": fit_fields}
+    return Bits(packed, sums, scales, _tables=tables, **facts)  # type: ignore[arg-type]
 
 
-def _spin_sums(packed: PackedSpins) -> IntArray:
-    sums = np.empty(packed.n_spins, np.int64)
-    fixed = (packed.words, packed.n_samples, sums)
-    chunk = max(1, packed.n_spins // 64)
-    parallel_map(gram_kernels.spin_sums, packed.n_spins, *fixed, chunk=chunk)
+def _sums_over_rows(packed: PackedSpins, words: Words, weights: RowWeights | None) -> Any:
+    """(n_spins,): of +1 where a bit is set, else -1."""
+    if weights is None:
+        return _spin_sums(words, packed.n_samples)
+    return _weighted_sums(words, packed.n_samples, weights)
+
+
+def _spin_sums(words: Words, n_samples: int) -> IntArray:
+    sums = np.empty(len(words), np.int64)
+    chunk = max(1, len(words) // 64)
+    parallel_map(gram_kernels.spin_sums, len(words), words, n_samples, sums, chunk=chunk)
     return sums
 
 
-def _weighted_sums(packed: PackedSpins, weights: RowWeights) -> FloatArray:
-    sums = np.empty(packed.n_spins)
-    step = max(1, _CELLS // packed.n_samples)
+def _weighted_sums(words: Words, n_samples: int, weights: RowWeights) -> FloatArray:
+    sums = np.empty(len(words))
+    step = max(1, _CELLS // n_samples)
     with one_blas_thread():
-        for first in range(0, packed.n_spins, step):
+        for first in range(0, len(words), step):
             some = slice(first, first + step)
-            words = np.ascontiguousarray(packed.words[some])
-            sums[some] = unpacked(words, packed.n_samples, np.float64) @ weights.totals
+            values = unpacked(np.ascontiguousarray(words[some]), n_samples, np.float64)
+            sums[some] = values @ weights.totals
     return sums

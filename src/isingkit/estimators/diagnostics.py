@@ -415,6 +415,8 @@ def _leftover(e: Evidence) -> Diagnosis:
     if value <= limit or e.fitted.n_spins <= CAUSES.few_spins:
         return Diagnosis(name, value, limit, False, words)
     advice = "pass what you know of rows as covariates="
+    if e.missing != MissingPolicy.IMPUTE:
+        advice += ", or ask for causes: hidden=1, or more"
     return Diagnosis(name, value, limit, True, _UNEXPLAINED, levels_hold=False, advice=advice)
 
 

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from isingkit.estimators.bits import Bits
 
 
+def bytes_of_dual(n_spins: int, n_rows: int) -> int:
+    """Memory of a `Dual` beside the bits."""
+    of_bits = n_spins * (n_rows // 8 + 8)
+    of_factors = 24 * n_rows**2
+    of_tiles = (8 * sizes.TILE + 4 * min(sizes.WIDE, n_spins)) * n_rows
+    return of_bits + of_factors + of_tiles
+
+
 @dataclass(slots=True, eq=False)
 class Dual:
     r"""With P = (S'S + \lambda N I)^{-1} of centred spins: \lambda N P = I - S'Y, Y = (S S' +
@@ -36,12 +44,7 @@ class Dual:
         """Memory beyond the bits themselves: these the other way round, the inverse of L, and
         portions.
         """
-        n_spins = self.bits.n_spins
-        n_samples = self.bits.n_rows
-        of_bits = n_spins * (n_samples // 8 + 8)
-        of_factors = 24 * n_samples**2
-        of_tiles = (8 * sizes.TILE + 4 * min(sizes.WIDE, n_spins)) * n_samples
-        return of_bits + of_factors + of_tiles
+        return bytes_of_dual(self.bits.n_spins, self.bits.n_rows)
 
     def prepare(self) -> None:
         """Find the inverse of L, where it is not there yet."""

@@ -157,8 +157,10 @@ def _designed(spins: Any, n_rows: int, design: RowDesign) -> Samples:
 
 
 def samples_of_bits(packed: PackedSpins, design: RowDesign) -> Samples:
-    """Spins as the bits they are."""
-    words = np.ascontiguousarray(packed.words)
+    """Spins as the bits they are; as numbers, where some are missing."""
+    words: Any = np.ascontiguousarray(packed.words)
+    if packed.present is not None:
+        words = np.ascontiguousarray(np.asarray(packed, dtype=np.float64).T)
     if design.is_counted and design.weights is not None:
         totals = design.weights.totals
         return Samples(words, totals, words, no_causes(len(totals)))

@@ -24,6 +24,7 @@ from isingkit.spins import Names
 
 # values in memory at a time; of larger tables rows in regular distances are looked at
 _MOST_VALUES = 1 << 24
+_COLUMNS = 1024  # whose gaps are compared with values of all columns at a time
 
 
 def incomplete_rows(packed: PackedSpins) -> tuple[Finding, ...]:
@@ -120,20 +121,25 @@ def _log_factors_by_column(table: RowTable) -> Numbers:
 def _depending(table: RowTable, packed: PackedSpins, explained: BoolArray) -> list[Finding]:
     """Columns that are missing more often for one value of another; of these the clearest one."""
     rest = table.some_rows(~explained)
-    is_missing = rest.is_missing.astype(np.float32)  # as precise as counts of rows need it
-    is_up = (rest.values > 0).astype(np.float32)
+    is_up = (rest.values > 0).astype(np.float32)  # as precise as counts of rows need it
     is_down = (rest.values < 0).astype(np.float32)
     n_up = is_up.sum(axis=1, dtype=np.float64)
     n_down = is_down.sum(axis=1, dtype=np.float64)
-    missing_up = (is_missing @ is_up.T).astype(np.float64)
-    missing_down = (is_missing @ is_down.T).astype(np.float64)
-    squares = _chi_squares(missing_up, missing_down, n_up, n_down)
     n_looked_at = table.n_columns**2
+    least = chdtri(1, LEVEL / n_looked_at)
+    clearest = []
+    for first in range(0, table.n_columns, _COLUMNS):  # never all pairs at a time
+        is_missing = rest.is_missing[first : first + _COLUMNS].astype(np.float32)
+        missing_up = (is_missing @ is_up.T).astype(np.float64)
+        missing_down = (is_missing @ is_down.T).astype(np.float64)
+        squares = _chi_squares(missing_up, missing_down, n_up, n_down)
+        for row in np.flatnonzero(squares.max(axis=1) > least):
+            other = int(squares[row].argmax())
+            counts = (missing_up[row, other], missing_down[row, other])
+            clearest.append((first + int(row), other, counts, float(squares[row, other])))
     findings = []
-    for column in np.flatnonzero(squares.max(axis=1) > chdtri(1, LEVEL / n_looked_at)):
-        other = int(squares[column].argmax())
-        p_value = float(chdtrc(1, squares[column, other])) * n_looked_at
-        counts = (missing_up[column, other], missing_down[column, other])
+    for column, other, counts, square in clearest:
+        p_value = float(chdtrc(1, square)) * n_looked_at
         shares = (counts[0] / n_up[other], counts[1] / n_down[other])
         is_for_up = shares[0] > shares[1]
         value: object = "+1" if is_for_up else "-1"
@@ -146,7 +152,7 @@ def _depending(table: RowTable, packed: PackedSpins, explained: BoolArray) -> li
             "complete rows are not like all"
         )
         advice = "use missing='impute', which allows for that; missing='drop' does not"
-        n_rows = int(is_missing[column].sum())
+        n_rows = int(rest.is_missing[column].sum())
         findings.append(Finding("depends", names, n_rows, p_value, words, advice))
     return sorted(findings, key=lambda one: one.p_value)
 

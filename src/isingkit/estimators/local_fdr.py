@@ -11,6 +11,7 @@ import numpy as np
 from isingkit.arrays import FloatArray
 from isingkit.estimators.edge_tests import EdgeTester, precisions
 from isingkit.estimators.edge_weights import edge_weights
+from isingkit.estimators.score_cache import least_plausible_z
 from isingkit.estimators.selection import Selection
 
 _SIGNS = np.array([-1.0, 1.0])
@@ -88,7 +89,8 @@ def likelier_than_chance(
     if n_inside == 0:
         return tester, found
     couplings = fitted.graph.mean_of_directions(fitted.couplings)
-    outside, z_outside = tester.scores.plausible(fitted, SETTINGS.least_z)
+    least = least_plausible_z(SETTINGS.least_z, fitted.n_spins)
+    outside, z_outside = tester.scores.plausible(fitted, least)
     pairs = np.concatenate([tests.pairs[inside], outside])
     z_scores = np.concatenate([tests.z_scores[inside], z_outside])
     weights = edge_weights(pairs, fitted.graph, couplings, tester.changes)

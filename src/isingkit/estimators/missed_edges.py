@@ -13,6 +13,7 @@ from isingkit.estimators.edge_tests import EdgeTester, precisions, test_edges
 from isingkit.estimators.edge_weights import edge_weights
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.graph import ranges
+from isingkit.estimators.score_cache import least_plausible_z
 from isingkit.estimators.selection import Selection
 
 _SIGNS = np.array([-1.0, 1.0])
@@ -71,7 +72,9 @@ def missed_edges(tester: EdgeTester, fitted: FittedGraph, couplings: FloatArray)
         no_pairs = np.empty((0, 2), np.int64)
         nothing = np.empty(0)
         return MissedEdges(no_pairs, nothing, nothing, 0.0)
-    least = tester.scores.screening_z if _is_short(fitted) else SETTINGS.least_z
+    least = tester.scores.screening_z
+    if not _is_short(fitted):
+        least = least_plausible_z(SETTINGS.least_z, fitted.n_spins)
     pairs, z_scores = tester.scores.plausible(fitted, least)
     sizes = np.quantile(np.abs(couplings), SETTINGS.quantiles)
     signed = _SIGNS[:, None] * sizes  # (2, n_sizes)

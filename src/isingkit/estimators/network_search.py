@@ -35,6 +35,7 @@ from isingkit.estimators.local_fdr import likelier_than_chance
 from isingkit.estimators.missed_edges import beyond_missed
 from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.normal import normal_equations, without_covariates
+from isingkit.estimators.predicted_memory import bytes_by_matrices, bytes_by_tiles
 from isingkit.estimators.row_design import RowDesign, row_design
 from isingkit.estimators.score_cache import ScoreCache, dense_scores, sparse_scores
 from isingkit.estimators.screen import Screen, candidates, screen
@@ -46,8 +47,6 @@ from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins, bits
 from isingkit.spins import RowWeights
 
-# numbers held for each pair of spins and each value of the table, as measured
-_PAIRS, _VALUES = 9, 3
 # pairs outside a network that stand out, beyond which causes are looked for first; noise makes some
 # 3 for each spin
 _CROWD, _CROWD_PER_SPIN = 2000, 10
@@ -117,7 +116,9 @@ class Found:
 
 def find_network(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> Found:
     """The network of rows that count for what a design says: screen, eliminate, refit, test."""
-    road = _by_bits if goes_by_bits(packed) else _by_matrices
+    # what was imputed explains but is not explained, which bits cannot tell
+    is_large = goes_by_bits(packed) and design.outcomes is None
+    road = _by_bits if is_large else _by_matrices
     way = road(packed, design, settings)
     moments = way.moments
     with one_blas_thread():  # once for all steps, which use threads themselves
@@ -226,7 +227,10 @@ class _Screened:
 
 
 def _by_bits(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> _Screened:
-    """Nothing of the size of all pairs is stored."""
+    """Next to nothing of the size of all pairs is stored."""
+    n_spins, n_rows = packed.n_spins, packed.n_samples
+    n_bytes = bytes_by_tiles(n_spins, n_rows, packed.present is None)
+    require_memory(n_bytes, n_spins=n_spins, n_samples=n_rows)
     bits = bits_of(packed, settings.fit_fields, design.weights)
     bits = replace(bits, design_effect=design.design_effect)
     if design.covariates is not None:
@@ -242,15 +246,14 @@ def _by_bits(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -
         return sparse_scores(bits, least, n_jobs)
 
     # a look costs as much as a search, of so many columns: causes are those that are asked for
-    looks = design.outcomes is None and settings.hidden not in (0, "auto")
+    looks = settings.hidden not in (0, "auto")
     return _Screened(bits, screened, pairs, samples, scores, looks)
 
 
 def _by_matrices(packed: PackedSpins, design: RowDesign, settings: SearchSettings) -> _Screened:
     """All pairs in memory."""
-    n_numbers = _PAIRS * packed.n_spins + _VALUES * packed.n_samples
-    n_bytes = 8 * packed.n_spins * n_numbers
-    require_memory(n_bytes, n_spins=packed.n_spins, n_samples=packed.n_samples)
+    n_spins, n_rows = packed.n_spins, packed.n_samples
+    require_memory(bytes_by_matrices(n_spins, n_rows), n_spins=n_spins, n_samples=n_rows)
     moments = normal_equations(gram_of(packed, design.weights), settings.fit_fields)
     if design.covariates is not None:
         moments = without_covariates(moments, packed, design.known)

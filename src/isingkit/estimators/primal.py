@@ -23,9 +23,17 @@ if TYPE_CHECKING:
 _SINGULAR = 1e-10  # of a spin's variance, if no more is left beside the spins before it
 
 
+def bytes_of_primal(n_spins: int, n_rows: int) -> int:
+    """Memory of a `Primal` beside the bits."""
+    return 8 * n_spins**2 + 16 * sizes.BAND * (n_rows + n_spins)
+
+
 @dataclass(slots=True, eq=False)
 class Primal:
-    r"""P = (S'S + \lambda N I)^{-1} of centred spins; those that never change stand alone."""
+    r"""P = (S'S + \lambda N I)^{-1} of centred spins; those that never change stand alone.
+
+    BLAS keeps to one thread: workers of a cluster must have the last digits of one machine.
+    """
 
     bits: "Bits"
     ridge: float
@@ -35,15 +43,15 @@ class Primal:
     @property
     def n_bytes(self) -> int:
         """Memory beyond the bits themselves: a matrix, and a band of spins as numbers."""
-        n_spins = self.bits.n_spins
-        return 8 * n_spins**2 + 16 * sizes.BAND * (self.bits.n_rows + n_spins)
+        return bytes_of_primal(self.bits.n_spins, self.bits.n_rows)
 
     def prepare(self) -> None:
         """Find the inverse, where it is not there yet."""
         if self._inverse is not None:
             return
         self._factorize()
-        lower, _ = lapack.dpotri(self._factor, lower=0, overwrite_c=1)
+        with one_blas_thread():
+            lower, _ = lapack.dpotri(self._factor, lower=0, overwrite_c=1)
         self._factor = None
         self._inverse = lower.T  # C order: P in the lower triangle
         mirror_lower(self._inverse)
@@ -56,7 +64,8 @@ class Primal:
             self._factorize()
             columns = np.zeros((self.bits.n_spins, len(spins)), order="F")
             columns[spins, np.arange(len(spins))] = self.bits.n_samples
-            rows, _ = lapack.dpotrs(self._factor, columns, lower=0, overwrite_b=1)
+            with one_blas_thread():
+                rows, _ = lapack.dpotrs(self._factor, columns, lower=0, overwrite_b=1)
             return rows[spins, np.arange(len(spins))], (rows**2).sum(axis=0)
         rows = self.rows(spins) * self.bits.n_samples
         return rows[np.arange(len(spins)), spins], np.einsum("ij,ij->i", rows, rows)
@@ -82,37 +91,40 @@ class Primal:
         if self._factor is not None:
             return
         self.bits.require_memory(self.n_bytes)
-        matrix = self._normal_matrix()
-        diagonal = np.einsum("ii->i", matrix)
-        before = diagonal.copy()
-        factor, trouble = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
-        left = np.einsum("ii->i", factor) ** 2 / before
-        if trouble > 0 or left.min() < _SINGULAR:
-            spin = self.bits.names[trouble - 1 if trouble > 0 else int(left.argmin())]
-            raise SingularSystemError(
-                spin=spin, n_samples=self.bits.n_counted, n_spins=self.bits.n_spins
-            )
+        factor, worst = _factor_of(self._normal_matrix(self.bits.is_complete))
+        if worst is not None and not self.bits.is_complete:  # pairs over different rows contradict
+            factor, worst = _factor_of(self._normal_matrix(is_filled=True))
+        if worst is not None:
+            n_samples, n_spins = self.bits.n_counted, self.bits.n_spins
+            spin = self.bits.names[worst]
+            raise SingularSystemError(spin=spin, n_samples=n_samples, n_spins=n_spins)
         self._factor = factor
 
-    def _normal_matrix(self) -> FloatArray:
-        r"""(n_spins, n_spins): S'S + \lambda N I, rounded as in `normal_equations`."""
+    def _normal_matrix(self, is_filled: bool) -> FloatArray:
+        r"""(n_spins, n_spins): S'S + \lambda N I, rounded as in `normal_equations`.
+
+        Where values are missing, over the rows where both are present; or, filled, with means of
+        spins in their place, of which sums never contradict.
+        """
         bits = self.bits
         n_spins = bits.n_spins
-        if bits.weights is None:
+        are_counts = bits.weights is None and bits.is_complete
+        if are_counts:
             counted = gram(bits.packed).sums
             matrix = counted.view(np.float64)  # numbers take the place of counts
         else:
             matrix = np.empty((n_spins, n_spins))
         for first in range(0, n_spins, sizes.BAND):
             some = np.arange(first, min(first + sizes.BAND, n_spins))
-            if bits.weights is not None:
-                matrix[some] = self._products_with(some)
+            if not are_counts:
+                matrix[some] = self._products_with(some, is_filled)
                 continue
             products = counted[some] - np.multiply.outer(
                 bits.sums[some] / bits.n_samples, bits.sums
             )
             if len(bits.covariates):
-                products -= bits.explained[:, some].T @ bits.explained
+                with one_blas_thread():
+                    products -= bits.explained[:, some].T @ bits.explained
             matrix[some] = products
         diagonal = np.einsum("ii->i", matrix)
         diagonal += self.ridge * n_spins
@@ -121,13 +133,31 @@ class Primal:
         diagonal[~bits.changes] = 1.0
         return matrix
 
-    def _products_with(self, some: IntArray) -> FloatArray:
+    def _products_with(self, some: IntArray, is_filled: bool) -> FloatArray:
         """(n_some, n_spins): sums over rows and their weights of products with some spins."""
         bits = self.bits
-        rows = bits.centred(some)
         products = np.empty((len(some), bits.n_spins))
-        with one_blas_thread():
-            for first in range(0, bits.n_spins, sizes.BAND):
-                others = slice(first, first + sizes.BAND)
-                products[:, others] = rows @ bits.centred(others).T
+        scales = np.where(bits.changes, bits.scales, 0.0)
+        rows = bits.centred(some) if is_filled else np.empty(0)
+        for first in range(0, bits.n_spins, sizes.BAND):
+            others = slice(first, first + sizes.BAND)
+            if is_filled:
+                with one_blas_thread():
+                    products[:, others] = rows @ bits.centred(others).T
+            else:
+                found = bits.pairwise_correlations(some, others)
+                products[:, others] = found * scales[some, None] * scales[others]
         return products
+
+
+def _factor_of(matrix: FloatArray) -> tuple[FloatArray, int | None]:
+    """Cholesky factor in the upper triangle, in place, and the spin of which others leave nothing,
+    if there is one.
+    """
+    before = np.diagonal(matrix).copy()
+    with one_blas_thread():
+        factor, trouble = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
+    left = np.einsum("ii->i", factor) ** 2 / before
+    if trouble > 0:
+        return factor, trouble - 1
+    return factor, int(left.argmin()) if left.min() < _SINGULAR else None

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from isingkit._kernels import score_cache as kernels
 from isingkit._kernels.threads import parallel_map
@@ -32,9 +32,32 @@ _NEAR = 0.2
 _NEAR_BY_NOISE = 50.0
 _LEAST_UNEXPLAINED = 0.02  # of a spin's variance by the neighbours of another
 _SAME = 1 - 1e-4  # of sums that differ by less, which rounding may do, the first spin's is taken
-# spins, beyond which noise makes so many pairs plausible that those are that are suspects
-_MOST_PLAUSIBLE = 10_000
+_MOST_PLAUSIBLE = 1e6  # pairs that noise makes plausible: each takes some 300 bytes
+_MOST_SPINS = 10_000  # beyond, those pairs are plausible that are suspects
 _PROBED = 4096  # spins, where all are too many, that tell whether these have a common cause
+
+
+def n_probed(n_spins: int) -> int:
+    """Spins enough to see whether all move together, by tiles."""
+    return -(-n_spins // -(-n_spins // _PROBED))
+
+
+def least_plausible_z(least: float, n_spins: int) -> float:
+    """A z-score that noise exceeds in no more than about a million pairs of all, if `least` is
+    less.
+    """
+    share = min(_MOST_PLAUSIBLE / max(n_spins, 1) ** 2, 0.5)
+    return max(least, -float(ndtri(share)))
+
+
+def n_plausible_pairs(n_spins: int, are_rows_few: bool) -> float:
+    """How many pairs noise makes plausible where z-scores count from 1 on, or 2 where rows are
+    few.
+    """
+    if are_rows_few and n_spins > _MOST_SPINS:
+        return 0.0
+    tail = float(ndtr(-2.0 if are_rows_few else -1.0))
+    return min(tail * n_spins**2, _MOST_PLAUSIBLE)
 
 
 class ScoreCache(Protocol):
@@ -250,7 +273,7 @@ class SparseScores:
         of_rows = np.zeros((2, len(chosen)))
         of_rows[0] = 1 / _scale(fitted.information[chosen], 1 - explained)
         of_spins = np.zeros((2, self.bits.n_spins))
-        of_spins[0] = self.bits.changes
+        of_spins[0] = self.bits.changes / np.sqrt(self._seen)
         n_jobs = fitted.n_jobs
         found, _ = self.bits.large_sums(residuals, level, of_rows, of_spins, n_jobs=n_jobs)
         return found
@@ -267,7 +290,7 @@ class SparseScores:
 
     def plausible(self, fitted: FittedGraph, least: float) -> tuple[Pairs, FloatArray]:
         changing = np.flatnonzero(self.bits.changes)
-        if least >= self.screening_z or self.bits.n_spins > _MOST_PLAUSIBLE:
+        if least >= self.screening_z or self.bits.n_spins > _MOST_SPINS:
             pairs = self.suspects(fitted, changing)
         else:
             pairs = self._pairs_beyond(fitted, changing, least)
@@ -354,6 +377,11 @@ class SparseScores:
         large = np.unique(pairs[values > limit], axis=0)
         return float(values.max(initial=0.0)), large
 
+    @property
+    def _seen(self) -> FloatArray:
+        """(n_spins,): fraction of all weight where they are observed."""
+        return np.ones(self.bits.n_spins) if self.bits.is_complete else self.bits.seen
+
     def _scores(
         self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray, places: IntArray
     ) -> FloatArray:
@@ -365,7 +393,7 @@ class SparseScores:
         kernel = kernels.unexplained_of_pairs
         parallel_map(kernel, len(pairs), *fixed, chunk=4096, n_jobs=fitted.n_jobs)
         sums = self.bits.sums_of(residuals, places, fitted.n_jobs)
-        scale = _scale(fitted.information[pairs[:, 0]], left)
+        scale = _scale(fitted.information[pairs[:, 0]] * self._seen[pairs[:, 1]], left)
         return np.asarray(sums / scale * self.bits.changes[pairs[:, 1]])
 
 

@@ -88,7 +88,7 @@ class ScoreScreen:
         of_spins = np.stack([others, own])
         level = least * (1 - MARGIN)
         pairs, sums = self.bits.large_sums(
-            responses, level, of_rows, of_spins, after=after, n_jobs=n_jobs
+            responses, level, of_rows, of_spins, after=after, is_centred=True, n_jobs=n_jobs
         )
         i = rows[pairs[:, 0]]
         j = pairs[:, 1]

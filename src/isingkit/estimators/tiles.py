@@ -68,6 +68,8 @@ def bytes_of_sums(bits: Bits) -> int:
 def settings_of(bits: Bits) -> Record:
     """What all screens of these spins depend on, beside the bits."""
     found: Record = {"centred": bool(bits.sums.any())}
+    if not bits.is_complete:
+        found["missing"] = "pairwise"
     if bits.weights is not None:
         found["weights"] = _digest(bits.weights.totals)
     if len(bits.covariates):
@@ -130,6 +132,8 @@ class CorrelationScreen:
         if self.bits.are_plain:
             return self._counted(number, n_jobs)
         rows = spins_of_band(self.bits, number)
+        if not self.bits.is_complete:
+            return self._pairwise(rows)
         scales = self.bits.scales
         changing = np.where(np.isfinite(scales), scales, 1.0)
         of_rows = np.stack([1 / changing[rows], np.zeros(len(rows))])
@@ -143,6 +147,20 @@ class CorrelationScreen:
         j = pairs[:, 1]
         values = sums / scales[i] / scales[j]
         return passing(np.column_stack([i, j]), np.column_stack([values, values]), self.prune)
+
+    def _pairwise(self, rows: IntArray) -> Kept:
+        """The same where values are missing."""
+        found = [Kept(np.empty((0, 2), np.int64), np.empty((0, 2)))]
+        for first in range(int(rows[0]), self.bits.n_spins, sizes.BAND):
+            values = self.bits.pairwise_correlations(rows, slice(first, first + sizes.BAND))
+            i, j = np.nonzero(np.abs(values) > self.prune)
+            i, j = (part[rows[i] < first + j] for part in (i, j))
+            both = np.column_stack([values[i, j], values[i, j]])
+            found.append(passing(np.column_stack([rows[i], first + j]), both, self.prune))
+        pairs = np.concatenate([one.pairs for one in found])
+        values = np.concatenate([one.values for one in found])
+        in_order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+        return Kept(pairs[in_order], values[in_order])
 
     def _counted(self, number: int, n_jobs: int | None) -> Kept:
         """The same where rows count 1, on bits."""
@@ -267,7 +285,7 @@ class RidgeScreen:
         of_spins = np.stack([ones, share - least])
         level = self.prune * (1 - MARGIN)
         pairs, products = self.bits.large_sums(
-            y, level, of_rows, of_spins, after=rows, n_jobs=n_jobs
+            y, level, of_rows, of_spins, after=rows, is_centred=True, n_jobs=n_jobs
         )
         pairs[:, 0] = rows[pairs[:, 0]]
         return passing(pairs, products[:, None] * share[pairs], self.prune)

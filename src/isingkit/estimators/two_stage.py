@@ -51,8 +51,8 @@ class TwoStageIsing(LinearEstimator):
 
     Beyond 5000 spins nothing of the size of all pairs is stored: pairs are looked at tile by tile,
     and `estimates_` and `stage_one_estimates_` are sparse (CSR), the latter with what passed only.
-    The answers are the same. Where rows have weights or covariates, or values are missing, all
-    pairs must fit into memory.
+    The answers are the same. Where there are more rows than spins, and `ridge` is finite, one
+    matrix of all pairs must fit into memory.
 
     Stage one, ridge regression of each spin on all others, keeps estimates above `prune`, small
     enough to lose no coupling. Stage two, least squares of each spin on its few candidates, has far
