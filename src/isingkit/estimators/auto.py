@@ -65,6 +65,10 @@ _ROWS = ("auto", "independent", "ordered")
 _MOST_SEARCHES = 4  # of rows that belong together
 _MUCH_ALIKE = 4.0  # design effect, from which on a network of independent rows is of no use
 _GROWS = 1.05  # of a design effect: a better network would tell another one
+_COUNTED = (
+    "if counts say how much rows matter, pass them as sample_weight; if each row was truly seen so "
+    'often, pass rows="independent"'
+)
 _MOST_SAMPLES = 1 << 22  # that are written out one by one to look whether they are alike
 
 
@@ -484,6 +488,8 @@ class AutoIsing(IsingEstimator):
         model = IsingModel(couplings, fitted.fields, packed.names)
         shifts = fitted.shifts(samples) if fitted.samples.causes.n_causes else None
         found = row_dependence(samples, model, shifts, is_series=self.rows == "ordered")
+        if found.kind != "none" and weights is not None and weights.counts.max() > 1:
+            found = replace(found, advice=_COUNTED)  # copies are no series, and have no labels
         if self.rows == "independent" or found.kind == "none":
             return _Rows(packed, design, found)
         designed = dependent(samples, row_design(of_each), found, fitted)
