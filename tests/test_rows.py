@@ -254,6 +254,23 @@ def test_a_histogram_is_not_said_to_hold_equal_rows():
         ik.AutoIsing().fit(rows[order], counts=3 * counts[order])
 
 
+def test_counts_that_no_independent_rows_would_have_come_with_advice_on_counts(rng):
+    """240 different rows of 20 columns, each said to be one to three: they tell as much as some
+    206 rows, (sum c)^2 / sum c^2, and both ways out of the warning work.
+    """
+    truth = ik.random_regular(n_spins=20, degree=3, coupling=0.35, random_state=1)
+    rows, counts = draw(truth, 240, 2), rng.integers(1, 4, 240)
+    with pytest.warns(ex.ReliabilityWarning, match="pass them as sample_weight.*independent"):
+        counted = ik.AutoIsing().fit(rows, counts=counts)
+    assert check_of(counted, "rows alike").value > 2
+    weighted = ik.AutoIsing().fit(rows, sample_weight=counts)
+    assert not check_of(weighted, "rows alike").serious
+    assert weighted.n_samples_ == pytest.approx(counts.sum() ** 2 / (counts**2).sum())
+    with pytest.warns(ex.ReliabilityWarning, match="rows alike"):
+        taken = ik.AutoIsing(rows="independent").fit(rows, counts=counts)
+    assert taken.n_samples_ == counts.sum()
+
+
 # Weights
 
 

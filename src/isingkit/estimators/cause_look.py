@@ -167,6 +167,12 @@ def gain_over(before: FittedGraph, after: FittedGraph, n_more: int) -> float:
     return float((by_edges + _gain_of_some(of_loadings)) / n_spins)
 
 
+def more_explained(before: FittedGraph, after: FittedGraph) -> float:
+    """By how much twice the log pseudolikelihood rises, for each spin, whatever that costs."""
+    more = after.log_likelihoods() - before.log_likelihoods()
+    return float(2 * more.mean())
+
+
 def _gain_of_some(gains: FloatArray) -> float:
     """The sum of the largest gains, less 2 log of the ways to choose as many, at its best."""
     n = len(gains)

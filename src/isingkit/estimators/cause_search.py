@@ -20,6 +20,7 @@ from isingkit.estimators.cause_look import (
     leftover,
     leftover_of,
     look,
+    more_explained,
     outside,
     without_weak,
 )
@@ -43,6 +44,7 @@ class CauseSettings:
     least_calm: float = 0.05  # log of the factor by which z-scores outside the network shrink
     clear: float = 2.5  # beyond the least gain: then it may be less, ...
     some_calm: float = 0.015  # ... but not nothing: fewer edges alone are no cause
+    least_more: float = -1.2  # by `more_explained`: edges that go had fitted some noise
     plain_gain: float = 10.0  # that needs no network without it for comparison
     least_spins: float = 2.0  # that a cause acts on: fewer are a hub, or a pair
     dense_gain: float = 35.0  # of causes that explain why every pair seemed coupled, ...
@@ -260,12 +262,16 @@ def _is_believed(gain: float, before: Network | None, after: Network) -> bool:
     """Whether a network with a cause is better than one without.
 
     Edges that were missed for lack of rows make a cause seem to gain something, too, but z-scores
-    outside the network hardly shrink by it.
+    outside the network hardly shrink by it. Where a cluster moves as one a cause may stand for its
+    edges, and saves their cost, but explains less than they did.
     """
     if gain < least_gain(after.fitted.n_spins):
         return False
     if before is None:
         return gain > SETTINGS.plain_gain
+    is_less = more_explained(before.fitted, after.fitted) < SETTINGS.least_more
+    if is_less and gain < SETTINGS.plain_gain:
+        return False
     is_clear = gain > least_gain(after.fitted.n_spins) + SETTINGS.clear
     calm = float(np.log(spread_outside(before) / spread_outside(after)))
     return calm > (SETTINGS.some_calm if is_clear else SETTINGS.least_calm)

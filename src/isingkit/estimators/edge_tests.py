@@ -140,8 +140,13 @@ class SharedCauses:
 
 
 def precisions(fitted: FittedGraph, pairs: Pairs) -> FloatArray:
-    """(n_pairs,): one over standard errors of couplings, to first order."""
-    return np.asarray(np.sqrt(fitted.information)[pairs].mean(axis=1))
+    """(n_pairs,): one over standard errors of couplings, to first order.
+
+    The mean of both directions: spin j tells of a coupling to spin i as much as it varies.
+    """
+    information = np.sqrt(fitted.information)[pairs]
+    deviations = np.sqrt(fitted.columns.variances)[pairs[:, ::-1]]
+    return np.asarray((information * deviations).mean(axis=1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,6 +9,7 @@ from isingkit._kernels import fitted_graph as kernels
 from isingkit._kernels.threads import one_blas_thread, parallel_map
 from isingkit.arrays import FloatArray, IntArray, Pairs
 from isingkit.estimators.causes import Causes, known_causes, no_causes
+from isingkit.estimators.column_moments import ColumnMoments, column_moments
 from isingkit.estimators.graph import Graph, graph_of, ranges
 from isingkit.estimators.nodewise import distinct_rows
 from isingkit.estimators.row_design import INDEPENDENT, RowDesign
@@ -105,6 +106,12 @@ class Samples:
             return unpacked(words, self.n_rows, np.float64)
         return np.asarray(self.spins[some])
 
+    def column_moments(self, fit_fields: bool) -> ColumnMoments:
+        """Of what is explained, less what covariates explain of it."""
+        outcomes = replace(self, spins=self.outcomes)
+        known = (self.sample_weights, self.causes.covariates, fit_fields)
+        return column_moments(outcomes.values_of, len(self.spins), *known)
+
     def variances_of(self, influences: FloatArray) -> FloatArray:
         """(n,): variances of sums over samples of w times influences, (n, n_rows)."""
         if self.are_grouped:
@@ -198,6 +205,7 @@ class FittedGraph:
     places: IntArray  # (n_spins + 1,): of each spin's in `inverses`
     information: FloatArray  # (n_spins,): sum of w (1 - m^2)
     seen: FloatArray  # (n_spins,): weight of rows in which neither it nor a neighbour is missing
+    columns: ColumnMoments
 
     @property
     def n_spins(self) -> int:
@@ -221,7 +229,7 @@ class FittedGraph:
         graph = graph_of(pairs, self.n_spins)
         moved = np.setxor1d(self.graph.keys, graph.keys, assume_unique=True)
         changed = np.unique(np.concatenate([moved // self.n_spins, moved % self.n_spins]))
-        new = _unfitted(self.samples, graph, self.fit_fields, self.n_jobs, self)
+        new = _unfitted(self.samples, graph, self.fit_fields, self.n_jobs, self.columns, self)
         same = np.ones(self.n_spins, dtype=bool)
         same[changed] = False
         degrees = graph.degrees[same]
@@ -237,7 +245,7 @@ class FittedGraph:
 
     def given(self, samples: Samples) -> Self:
         """The same graph where the same rows have other causes; it starts with what it has."""
-        new = _unfitted(samples, self.graph, self.fit_fields, self.n_jobs, None)
+        new = _unfitted(samples, self.graph, self.fit_fields, self.n_jobs, self.columns, None)
         new.fields[:] = self.fields
         new.couplings[:] = self.couplings
         if new.effects.shape == self.effects.shape:
@@ -462,7 +470,8 @@ def fit_graph(
 ) -> FittedGraph:
     """Regressions of all spins on their neighbours in a graph of sorted pairs."""
     n_spins = len(samples.spins)
-    fitted = _unfitted(samples, graph_of(pairs, n_spins), fit_fields, n_jobs, None)
+    columns = samples.column_moments(fit_fields)
+    fitted = _unfitted(samples, graph_of(pairs, n_spins), fit_fields, n_jobs, columns, None)
     fitted._fit(np.arange(n_spins), fitted.penalties)
     return fitted
 
@@ -472,6 +481,7 @@ def _unfitted(
     graph: Graph,
     fit_fields: bool,
     n_jobs: int | None,
+    columns: ColumnMoments,
     start: FittedGraph | None,
 ) -> FittedGraph:
     """Room for the regressions of a graph; what belongs to spins is that of `start`."""
@@ -488,6 +498,7 @@ def _unfitted(
         couplings=np.zeros(len(graph.indices)),
         inverses=np.zeros(places[-1]),
         places=places,
+        columns=columns,
         **of_spins,
     )
 

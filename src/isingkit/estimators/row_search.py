@@ -33,6 +33,10 @@ _MOST_SEARCHES = 4  # of rows that belong together
 _MUCH_ALIKE = 4.0  # design effect, from which on a network of independent rows is of no use
 _INFLATED = 1.5  # the same of rows that have something in common nobody knows how
 _GROWS = 1.05  # of a design effect: a better network would show another one
+_COUNTED = (
+    "if counts say how much rows matter, pass them as sample_weight; if each row was truly seen so "
+    'often, pass rows="independent"'
+)
 MOST_SAMPLES = 1 << 22  # that are written out one by one to look whether they are alike
 
 
@@ -175,6 +179,8 @@ class RowSearch:
         model = IsingModel(couplings, fitted.fields, packed.names)
         shifts = fitted.shifts(samples) if fitted.samples.causes.n_causes else None
         found = row_dependence(samples, model, shifts, is_series=self.dependence == "ordered")
+        if found.kind != "none" and weights is not None and weights.counts.max() > 1:
+            found = replace(found, advice=_COUNTED)  # copies are no series, and have no labels
         if found.kind == "none" and is_wide(samples):
             effect = inflation(samples, of_each, fitted)
             if effect > _INFLATED:

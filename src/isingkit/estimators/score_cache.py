@@ -110,7 +110,6 @@ class DenseScores:
     """Scores of all pairs, in a matrix."""
 
     single: NDArray[np.float32]  # (n_spins, n_rows): spins, 0 where not observed
-    observed: FloatArray  # (n_spins,): fraction of all weight where they are
     of_regressors: FloatArray  # (n_spins, n_spins): correlations, about 0 without fields
     centred: FloatArray  # (n_spins, n_spins): correlations
     changes: BoolArray
@@ -132,7 +131,7 @@ class DenseScores:
         """(n_some, n_spins): standard errors of scores in the regressions of these spins."""
         left = np.empty((len(some), len(self.scores)))
         kernels.unexplained(some, self.of_regressors, fitted.graph.csr, left)
-        return _scale(fitted.information[some][:, None] * self.observed, left)
+        return _scale(fitted.information[some][:, None] * fitted.columns.variances, left)
 
     def suspects(self, fitted: FittedGraph, chosen: IntArray) -> IntArray:
         found = [np.empty((0, 2), np.int64)]
@@ -140,7 +139,8 @@ class DenseScores:
             some = chosen[start : start + sizes.PORTION]
             both = self.scores[some] + self.scores[:, some].T
             here = np.argwhere(np.abs(both) > 2 * self.screening_z)
-            found.append(np.column_stack([some[here[:, 0]], here[:, 1]]))
+            pairs = np.column_stack([some[here[:, 0]], here[:, 1]])
+            found.append(pairs[np.abs(self.approximate(fitted, pairs)) > self.screening_z])
         return np.concatenate(found)
 
     def plausible(self, fitted: FittedGraph, least: float) -> tuple[Pairs, FloatArray]:
@@ -153,12 +153,14 @@ class DenseScores:
         scores += scores.T.copy()
         pairs = np.argwhere(np.triu(np.abs(scores) > 2 * least, 1))
         outside = pairs[~fitted.graph.find(pairs)[0]]
-        return outside, scores[tuple(outside.T)] / 2
+        found = fitted.columns.as_normal(scores[tuple(outside.T)] / 2, outside)
+        is_large = np.abs(found) > least
+        return outside[is_large], found[is_large]
 
     def approximate(self, fitted: FittedGraph, pairs: Pairs) -> FloatArray:
         first, second = pairs.T
         both = self.scores[first, second] + self.scores[second, first]
-        return np.asarray(both / 2, dtype=np.float64)
+        return fitted.columns.as_normal(np.asarray(both / 2, dtype=np.float64), pairs)
 
     def strongest(
         self,
@@ -207,9 +209,7 @@ def dense_scores(
     np.fill_diagonal(of_regressors, 1.0)
     centred = of_regressors if fit_fields else _centred_correlations(moments, samples)
     single = samples.outcomes.astype(np.float32)
-    weights = samples.sample_weights
-    observed = np.abs(single) @ weights / weights.sum()
-    return DenseScores(single, observed, of_regressors, centred, moments.changes, screening_z)
+    return DenseScores(single, of_regressors, centred, moments.changes, screening_z)
 
 
 def _centred_correlations(moments: NormalEquations, samples: Samples) -> FloatArray:
@@ -273,7 +273,7 @@ class SparseScores:
         of_rows = np.zeros((2, len(chosen)))
         of_rows[0] = 1 / _scale(fitted.information[chosen], 1 - explained)
         of_spins = np.zeros((2, self.bits.n_spins))
-        of_spins[0] = self.bits.changes / np.sqrt(self._seen)
+        of_spins[0] = self.bits.changes / np.sqrt(fitted.columns.variances)
         n_jobs = fitted.n_jobs
         found, _ = self.bits.large_sums(residuals, level, of_rows, of_spins, n_jobs=n_jobs)
         return found
@@ -322,7 +322,7 @@ class SparseScores:
             places = np.column_stack([own, directed[here, 1]])
             scores[here] = self._scores(fitted, some, fitted.residuals_of(some), places)
         forth, back = np.split(scores, 2)
-        return np.asarray((forth + back) / 2)
+        return fitted.columns.as_normal((forth + back) / 2, pairs)
 
     def strongest(
         self,
@@ -356,7 +356,8 @@ class SparseScores:
         """Not made orthogonal to neighbours."""
         residuals = fitted.residuals_of(some).astype(np.float32)
         spins = np.asarray(self.bits.packed[:, some], dtype=np.float32)
-        part = residuals @ (spins * self.bits.changes[some])
+        deviations = np.sqrt(fitted.columns.variances[some])
+        part = residuals @ (spins * (self.bits.changes[some] / deviations).astype(np.float32))
         information = np.maximum(fitted.information[some], 1e-9)
         part /= np.sqrt(information)[:, None]
         return np.asarray(part + part.T, dtype=np.float64) / 2
@@ -377,11 +378,6 @@ class SparseScores:
         large = np.unique(pairs[values > limit], axis=0)
         return float(values.max(initial=0.0)), large
 
-    @property
-    def _seen(self) -> FloatArray:
-        """(n_spins,): fraction of all weight where they are observed."""
-        return np.ones(self.bits.n_spins) if self.bits.is_complete else self.bits.seen
-
     def _scores(
         self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray, places: IntArray
     ) -> FloatArray:
@@ -393,7 +389,8 @@ class SparseScores:
         kernel = kernels.unexplained_of_pairs
         parallel_map(kernel, len(pairs), *fixed, chunk=4096, n_jobs=fitted.n_jobs)
         sums = self.bits.sums_of(residuals, places, fitted.n_jobs)
-        scale = _scale(fitted.information[pairs[:, 0]] * self._seen[pairs[:, 1]], left)
+        variances = fitted.columns.variances[spin]
+        scale = _scale(fitted.information[pairs[:, 0]] * variances, left)
         return np.asarray(sums / scale * self.bits.changes[pairs[:, 1]])
 
 
