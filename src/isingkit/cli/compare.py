@@ -17,6 +17,7 @@ from isingkit.cli.data import (
     counts_option,
     data_argument,
     drop_option,
+    id_option,
     missing_option,
     read,
     weights_option,
@@ -40,6 +41,7 @@ class CompareOptions:
     held_out: float
     columns: str | None
     drop: str
+    id_column: str | None
     weights: str | None
     counts: str | None
     binarize: float | None
@@ -72,6 +74,7 @@ class CompareOptions:
 )
 @columns_option
 @drop_option
+@id_option
 @weights_option
 @counts_option
 @binarize_option
@@ -124,7 +127,7 @@ def _compared(options: CompareOptions) -> "Comparison":
         options.data,
         COMPLETE_ROWS,
         columns=listed(options.columns),
-        drop=listed(options.drop),
+        drop=[*listed(options.drop), *([options.id_column] if options.id_column else [])],
         weights=options.weights,
         counts=options.counts,
         binarize=options.binarize,
