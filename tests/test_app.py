@@ -434,6 +434,18 @@ def test_codes_of_no_answer_are_proposed_and_then_nothing_of_them_is_open():
     assert (question.column, question.text[:34]) == ("b", "It cannot be a covariate: some of ")
 
 
+def test_marks_beside_empty_cells_are_proposed_to_mean_yes_and_no():
+    columns = [column_of("a", {"x"}, 20), column_of("b", {1}, 30), column_of("c", {0, 1}, 0)]
+    table = Survey(tuple(columns), 50)
+    choices = proposed(table)
+    assert (choices.ticked, choices.missing, choices.roles) == (("a", "b"), "error", {})
+    assert choices.arguments() == ["--ticked", "a,b"]
+    assert open_questions(choices, table) == []
+    known = table.with_ticks(choices.ticked)
+    assert known.codings(known.columns, None)["b"] == ("no", "1")
+    assert {one.column for one in open_questions(replace(choices, ticked=()), table)} == {"a", "b"}
+
+
 def test_names_with_commas_and_quotes_are_listed():
     for names in (["a", "b c"], ["tired, slow", 'says "no"'], ["x"]):
         assert listed(as_list(names)) == names

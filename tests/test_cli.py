@@ -818,6 +818,20 @@ def test_what_is_no_command_leads_to_one(capsys, survey):
         assert (code, err.count("\n"), words in err) == (2, 1, True)
 
 
+def test_marks_beside_empty_cells_are_asked_about(capsys, tmp_path, rng):
+    """As exports of surveys have them; what is suggested settles it."""
+    marks = np.where(rng.random((60, 3)) < 0.5, "1", "")
+    table = pd.DataFrame(marks, columns=list("abc")).assign(d=rng.integers(0, 2, 60))
+    path = tmp_path / "ticks.csv"
+    table.to_csv(path, index=False)
+    code, out, _ = run(capsys, "check", str(path))
+    assert (code, out.rstrip().endswith("ticks.csv --ticked a,b,c")) == (1, True)
+    n_empty = (marks[:, 0] == "").sum()
+    assert f"'a': only '1', and {n_empty} empty cells: --ticked a or --drop a" in out
+    code, out, _ = run(capsys, "check", str(path), "--ticked", "a,b,c")
+    assert (code, out) == (0, "60 rows of 4 columns: nothing to decide\n")
+
+
 def test_amounts_are_to_be_cut_at_zero(capsys, tmp_path, rng):
     table = pd.DataFrame(
         rng.poisson(8, (90, 4)) * rng.integers(0, 2, (90, 4)), columns=list("abcd")

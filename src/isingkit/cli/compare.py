@@ -20,6 +20,7 @@ from isingkit.cli.data import (
     id_option,
     missing_option,
     read,
+    ticked_option,
     weights_option,
 )
 from isingkit.cli.usage import force_option, require_new, usage_error
@@ -46,6 +47,7 @@ class CompareOptions:
     counts: str | None
     binarize: float | None
     missing_codes: str | None
+    ticked: str | None
     missing: str
     plot: Path | None
     force: bool
@@ -79,6 +81,7 @@ class CompareOptions:
 @counts_option
 @binarize_option
 @codes_option
+@ticked_option
 @missing_option(COMPLETE_ROWS)
 @click.option(
     "--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw it: .png, .svg or .pdf."
@@ -133,6 +136,7 @@ def _compared(options: CompareOptions) -> "Comparison":
         binarize=options.binarize,
         missing=options.missing,
         missing_codes=listed(options.missing_codes),
+        ticked=listed(options.ticked),
     )
     return ik.compare(
         reading.packed,

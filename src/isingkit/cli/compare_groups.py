@@ -17,6 +17,7 @@ from isingkit.cli.data import (
     id_option,
     missing_option,
     read,
+    ticked_option,
     weights_option,
 )
 from isingkit.cli.usage import usage_error
@@ -46,6 +47,7 @@ class CompareGroupsOptions:
     binarize: float | None
     missing: str
     missing_codes: str | None
+    ticked: str | None
     output: Path | None
     seed: int
     as_json: bool
@@ -96,6 +98,7 @@ class CompareGroupsOptions:
 @binarize_option
 @missing_option(COMPLETE_ROWS)
 @codes_option
+@ticked_option
 @click.option(
     "-o",
     "--output",
@@ -138,7 +141,11 @@ def _compared(options: CompareGroupsOptions) -> "GroupComparison":
     from isingkit.groups.group_files import read_groups
     from isingkit.tables import as_list, listed
 
-    also = {"binarize": options.binarize, "missing_codes": listed(options.missing_codes)}
+    also = {
+        "binarize": options.binarize,
+        "missing_codes": listed(options.missing_codes),
+        "ticked": listed(options.ticked),
+    }
     grouped = read_groups(
         options.files,
         options.by,

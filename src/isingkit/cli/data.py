@@ -43,6 +43,13 @@ codes_option = click.option(
     "and NA: numbers or texts, e.g. -999,refused.",
 )
 
+ticked_option = click.option(
+    "--ticked",
+    metavar="COLUMN,COLUMN",
+    help="Columns of text with a mark, such as x or 1, where an empty cell means no; other empty "
+    "cells are missing values.",
+)
+
 
 def shape_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """A command with options for tables of very many columns."""
