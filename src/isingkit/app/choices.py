@@ -109,10 +109,6 @@ def choices_of(clicked: Record, survey: Survey) -> Choices:
     _require(method in [one.name for one in FIT_METHODS], "method")
     missing = clicked.get("missing", "error")
     _require(missing in list(EVERY_POLICY), "missing")
-    codes = clicked.get("missing_codes", [])
-    _require(isinstance(codes, list) and len(codes) <= _MOST_CODES, "codes of missing values")
-    is_plain = all(isinstance(one, str) and 0 < len(one) <= _LONGEST_CODE for one in codes)
-    _require(is_plain and "".join(codes).isprintable(), "codes of missing values")
     ticked = clicked.get("ticked", [])
     _require(isinstance(ticked, list) and set(ticked) <= set(names), "columns that are there")
     rows = clicked.get("rows", "auto")
@@ -126,13 +122,22 @@ def choices_of(clicked: Record, survey: Survey) -> Choices:
     return Choices(
         roles={name: roles[name] for name in names if roles.get(name, VARIABLE) != VARIABLE},
         missing=missing,
-        missing_codes=tuple(codes),
+        missing_codes=_codes_in(clicked),
         ticked=tuple(ticked),
         binarize=None if binarize is None else float(binarize),
         method=method,
         hidden=hidden if known.looks_for_causes else "auto",
         rows=rows if known.looks_at_rows else "auto",
     )
+
+
+def _codes_in(clicked: Mapping[str, Any]) -> tuple[str, ...]:
+    """What is to stand for missing values."""
+    codes = clicked.get("missing_codes", [])
+    _require(isinstance(codes, list) and len(codes) <= _MOST_CODES, "codes of missing values")
+    is_plain = all(isinstance(one, str) and 0 < len(one) <= _LONGEST_CODE for one in codes)
+    _require(is_plain and "".join(codes).isprintable(), "codes of missing values")
+    return tuple(codes)
 
 
 def _require(is_so: bool, what: str) -> None:
