@@ -159,6 +159,20 @@ def survey_text(n_rows=200, seed=0):
     return text.getvalue()
 
 
+def coded_text():
+    """The same with marks in one column, and codes of no answer in another."""
+    head, *rows = csv.reader(io.StringIO(survey_text(), newline=""))
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(head)
+    tense, alone = head.index("tense"), head.index("alone")
+    for k, row in enumerate(rows):
+        row[tense] = "x" if row[tense] == "1" else ""
+        row[alone] = "-999" if k % 20 == 3 else row[alone]
+        writer.writerow(row)
+    return text.getvalue()
+
+
 def two_valued_text(n_rows=60, n_columns=3):
     rng = np.random.default_rng(1)
     rows = [",".join(map(str, row)) for row in rng.integers(0, 2, (n_rows, n_columns)).tolist()]
@@ -434,6 +448,18 @@ def test_codes_of_no_answer_are_proposed_and_then_nothing_of_them_is_open():
     assert (question.column, question.text[:34]) == ("b", "It cannot be a covariate: some of ")
 
 
+def test_marks_beside_empty_cells_are_proposed_to_mean_yes_and_no():
+    columns = [column_of("a", {"x"}, 20), column_of("b", {1}, 30), column_of("c", {0, 1}, 0)]
+    table = Survey(tuple(columns), 50)
+    choices = proposed(table)
+    assert (choices.ticked, choices.missing, choices.roles) == (("a", "b"), "error", {})
+    assert choices.arguments() == ["--ticked", "a,b"]
+    assert open_questions(choices, table) == []
+    known = table.with_ticks(choices.ticked)
+    assert known.codings(known.columns, None)["b"] == ("no", "1")
+    assert {one.column for one in open_questions(replace(choices, ticked=()), table)} == {"a", "b"}
+
+
 def test_names_with_commas_and_quotes_are_listed():
     for names in (["a", "b c"], ["tired, slow", 'says "no"'], ["x"]):
         assert listed(as_list(names)) == names
@@ -605,27 +631,34 @@ def edge_table(path):
 
 
 @pytest.mark.parametrize(
-    "choices",
+    ("text", "choices"),
     [
-        None,  # as proposed: an id, covariates, weights, missing cells that are drawn
-        {
-            "roles": dict.fromkeys(("age", "wt", "school", "tired, slow", 'says "no"'), "drop")
-            | {"person": "id"},
-            "missing": "drop",
-            "method": "two-stage",
-        },
+        (survey_text(), None),  # as proposed: id, covariates, weights, missing cells that are drawn
+        (coded_text(), None),
+        (
+            survey_text(),
+            {
+                "roles": dict.fromkeys(("age", "wt", "school", "tired, slow", 'says "no"'), "drop")
+                | {"person": "id"},
+                "missing": "drop",
+                "method": "two-stage",
+            },
+        ),
     ],
 )
-def test_the_lines_in_the_zip_make_the_same_network(app, tmp_path, monkeypatch, choices):
+def test_the_lines_in_the_zip_make_the_same_network(app, tmp_path, monkeypatch, text, choices):
     """Seen to fail with the covariates left out of them."""
     name = "our survey.csv"
-    table, state = app.bring(name, survey_text())
+    table, state = app.bring(name, text)
     fit = app.fit(table, choices or state["proposed"])
     folder = unpacked(app, fit, tmp_path / "unpacked")
     assert folder.name == "our survey-fit"
     expected = edge_table(folder / "edges.csv")
     assert len(expected) > 3
-    (tmp_path / name).write_text(survey_text())
+    (tmp_path / name).write_text(text)
+    if text == coded_text():
+        assert state["proposed"]["ticked"] == ["tense"]
+        assert state["proposed"]["missing_codes"] == ["-999"]
     command = shlex.split((folder / COMMAND_FILE).read_text())
     assert command[:3] == ["isingkit", "fit", name]
     monkeypatch.chdir(tmp_path)

@@ -812,6 +812,46 @@ def test_answers_on_a_scale_are_to_be_cut_in_two(capsys, tmp_path, rng):
     assert out.rstrip().endswith("scale.csv --binarize 3 --missing impute")
 
 
+def test_advice_names_options_that_the_command_has(capsys, tmp_path, rng):
+    """Seen to fail: --covariates for compare, which has none."""
+    table = pd.DataFrame(rng.integers(0, 2, (60, 3)), columns=list("abc"))
+    table["person"] = [f"p{k}" for k in range(60)]
+    table["age"] = rng.normal(size=60)
+    path = tmp_path / "data.csv"
+    table.to_csv(path, index=False)
+    code, _, err = run(capsys, "compare", str(path))
+    assert (code, "perhaps add: --id-column person --drop age;" in err) == (2, True)
+    code, _, err = run(capsys, "compare-groups", str(path), "--by", "c")
+    assert (code, "perhaps add: --id-column person --covariates age;" in err) == (2, True)
+    asked = ["--id-column", "person", "--drop", "age", "--methods", "ridge", "--json"]
+    code, out, _ = run(capsys, "compare", str(path), *asked)
+    assert (code, json.loads(out)["n_spins"]) == (0, 3)
+
+
+def test_what_is_no_command_leads_to_one(capsys, survey):
+    for typed, words in (
+        ("fitt", "did you mean 'fit'?"),
+        ("network", "'isingkit fit FILE' is the usual one"),
+        (str(survey), f"to learn its network, type: isingkit fit {survey}"),
+    ):
+        code, _, err = run(capsys, typed)
+        assert (code, err.count("\n"), words in err) == (2, 1, True)
+
+
+def test_marks_beside_empty_cells_are_asked_about(capsys, tmp_path, rng):
+    """As exports of surveys have them; what is suggested settles it."""
+    marks = np.where(rng.random((60, 3)) < 0.5, "1", "")
+    table = pd.DataFrame(marks, columns=list("abc")).assign(d=rng.integers(0, 2, 60))
+    path = tmp_path / "ticks.csv"
+    table.to_csv(path, index=False)
+    code, out, _ = run(capsys, "check", str(path))
+    assert (code, out.rstrip().endswith("ticks.csv --ticked a,b,c")) == (1, True)
+    n_empty = (marks[:, 0] == "").sum()
+    assert f"'a': only '1', and {n_empty} empty cells: --ticked a or --drop a" in out
+    code, out, _ = run(capsys, "check", str(path), "--ticked", "a,b,c")
+    assert (code, out) == (0, "60 rows of 4 columns: nothing to decide\n")
+
+
 def test_amounts_are_to_be_cut_at_zero(capsys, tmp_path, rng):
     table = pd.DataFrame(
         rng.poisson(8, (90, 4)) * rng.integers(0, 2, (90, 4)), columns=list("abcd")

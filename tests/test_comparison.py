@@ -170,7 +170,7 @@ def test_the_command_prints_a_table_and_draws(world, tmp_path, capsys):
     ]
     code, out, err = run(capsys, *arguments, "--plot", tmp_path / "picture.png")
     assert code == 0
-    assert out.startswith("1200 samples of 16 spins")
+    assert out.startswith("1200 rows of 16 columns")
     assert "best on held-out samples: " in out
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
     assert "methods" in err
@@ -197,10 +197,10 @@ def test_the_command_takes_columns_weights_and_leaves_columns_out(tmp_path, caps
         "ridge",
     )
     assert code == 0
-    assert out.startswith(f"{table['times'].sum()} samples of 3 spins")
+    assert out.startswith(f"{table['times'].sum()} rows of 3 columns")
     arguments = ("--drop", "age", "--weights", "times", "--methods", "ridge")
     code, out, _ = run(capsys, "compare", tmp_path / "data.tsv.gz", *arguments)
-    assert out.startswith("60 samples of 3 spins")
+    assert out.startswith("60 rows of 3 columns")
     code, out, _ = run(
         capsys, "compare", tmp_path / "data.tsv.gz", "--columns", "a,b", "--methods", "ridge"
     )

@@ -106,4 +106,5 @@ def test_every_result_says_in_words_what_was_found_and_shows_it_in_a_notebook():
         page = result._repr_html_()
         assert words in page
         assert "<c>" not in page
-    assert "community 1: " in str(results["modularity"])
+    pair = ik.IsingModel([[0, 0.5, 0], [0.5, 0, 0], [0, 0, 0]], names=["a", "b", "c"])
+    assert str(ik.communities(pair)).splitlines()[1:] == ["community 1: a, b", "in none: c"]

@@ -441,6 +441,21 @@ def test_codes_of_missing_values_are_missing(tmp_path, monkeypatch, chunk):
         read_spins(tmp_path / "data.npy", missing_codes=["1"])
 
 
+@pytest.mark.parametrize("chunk", [3, 1 << 22])
+def test_an_empty_cell_of_a_ticked_column_means_no(tmp_path, monkeypatch, chunk):
+    """And elsewhere it is missing, as NA is everywhere."""
+    monkeypatch.setattr("isingkit.tables.text._CHUNK", chunk)
+    rows = ["x,1,0,yes", ",,,", 'X, ,1,""', ",1,1,NA", "x,1,0,yes", ",,1,"]
+    (tmp_path / "data.csv").write_text("a,b,c,d\n" + "\n".join(rows))
+    asked = {"ticked": ["a", "b", "d"], "missing": "pairwise"}
+    packed = read_spins(tmp_path / "data.csv", **asked).packed
+    assert packed.mapping == (("no", "X"), ("no", "1"), (0, 1), ("no", "yes"))
+    expected = [[1, 1, -1, 1], [-1, -1, 0, -1], [1, -1, 1, -1], [-1, 1, 1, 0], [1, 1, -1, 1]]
+    np.testing.assert_array_equal(np.asarray(packed), [*expected, [-1, -1, 1, -1]])
+    with pytest.raises(ex.TableFileError, match="there is no column 'z'"):
+        read_spins(tmp_path / "data.csv", ticked=["z"])
+
+
 def test_names_are_found_in_the_first_bytes_of_a_long_file(tmp_path, monkeypatch):
     """A head of a few bytes is lengthened until it holds rows, and what it ends within is no
     row.

@@ -48,7 +48,8 @@ NEGATIVE_TEXTS = frozenset([
 MISSING_TEXTS = frozenset([
     "", "na", "n/a", "nan", "-nan", "+nan", "null", "none", "<na>", "#n/a", "#na", "#null!",
 ])  # fmt: skip
-_SHORT_WORDS = frozenset(["no", "ja", "si", "sí", "da", "ne", "on"])  # in any case, as longer ones
+# in any case, as longer ones; x is a mark
+_SHORT_WORDS = frozenset(["no", "ja", "si", "sí", "da", "ne", "on", "x"])
 _LONG = 3  # letters: shorter texts, such as alleles, may differ in case alone
 _LARGEST_WEIGHT = 1e100  # whose square is a number, too
 _ROUNDING = 1e-14  # relative, of one division and one product
@@ -566,7 +567,7 @@ def column_of(name: str, values: Iterable[Any], n_missing: int) -> Column:
         return Column(name, None, None, n_missing, None)
     if isinstance(distinct[0], str):
         distinct = sorted({folded(text): text for text in reversed(distinct)}.values())
-        negative_first = sorted(distinct, key=lambda text: not _is_negative(text))
+        negative_first = sorted(distinct, key=lambda text: not says_no(text))
         low, high = negative_first[0], negative_first[-1]
     else:
         low, high = _python(distinct[0]), _python(distinct[-1])
@@ -580,7 +581,8 @@ def folded(text: str) -> str:
     return word if len(word) >= _LONG or word in _SHORT_WORDS else text
 
 
-def _is_negative(text: str) -> bool:
+def says_no(text: str) -> bool:
+    """Whether a text is the lower of two values."""
     return text.strip().casefold() in NEGATIVE_TEXTS
 
 
@@ -776,7 +778,7 @@ def _constant_coding(value: Any, changing: set[Coding]) -> Coding:
     if len(shared) == 1:
         return shared[0]
     if isinstance(value, str):
-        return (value, "") if _is_negative(value) else ("", value)
+        return (value, "") if says_no(value) else ("", value)
     return next((coding for coding in NUMERIC_CODINGS if value in coding), (value - 1, value))
 
 

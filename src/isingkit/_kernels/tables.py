@@ -10,8 +10,9 @@ from numba import njit
 from isingkit._kernels.flags import CACHE, KERNEL, PART
 
 # kinds of columns; NUMBER: spins by a threshold, CROWDED: has no spins after all, WEIGHT: a number
-# that is no spin, LABEL: any text, of which a number stands for each
-SKIPPED, SPIN, NUMBER, WEIGHT, CROWDED, LABEL = range(6)
+# that is no spin, LABEL: any text, of which a number stands for each, TICKED: a spin whose empty
+# cells are -1
+SKIPPED, SPIN, NUMBER, WEIGHT, CROWDED, LABEL, TICKED = range(7)
 MISSING, UNKNOWN = 0, 2  # codes beside -1 and +1: those of spins are odd
 FIRST_LABEL = 3  # from which on labels are numbered
 MORE, ASK, FULL, UNEVEN = range(4)  # why reading stopped
@@ -77,7 +78,8 @@ def read_cells(
                     break
                 numbers[row, places[column]] = number
         elif kind != SKIPPED:
-            code = np.int64(UNKNOWN if end > position else MISSING)
+            empty = -1 if kind == TICKED else MISSING
+            code = np.int64(UNKNOWN if end > position else empty)
             if end == position + 1:
                 code = np.int64(known[column, text[position]])
             if threshold is not None:  # noqa: SIM102  # what is None is not compiled

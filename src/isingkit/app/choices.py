@@ -14,6 +14,7 @@ from isingkit.spins import Column
 from isingkit.tables import as_list
 from isingkit.tables.decisions import (
     CODES_OPTION,
+    TICKED_OPTION,
     Decision,
     decisions,
     listed_codes,
@@ -65,6 +66,7 @@ class Choices:
     hidden: str = "auto"
     rows: str = "auto"
     missing_codes: tuple[str, ...] = ()  # what stands for missing values
+    ticked: tuple[str, ...] = ()  # columns of one mark, where an empty cell means no
 
     def columns_of(self, role: str) -> list[str]:
         """Names of the columns that have this role."""
@@ -77,6 +79,9 @@ class Choices:
             found += ["--binarize", f"{self.binarize:.17g}"]
         if self.missing_codes:
             found += ["--missing-codes", as_list(self.missing_codes)]
+        ticked = [name for name in self.ticked if name not in self.roles]
+        if ticked:
+            found += ["--ticked", as_list(ticked)]
         defaults = {"missing": "error", "method": "auto", "hidden": "auto", "rows": "auto"}
         for name, default in defaults.items():
             value = getattr(self, name)
@@ -104,10 +109,8 @@ def choices_of(clicked: Record, survey: Survey) -> Choices:
     _require(method in [one.name for one in FIT_METHODS], "method")
     missing = clicked.get("missing", "error")
     _require(missing in list(EVERY_POLICY), "missing")
-    codes = clicked.get("missing_codes", [])
-    _require(isinstance(codes, list) and len(codes) <= _MOST_CODES, "codes of missing values")
-    is_plain = all(isinstance(one, str) and 0 < len(one) <= _LONGEST_CODE for one in codes)
-    _require(is_plain and "".join(codes).isprintable(), "codes of missing values")
+    ticked = clicked.get("ticked", [])
+    _require(isinstance(ticked, list) and set(ticked) <= set(names), "columns that are there")
     rows = clicked.get("rows", "auto")
     _require(rows in ROWS, "rows")
     hidden = str(clicked.get("hidden", "auto"))
@@ -119,12 +122,22 @@ def choices_of(clicked: Record, survey: Survey) -> Choices:
     return Choices(
         roles={name: roles[name] for name in names if roles.get(name, VARIABLE) != VARIABLE},
         missing=missing,
-        missing_codes=tuple(codes),
+        missing_codes=_codes_in(clicked),
+        ticked=tuple(ticked),
         binarize=None if binarize is None else float(binarize),
         method=method,
         hidden=hidden if known.looks_for_causes else "auto",
         rows=rows if known.looks_at_rows else "auto",
     )
+
+
+def _codes_in(clicked: Mapping[str, Any]) -> tuple[str, ...]:
+    """What is to stand for missing values."""
+    codes = clicked.get("missing_codes", [])
+    _require(isinstance(codes, list) and len(codes) <= _MOST_CODES, "codes of missing values")
+    is_plain = all(isinstance(one, str) and 0 < len(one) <= _LONGEST_CODE for one in codes)
+    _require(is_plain and "".join(codes).isprintable(), "codes of missing values")
+    return tuple(codes)
 
 
 def _require(is_so: bool, what: str) -> None:
@@ -172,11 +185,15 @@ def proposed(survey: Survey) -> Choices:
     roles: dict[str, str] = {}
     others: dict[str, str] = {}
     codes: list[str] = []
+    ticked: list[str] = []
     by_option = {option: role for role, option in OPTIONS.items()}
     for decision in decisions(survey.columns, survey.n_rows, EVERY_POLICY):
         option, value = decision.options[0].split(" ", 1)
         if option == CODES_OPTION:
             codes.append(value)
+            continue
+        if option == TICKED_OPTION and decision.name is not None:
+            ticked.append(decision.name)
             continue
         if decision.name is None or option not in by_option:
             others[option.removeprefix("--")] = value
@@ -189,6 +206,7 @@ def proposed(survey: Survey) -> Choices:
         roles=roles,
         missing=others.get("missing", "error"),
         missing_codes=tuple(listed_codes(codes)),
+        ticked=tuple(ticked),
         binarize=None if binarize is None else float(binarize),
     )
 
@@ -260,7 +278,7 @@ def _question(decision: Decision) -> str:
 
 def open_questions(choices: Choices, survey: Survey) -> list[Question]:
     """What must still be decided before a network can be learnt."""
-    survey = survey.without_codes(choices.missing_codes)
+    survey = survey.without_codes(choices.missing_codes).with_ticks(choices.ticked)
     questions = _Questions(choices, survey, known_method(choices.method))
     names = set(choices.roles)
     questions.of_variables([one for one in survey.columns if one.name not in names])

@@ -81,6 +81,7 @@ def _reading_arguments(choices: Choices) -> list[str]:
     named["covariates"] = choices.columns_of(COVARIATES)
     named["binarize"] = choices.binarize
     named["missing_codes"] = list(choices.missing_codes)
+    named["ticked"] = [name for name in choices.ticked if name not in choices.roles]
     named["missing"] = None if choices.missing == "error" else choices.missing
     return _call_arguments({key: value for key, value in named.items() if value not in (None, [])})
 

@@ -96,7 +96,7 @@ class Table:
         """What is still open with these choices, how columns are coded, and the command."""
         survey = self.require_survey()
         choices = _chosen(clicked, survey)
-        known = survey.without_codes(choices.missing_codes)
+        known = survey.without_codes(choices.missing_codes).with_ticks(choices.ticked)
         variables = [one for one in known.columns if one.name not in choices.roles]
         cut = choices.binarize
         constant = [one.name for one in variables if is_on_one_side(one, cut)]

@@ -2,6 +2,7 @@
 is instant.
 """
 
+import difflib
 import errno
 import gc
 import io
@@ -66,6 +67,21 @@ class LazyGroup(click.Group):
         module = import_module(f"isingkit.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        typed = args[0]
+        if typed in COMMANDS or typed.startswith("-"):
+            return super().resolve_command(ctx, args)
+        if os.path.isfile(typed):  # noqa: PTH113
+            advice = f"to learn its network, type: isingkit fit {shlex.quote(typed)}"
+        else:
+            close = difflib.get_close_matches(typed, COMMANDS, n=1)
+            advice = (
+                f"did you mean '{close[0]}'?" if close else "'isingkit fit FILE' is the usual one"
+            )
+        raise click.UsageError(f"there is no command '{typed}': {advice}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

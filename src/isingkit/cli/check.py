@@ -18,6 +18,7 @@ from isingkit.cli.data import (
     id_option,
     missing_option,
     shape_options,
+    ticked_option,
     weights_option,
 )
 from isingkit.exceptions import IsingkitError
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 @binarize_option
 @missing_option()
 @codes_option
+@ticked_option
 @shape_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 def command(data: Path, as_json: bool, **options: Any) -> int:
@@ -88,6 +90,7 @@ def _read(data: Path, options: dict[str, Any]) -> "Reading":
         binarize=options["binarize"],
         missing=options["missing"],
         missing_codes=listed(options["missing_codes"]),
+        ticked=listed(options["ticked"]),
         transpose=options["transpose"],
         min_count=options["min_count"],
         max_share=options["max_share"],
@@ -149,6 +152,8 @@ def _hints(survey: "Survey", found: "list[Decision]") -> list[str]:
         hints.append("Is one row the totals of the others? Then delete it in the file.")
     if any(option.startswith("--binarize") for one in found for option in one.options):
         hints.append("--binarize X: numbers above X are one value, X and less the other.")
+    if any(option.startswith("--ticked") for one in found for option in one.options):
+        hints.append("--ticked: an empty cell of such a column means no.")
     names = among_covariates(survey.columns, found)
     if names:
         listed_names = ", ".join(f"'{name}'" for name in names)

@@ -17,8 +17,10 @@ from isingkit.cli.data import (
     counts_option,
     data_argument,
     drop_option,
+    id_option,
     missing_option,
     read,
+    ticked_option,
     weights_option,
 )
 from isingkit.cli.usage import force_option, require_new, usage_error
@@ -40,10 +42,12 @@ class CompareOptions:
     held_out: float
     columns: str | None
     drop: str
+    id_column: str | None
     weights: str | None
     counts: str | None
     binarize: float | None
     missing_codes: str | None
+    ticked: str | None
     missing: str
     plot: Path | None
     force: bool
@@ -72,10 +76,12 @@ class CompareOptions:
 )
 @columns_option
 @drop_option
+@id_option
 @weights_option
 @counts_option
 @binarize_option
 @codes_option
+@ticked_option
 @missing_option(COMPLETE_ROWS)
 @click.option(
     "--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw it: .png, .svg or .pdf."
@@ -124,12 +130,13 @@ def _compared(options: CompareOptions) -> "Comparison":
         options.data,
         COMPLETE_ROWS,
         columns=listed(options.columns),
-        drop=listed(options.drop),
+        drop=[*listed(options.drop), *([options.id_column] if options.id_column else [])],
         weights=options.weights,
         counts=options.counts,
         binarize=options.binarize,
         missing=options.missing,
         missing_codes=listed(options.missing_codes),
+        ticked=listed(options.ticked),
     )
     return ik.compare(
         reading.packed,

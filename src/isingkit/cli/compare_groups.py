@@ -9,12 +9,15 @@ import click
 
 from isingkit import __version__
 from isingkit.cli.data import (
+    binarize_option,
     codes_option,
     columns_option,
     covariates_option,
     drop_option,
+    id_option,
     missing_option,
     read,
+    ticked_option,
     weights_option,
 )
 from isingkit.cli.usage import usage_error
@@ -37,11 +40,14 @@ class CompareGroupsOptions:
     method: str
     columns: str | None
     drop: str
+    id_column: str | None
     covariates: str | None
     row_groups: str | None
     weights: str | None
+    binarize: float | None
     missing: str
     missing_codes: str | None
+    ticked: str | None
     output: Path | None
     seed: int
     as_json: bool
@@ -83,13 +89,16 @@ class CompareGroupsOptions:
 )
 @columns_option
 @drop_option
+@id_option
 @covariates_option
 @click.option(
     "--row-groups", help="Column of labels, the same for rows that belong together (a person)."
 )
 @weights_option
+@binarize_option
 @missing_option(COMPLETE_ROWS)
 @codes_option
+@ticked_option
 @click.option(
     "-o",
     "--output",
@@ -130,15 +139,19 @@ def _require_groups(options: CompareGroupsOptions) -> None:
 def _compared(options: CompareGroupsOptions) -> "GroupComparison":
     import isingkit as ik
     from isingkit.groups.group_files import read_groups
-    from isingkit.tables import listed
+    from isingkit.tables import as_list, listed
 
-    codes = listed(options.missing_codes)
+    also = {
+        "binarize": options.binarize,
+        "missing_codes": listed(options.missing_codes),
+        "ticked": listed(options.ticked),
+    }
     grouped = read_groups(
         options.files,
         options.by,
-        lambda path, **more: read(path, COMPLETE_ROWS, missing_codes=codes, **more),
+        lambda path, **more: read(path, COMPLETE_ROWS, **also, **more),
         columns=options.columns,
-        drop=options.drop,
+        drop=as_list([*listed(options.drop), *([options.id_column] if options.id_column else [])]),
         covariates=options.covariates,
         of_rows={"groups": options.row_groups, "weights": options.weights},
         missing=options.missing,

@@ -1,6 +1,7 @@
 """DATA and the options that say how to read it, for commands that learn from a file."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from isingkit.formats import NAMES
 from isingkit.missing import EVERY_POLICY, MissingPolicy
 
 if TYPE_CHECKING:
+    from isingkit.tables.decisions import Decision
     from isingkit.tables.rows import Reading
 
 columns_option = click.option(
@@ -39,6 +41,13 @@ codes_option = click.option(
     metavar="CODE,CODE",
     help="What stands for missing values of variables and covariates in text, beside empty cells "
     "and NA: numbers or texts, e.g. -999,refused.",
+)
+
+ticked_option = click.option(
+    "--ticked",
+    metavar="COLUMN,COLUMN",
+    help="Columns of text with a mark, such as x or 1, where an empty cell means no; other empty "
+    "cells are missing values.",
 )
 
 
@@ -102,6 +111,16 @@ def read(data: Path, policies: Sequence[MissingPolicy], **options: Any) -> "Read
         raise
 
 
+def _as_this_command_has_it(decision: "Decision") -> "Decision":
+    """With those of its options that the command at hand has, or all, where it has none."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return decision
+    known = {option for one in context.command.params for option in one.opts}
+    options = [one for one in decision.options if one.split(" ", 1)[0] in known]
+    return replace(decision, options=tuple(options) or decision.options)
+
+
 def _tell_all_decisions(
     error: IsingkitError, policies: Sequence[MissingPolicy], options: dict[str, Any]
 ) -> None:
@@ -112,7 +131,7 @@ def _tell_all_decisions(
         return
     columns, n_rows = error.survey
     decided = {name: options[name] for name in ("binarize", "missing") if name in options}
-    found = decisions(columns, n_rows, policies, **decided)
+    found = list(map(_as_this_command_has_it, decisions(columns, n_rows, policies, **decided)))
     if len(found) == 1 and isinstance(error, SpinValueError):
         (one,) = found
         remedies = " or ".join(one.options)

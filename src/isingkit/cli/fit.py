@@ -25,6 +25,7 @@ from isingkit.cli.data import (
     missing_option,
     read,
     shape_options,
+    ticked_option,
     weights_option,
 )
 from isingkit.cli.groups import group_options, require_table
@@ -85,6 +86,7 @@ class FitOptions:
     binarize: float | None
     missing: str
     missing_codes: str | None
+    ticked: str | None
     transpose: bool
     min_count: int
     max_share: float
@@ -207,6 +209,7 @@ class FitOptions:
 @binarize_option
 @missing_option()
 @codes_option
+@ticked_option
 @shape_options
 @group_options
 @click.option("--seed", type=click.IntRange(min=0), help="Of methods that draw random numbers.")
@@ -354,6 +357,7 @@ def _read(options: FitOptions, chosen: ChosenMethod) -> "Reading":
         binarize=options.binarize,
         missing=options.missing,
         missing_codes=listed(options.missing_codes),
+        ticked=listed(options.ticked),
         transpose=options.transpose,
         min_count=options.min_count,
         max_share=options.max_share,

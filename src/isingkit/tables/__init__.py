@@ -38,6 +38,7 @@ def read_spins(
     binarize: float | None = None,
     missing: str = "error",
     missing_codes: Sequence[str] = (),
+    ticked: Sequence[str] = (),
     transpose: bool = False,
     min_count: int = 0,
     max_share: float = 1.0,
@@ -73,6 +74,9 @@ def read_spins(
     missing_codes
         Of text in columns: what stands for missing values of variables and covariates, beside empty
         cells and NA: numbers such as "-999", or texts, in any case.
+    ticked
+        Of text in columns: columns that hold a mark, such as x or 1, and empty cells that mean
+        "no".
     transpose
         Whether the file has variables in rows and samples in columns; Rtab files always have.
     min_count
@@ -97,6 +101,7 @@ def read_spins(
         binarize=binarize,
         missing=policy,
         missing_codes=tuple(code.strip() for code in missing_codes),
+        ticked=tuple(ticked),
         transpose=transpose,
         progress=progress,
     )
@@ -107,8 +112,8 @@ def read_spins(
     if read is None:
         problem = f"files that end in {ending} are not read with variables in rows"
         raise TableFileError(path=options.path, problem=problem)
-    if options.missing_codes and ending not in TEXTS:
-        problem = "codes of missing values are for text in columns: make them empty"
+    if (options.missing_codes or options.ticked) and (transpose or ending not in TEXTS):
+        problem = "codes of missing values and ticks are for text in columns, one row a sample"
         raise TableFileError(path=options.path, problem=problem)
     return without_rare(read, options, min_count, max_share)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from isingkit.exceptions import short
 from isingkit.missing import MissingPolicy
-from isingkit.spins import Column, is_codable
+from isingkit.spins import Column, is_codable, says_no
 from isingkit.tables import as_list, listed
 
 _MANY = 20  # values: more are not listed of a column
@@ -35,6 +35,7 @@ _OUTCOMES = re.compile(
 )
 _CUT = "--binarize"
 CODES_OPTION = "--missing-codes"
+TICKED_OPTION = "--ticked"
 # of no answer: numbers far from those of answers, and words
 _CODES_BELOW = {-7.0, -8.0, -9.0, -66.0, -77.0, -88.0, -99.0, -888.0, -999.0, -9999.0}
 _CODES_ABOVE = {7.0, 8.0, 9.0, 77.0, 88.0, 99.0, 777.0, 888.0, 999.0, 9999.0}
@@ -76,32 +77,54 @@ def decisions(
     """
     empty = [one for one in columns if one.n_missing == n_rows]
     others = [one for one in columns if one.n_missing < n_rows]
-    open_ones = [one for one in others if not is_codable(one, binarize)]
-    answers = {one.name: _without_codes(one) for one in open_ones}
-    threshold = _shared_threshold([answers.get(one.name, one) for one in others])
-    found = []
-    for one in open_ones:
-        column = answers[one.name]
-        if column is not one:
-            found.append(_decision_on_codes(one, column))
-        if not is_codable(column, binarize):
-            found.append(_decision(column, threshold, n_rows))
-    to_use = {one.name for one in found if one.options[0].startswith((_CUT, CODES_OPTION))}
+    threshold = _shared_threshold([_answers_of(one, binarize) for one in others])
+    found: list[Decision] = []
+    for one in others:
+        found += _decisions_on(one, threshold, n_rows, binarize)
     found += [Decision(_quoted(one), "no value at all", (_drop(one),), one.name) for one in empty]
-    usable = [one for one in others if is_codable(one, binarize) or one.name in to_use]
-    n_missing = sum(one.n_missing for one in usable)
-    has_gaps = has_gaps or any(one.options[0].startswith(CODES_OPTION) for one in found)
-    if (n_missing or has_gaps) and missing == MissingPolicy.ERROR:
-        n_columns = sum(one.n_missing > 0 for one in usable)
-        what = f"{n_columns} column{'s' * (n_columns > 1)}"
-        seen = f"{n_missing} values are missing"
-        if has_gaps:
-            what = "codes of no answer"
-            seen = "these are missing values"
-            if n_missing:
-                seen = f"{n_missing} values are missing, and these codes"
-        found.append(Decision(what, seen, _remedies(policies)))
+    if missing == MissingPolicy.ERROR:
+        found += [_decision_on_ticks(one) for one in others if _is_ticked(one)]
+        found += _decision_on_missing(others, found, policies, has_gaps)
     return found
+
+
+def _answers_of(column: Column, binarize: float | None) -> Column:
+    return column if is_codable(column, binarize) else _without_codes(column)
+
+
+def _decisions_on(
+    column: Column, threshold: float | None, n_rows: int, binarize: float | None
+) -> list[Decision]:
+    """What to do about values that stand for no answer, and about what is left, where that is more
+    than two.
+    """
+    answers = _answers_of(column, binarize)
+    found = [] if answers is column else [_decision_on_codes(column, answers)]
+    if not is_codable(answers, binarize):
+        found.append(_decision(answers, threshold, n_rows))
+    return found
+
+
+def _decision_on_missing(
+    columns: Sequence[Column],
+    found: Sequence[Decision],
+    policies: Sequence[MissingPolicy],
+    has_gaps: bool,
+) -> list[Decision]:
+    """What to do about missing values of columns that become variables by what is likeliest."""
+    stay = (_CUT, CODES_OPTION)
+    left_out = {one.name for one in found if not one.options[0].startswith(stay)}
+    lacks = [one for one in columns if one.n_missing and one.name not in left_out]
+    n_missing = sum(one.n_missing for one in lacks)
+    if has_gaps or any(one.options[0].startswith(CODES_OPTION) for one in found):
+        seen = "these are missing values"
+        if n_missing:
+            seen = f"{n_missing} values are missing, and these codes"
+        return [Decision("codes of no answer", seen, _remedies(policies))]
+    if not n_missing:
+        return []
+    what = f"{len(lacks)} column{'s' * (len(lacks) > 1)}"
+    return [Decision(what, f"{n_missing} values are missing", _remedies(policies))]
 
 
 def among_covariates(columns: Sequence[Column], found: Sequence[Decision]) -> list[str]:
@@ -168,6 +191,21 @@ def _decision_on_codes(column: Column, answers: Column) -> Decision:
     texts = [_as_text(one) for one in codes]
     seen = f"{_listed(column)}, of which {' and '.join(texts)} may stand for no answer"
     remedy = f"{CODES_OPTION} {_in_shell(as_list(texts))}"
+    return Decision(_quoted(column), seen, (remedy, _drop(column)), column.name)
+
+
+def _is_ticked(column: Column) -> bool:
+    """Whether one mark and empty cells are all it holds, of which the mark says that it is so."""
+    is_alone = column.low is not None and column.low == column.high and column.n_missing > 0
+    if not is_alone or _without_codes(column) is not column:
+        return False
+    return not says_no(column.low) if column.is_text else column.low > 0
+
+
+def _decision_on_ticks(column: Column) -> Decision:
+    """What empty cells mean in a column of one mark."""
+    seen = f"only '{short(_as_text(column.low))}', and {column.n_missing} empty cells"
+    remedy = f"{TICKED_OPTION} {_typed(column)}"
     return Decision(_quoted(column), seen, (remedy, _drop(column)), column.name)
 
 

@@ -29,6 +29,8 @@ from isingkit.spins import (
     warn_of_empty_rows,
 )
 
+NOT_TICKED = "no"  # what an empty cell means in a column of marks
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
@@ -68,6 +70,7 @@ class ReadOptions:
     binarize: float | None
     missing: MissingPolicy
     missing_codes: Names  # what stands for missing values, beside empty cells and NA
+    ticked: Names  # columns of one mark: an empty cell means no
     transpose: bool  # whether variables are in rows
     progress: bool
 
@@ -91,7 +94,7 @@ class ReadOptions:
             roles = "weights, counts, groups and covariates of rows"
             problem = f"column '{twice[0]}' can be only one of {roles}"
             raise TableFileError(path=None, problem=problem)
-        named = [*self.beside, *self.columns, *self.drop]
+        named = [*self.beside, *self.columns, *self.drop, *self.ticked]
         unknown = [name for name in named if name not in places]
         if unknown:
             there_are = ", ".join(names[:20]) or "no names"

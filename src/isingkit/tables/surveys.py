@@ -9,7 +9,7 @@ from isingkit.exceptions import IsingkitError
 from isingkit.result_table import Record
 from isingkit.spins import Coding, Column, codings_of, column_of, is_codable
 from isingkit.tables.layout import number_of
-from isingkit.tables.rows import Reading
+from isingkit.tables.rows import NOT_TICKED, Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,11 @@ class Survey:
         changed = frozenset(one.name for one, other in pairs if one is not other)
         return replace(self, columns=tuple(columns), with_codes=changed)
 
+    def with_ticks(self, names: Sequence[str]) -> "Survey":
+        """What columns hold where an empty cell of these means no."""
+        ticked = {one.name: _with_ticks(one) for one in self.columns if one.name in names}
+        return replace(self, columns=tuple(ticked.get(one.name, one) for one in self.columns))
+
     def codings(
         self, columns: Sequence[Column], binarize: float | None
     ) -> dict[str, tuple[Any, Any]]:
@@ -91,6 +96,13 @@ def _without(column: Column, words: set[str], numbers: set[Any]) -> Column:
     kept = [one for one in values if one not in gone]
     found = column_of(column.name, kept, column.n_missing)
     return replace(found, repeats=column.repeats)
+
+
+def _with_ticks(column: Column) -> Column:
+    """A column of marks, which are texts beside "no"."""
+    seen = () if column.low is None else column.distinct or (column.low, column.high)
+    texts = {one if isinstance(one, str) else f"{one:g}" for one in seen}
+    return column_of(column.name, {NOT_TICKED, *texts}, 0)
 
 
 def _column(facts: Record) -> Column:

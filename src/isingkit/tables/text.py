@@ -30,7 +30,15 @@ from isingkit.spins import (
     surveyed,
 )
 from isingkit.tables.layout import Layout, as_utf8, decoded, head_of, layout_of, number_of
-from isingkit.tables.rows import Labels, Reading, ReadOptions, RowPacker, no_numbers, progress_bar
+from isingkit.tables.rows import (
+    NOT_TICKED,
+    Labels,
+    Reading,
+    ReadOptions,
+    RowPacker,
+    no_numbers,
+    progress_bar,
+)
 
 _CHUNK = 1 << 22  # bytes of text, and codes of spins, in memory at a time
 # bytes of a cell, as for the csv module: what is longer is a quote that was never closed
@@ -213,6 +221,10 @@ class _Cells:
         self.values = {place: _Values(options.binarize, bool(self.gaps)) for place in chosen}
         self.kinds = np.full(len(layout.names), kernels.SKIPPED)
         self.kinds[chosen] = kernels.SPIN
+        for place in chosen:
+            if layout.names[place] in options.ticked:
+                self.kinds[place] = kernels.TICKED
+                self.values[place].code(NOT_TICKED, None)
         self.places = np.zeros(len(layout.names), dtype=np.int64)
         self.places[chosen] = np.arange(len(chosen))
         for k, (name, has_labels) in enumerate(
@@ -330,7 +342,9 @@ class _Cells:
             return
         values = self.values[column]
         number = self._number(text)
-        if self._is_missing(text, number):
+        if self.kinds[column] == kernels.TICKED and not text:
+            code = -1
+        elif self._is_missing(text, number):
             code = kernels.MISSING
         elif self.kinds[column] == kernels.NUMBER and number is not None:
             self.answer[:] = 1, values.number_code(number)
@@ -340,7 +354,8 @@ class _Cells:
             if values.kind == kernels.CROWDED:
                 values.repeats = self._n_read() > len(values.distinct)
                 self._know_missing_texts()
-            self.kinds[column] = values.kind
+            is_ticked = self.kinds[column] == kernels.TICKED and values.kind == kernels.SPIN
+            self.kinds[column] = kernels.TICKED if is_ticked else values.kind
         if len(token) == 1:
             self.known[column, token[0]] = code
         else:

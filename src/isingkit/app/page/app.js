@@ -153,6 +153,8 @@
     at("shape").textContent = `${counted(table.n_rows, "row")} and ${counted(table.columns.length, "column")}.`;
     at("tools").hidden = table.columns.length < 12;
     at("missing-part").hidden = !table.columns.some((column) => column.n_missing || column.is_asked) && !choices.missing_codes.length;
+    at("ticked-part").hidden = !table.proposed.ticked.length;
+    at("ticked").checked = choices.ticked.length > 0;
     at("codes").value = choices.missing_codes.join(", ");
     const hasScale = table.columns.some((column) => column.is_asked && column.is_number);
     at("binarize-part").hidden = !hasScale && choices.binarize === null;
@@ -288,8 +290,10 @@
     }
     const outcomes = table.columns.filter((column) => column.is_outcome && roleOf(column.name) === "variable");
     if (outcomes.length) lines.push(`${outcomes.map((column) => column.name).join(", ")}: looks like an outcome or a group of rows, and is taken as a variable`);
+    const ticked = choices.ticked.filter((name) => roleOf(name) === "variable");
+    if (ticked.length) lines.push(`${ticked.slice(0, 6).join(", ")}${ticked.length > 6 ? ` and ${ticked.length - 6} more` : ""}: an empty cell means no`);
     if (choices.missing_codes.length) lines.push(`${choices.missing_codes.join(", ")}: missing values`);
-    const n_missing = table.columns.reduce((sum, column) => sum + (roleOf(column.name) === "variable" ? column.n_missing : 0), 0);
+    const n_missing = table.columns.reduce((sum, column) => sum + (roleOf(column.name) === "variable" && !choices.ticked.includes(column.name) ? column.n_missing : 0), 0);
     if (n_missing && choices.missing !== "error") lines.push(`${counted(n_missing, "missing value")}: ${MISSING[choices.missing].replace(" (recommended)", "")}`);
     const n_open = plan.questions.length;
     const heading = n_open ? `${counted(n_open, "thing")} to decide below.` : lines.length ? "Ready, if this is what you mean:" : "Ready: every column has two values, and none is missing.";
@@ -414,6 +418,10 @@
     at("binarize").addEventListener("input", () => {
       const value = at("binarize").valueAsNumber;
       choices.binarize = Number.isFinite(value) ? value : null;
+      replan();
+    });
+    at("ticked").addEventListener("change", () => {
+      choices.ticked = at("ticked").checked ? table.proposed.ticked : [];
       replan();
     });
     at("codes").addEventListener("input", () => {
