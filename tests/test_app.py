@@ -304,7 +304,7 @@ def test_files_of_other_programs_are_to_be_saved_as_csv(app):
             f"'{name}' cannot be read: it is a file of {program}: save it there as CSV, and take "
             "that."
         )
-    assert app.told("POST", "/api/tables", [0], X_File_Name="notes.txt")[0] == 415
+    assert app.told("POST", "/api/tables", [0], X_File_Name="notes.doc")[0] == 415
 
 
 def test_a_file_that_is_too_large_is_refused_and_not_kept(tmp_path):

@@ -5,11 +5,18 @@ import re
 from pathlib import Path
 
 FilePath = str | os.PathLike[str]
-SUFFIXES = (".csv", ".tsv", ".rtab", ".parquet", ".npy", ".npz", ".mtx", ".h5ad", ".spins")
+SUFFIXES = (
+    ".csv", ".tsv", ".txt", ".dat", ".rtab", ".parquet", ".npy", ".npz", ".mtx", ".h5ad", ".spins",
+)  # fmt: skip
 COMPRESSED = ".gz"  # text only
 # for help, and for errors
-NAMES = "CSV, TSV, Rtab, Matrix Market .mtx (these also .gz), Parquet, NPY, NPZ, .h5ad or .spins"
-LISTED = ".csv, .tsv, .rtab, .mtx (these also .gz), .parquet, .npy, .npz, .h5ad and .spins"
+NAMES = (
+    "CSV, TSV, text in .txt or .dat, Rtab, Matrix Market .mtx (these also .gz), Parquet, NPY, NPZ, "
+    ".h5ad or .spins"
+)
+LISTED = (
+    ".csv, .tsv, .txt, .dat, .rtab, .mtx (these also .gz), .parquet, .npy, .npz, .h5ad and .spins"
+)
 # of other programs, by suffix
 FOREIGN = {
     ".xlsx": "Excel", ".xls": "Excel", ".xlsm": "Excel", ".ods": "LibreOffice",

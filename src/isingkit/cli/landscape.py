@@ -32,6 +32,7 @@ class LandscapeOptions:
     counts: str | None
     row_groups: str | None
     binarize: float | None
+    transpose: bool
     resolution: float
     resamples: int
     seed: int
@@ -54,6 +55,9 @@ class LandscapeOptions:
     "these, transitions within.",
 )
 @binarize_option
+@click.option(
+    "--transpose", is_flag=True, help="FILE has variables in rows and samples in columns."
+)
 @click.option(
     "--resolution",
     type=click.FloatRange(min=0),
@@ -103,6 +107,8 @@ def _require_data(options: LandscapeOptions) -> None:
         if getattr(options, option) is not None and options.data is None:
             name = option.replace("_", "-")
             raise usage_error(f"--{name} is about rows, but there is no --data FILE")
+    if options.transpose and options.data is None:
+        raise usage_error("--transpose is about rows, but there is no --data FILE")
 
 
 def _found(options: LandscapeOptions) -> "Landscape":
@@ -121,6 +127,7 @@ def _found(options: LandscapeOptions) -> "Landscape":
         groups=options.row_groups,
         binarize=options.binarize,
         missing=MissingPolicy.PAIRWISE.value,
+        transpose=options.transpose,
     )
     return ik.landscape(
         model,

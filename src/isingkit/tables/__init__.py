@@ -15,6 +15,7 @@ from isingkit.spins import missing_policy, require_binarize
 from isingkit.tables.filters import without_rare
 from isingkit.tables.matrices import (
     is_sparse_archive,
+    read_any_text,
     read_dense,
     read_h5ad,
     read_matrix_market,
@@ -42,8 +43,9 @@ def read_spins(
     max_share: float = 1.0,
     progress: bool = False,
 ) -> Reading:
-    """Packed spins, and what rows count for, of a file: CSV or TSV (also .gz, or "-" for standard
-    input), Rtab, Matrix Market, Parquet, NPY, NPZ (also of scipy.sparse), .h5ad or .spins.
+    """Packed spins, and what rows count for, of a file: CSV, TSV or other text in columns (also
+    .gz, or "-" for standard input), Rtab, Matrix Market, Parquet, NPY, NPZ (also of scipy.sparse),
+    .h5ad or .spins.
 
     Spins are those that `as_spins` makes of the same table. Cells of columns that are not used are
     not looked at.
@@ -139,6 +141,8 @@ READERS: dict[str, Callable[[ReadOptions], Reading]] = {
     STANDARD_INPUT: partial(read_text, separator=","),
     ".csv": partial(read_text, separator=","),
     ".tsv": partial(read_text, separator="\t"),
+    ".txt": read_any_text,
+    ".dat": read_any_text,
     ".parquet": read_parquet,
     ".npy": read_array,
     ".rtab": partial(read_transposed_text, separator="\t"),
@@ -151,6 +155,8 @@ READERS: dict[str, Callable[[ReadOptions], Reading]] = {
 TRANSPOSED: dict[str, Callable[[ReadOptions], Reading]] = {
     ".csv": partial(read_transposed_text, separator=","),
     ".tsv": partial(read_transposed_text, separator="\t"),
+    ".txt": read_any_text,
+    ".dat": read_any_text,
     ".rtab": partial(read_transposed_text, separator="\t"),
     ".npy": read_dense,
     ".npz": _read_archive,

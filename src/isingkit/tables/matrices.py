@@ -5,7 +5,9 @@ variables in rows.
 import csv
 import gzip
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from isingkit.memory import require_memory
 from isingkit.spins import MISSING_TEXTS, Table, require_matrix
 from isingkit.tables.parts import PART, Parts, read_parts
 from isingkit.tables.rows import Reading, ReadOptions
+from isingkit.tables.text import read_text
 
 _SPARSE_MEMBERS = {"format.npy", "shape.npy", "data.npy"}  # of what scipy.sparse.save_npz writes
 
@@ -115,7 +118,7 @@ def read_h5ad(options: ReadOptions) -> Reading:
     return read_matrix(options, data.X, list(data.var_names))
 
 
-# Texts with variables in rows
+# Texts with variables in rows, or with blanks between cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,28 +129,91 @@ class _Variable:
     values: NDArray[Any]  # int8 of 0 and 1; else float64, NaN where missing; else texts, or None
 
 
+def read_any_text(options: ReadOptions) -> Reading:
+    """Text whose cells stand between tabs, commas, semicolons or blanks."""
+    with _broken_texts(options.path):
+        first = next(_lines(options), b"").strip()
+        separator = next((one for one in "\t,;" if one.encode() in first), " ")
+    if options.transpose:
+        return read_transposed_text(options, separator)
+    if separator != " " or b" " not in first:
+        return read_text(options, separator)
+    with _broken_texts(options.path):
+        rows = [line.decode("utf-8").split() for line in _lines(options)]
+    _require_even(options.path, {len(row) for row in rows})
+    is_titled = any(_number(cell) is None for cell in rows[0])
+    columns = zip(*rows[is_titled:], strict=True)
+    names = rows[0] if is_titled else [f"x{k}" for k in range(len(rows[0]))]
+    variables = [_of_cells(name, cells) for name, cells in zip(names, columns, strict=False)]
+    return _read_variables(options, variables)
+
+
 def read_transposed_text(options: ReadOptions, separator: str) -> Reading:
-    """Text with one line a variable, whose name comes first, and one column a sample.
+    """Text with one line a variable, whose name comes first, if it has one, and one column a
+    sample.
 
     A line above that names samples is passed over.
     """
-    try:
+    with _broken_texts(options.path):
         lines = list(_lines(options))
+        if separator == " ":
+            lines = [b" ".join(line.split()) for line in lines]
+        end = separator.encode()
+        if all(line.endswith(end) for line in lines):
+            lines = [line.removesuffix(end) for line in lines]
         has_titles = bool(lines) and _are_titles(_cells(lines[0], separator))
-        variables = [_variable(line, separator) for line in lines[has_titles:]]
-    except (gzip.BadGzipFile, EOFError, UnicodeDecodeError, csv.Error) as error:
-        problem = f"it cannot be read as text in columns ({error})"
-        raise TableFileError(path=options.path, problem=problem) from None
+        lines = _named(lines[has_titles:], separator)
+        variables = [_variable(line, separator) for line in lines]
     if not variables:
         raise TableFileError(path=options.path, problem="it is empty")
+    return _read_variables(options, variables)
+
+
+def _read_variables(options: ReadOptions, variables: Sequence[_Variable]) -> Reading:
     sizes = {len(one.values) for one in variables}
-    if len(sizes) != 1:
-        problem = "its lines have different numbers of cells"
-        raise TableFileError(path=options.path, problem=problem)
+    _require_even(options.path, sizes)
     (n_samples,) = sizes
     require_memory(8 * n_samples * len(variables), n_spins=len(variables), n_samples=n_samples)
     names = tuple(one.name for one in variables)
     return read_matrix(options, _stacked(variables).T, names)
+
+
+def _require_even(path: Path, sizes: set[int]) -> None:
+    """Refuse lines of different lengths."""
+    if len(sizes) != 1:
+        raise TableFileError(path=path, problem="its lines have different numbers of cells")
+
+
+@contextmanager
+def _broken_texts(path: Path) -> Iterator[None]:
+    """Say in one sentence what damage readers of text come upon."""
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+        problem = f"it cannot be read as text in columns ({error})"
+        raise TableFileError(path=path, problem=problem) from None
+
+
+def _named(lines: list[bytes], separator: str) -> list[bytes]:
+    """Lines with names; where none has one, variables go by their places.
+
+    Lines have none where all begin with numbers, of which one is not whole or all are values of
+    other cells of the first line: numbers that name variables are whole, and other ones.
+    """
+    numbers = set()
+    for line in lines:
+        first, _, _ = line.decode("utf-8").partition(separator)
+        number = _number(first.strip())
+        if number is None:
+            return lines
+        numbers.add(number)
+    numbers = {number for number in numbers if number == number}
+    are_whole = all(number.is_integer() for number in numbers)
+    values = {_number(cell) for line in lines[:1] for cell in _cells(line, separator)[1:]}
+    if are_whole and not numbers <= values:
+        return lines
+    start = separator.encode()
+    return [b"x%d" % place + start + line for place, line in enumerate(lines)]
 
 
 def _lines(options: ReadOptions) -> Iterator[bytes]:
@@ -165,9 +231,14 @@ def _cells(line: bytes, separator: str) -> list[str]:
     return [cell.strip() for cell in cells]
 
 
-def _are_titles(cells: Sequence[str]) -> bool:
-    """Whether a first line names samples: what comes after its first cell is no value."""
-    return any(_number(cell) is None for cell in cells[1:])
+def _are_titles(cells: list[str]) -> bool:
+    """Whether a first line names samples: what comes after its first cell is no value, or counts
+    them.
+    """
+    names = cells[1:]
+    counted = ([str(place + first) for place in range(len(names))] for first in (0, 1))
+    is_counted = len(names) > 2 and names in counted
+    return is_counted or any(_number(name) is None for name in names)
 
 
 def _number(text: str) -> float | None:
@@ -188,6 +259,10 @@ def _variable(line: bytes, separator: str) -> _Variable:
     if is_plain and (values <= 1).all() and (digits[1::2] == ord(separator)).all():
         return _Variable(name.decode("utf-8").strip(), values.astype(np.int8))
     title, *cells = _cells(line, separator)
+    return _of_cells(title, cells)
+
+
+def _of_cells(title: str, cells: Sequence[str]) -> _Variable:
     numbers = [_number(cell) for cell in cells]
     if all(number is not None for number in numbers):
         return _Variable(title, np.array(numbers, dtype=np.float64))
