@@ -150,11 +150,11 @@ def compare_groups(
 ) -> GroupComparison:
     """Whether the networks of two or more groups of rows differ, where, and by how much.
 
-    One network is learnt of all rows. By how much a coupling differs in a group is, to first order,
-    a sum over the rows of the group, cleared of the group's own fields, of covariates and of its
-    other couplings. Relabelled rows give what such differences are where labels mean nothing: one
-    product of matrices for all relabellings, and no network is learnt anew. Differences, in units
-    of their errors, are then compared with the largest of each relabelling.
+    One network is learnt of all rows. For each pair it is asked how much likelier the rows are with
+    a coupling in each group than with one for all, given neighbours, fields and covariates of each
+    group. To first order, differences are sums over rows: relabelled rows give what the largest of
+    all pairs is where labels mean nothing, by one product of matrices for all relabellings, and no
+    network is learnt anew.
 
     Parameters
     ----------

@@ -257,11 +257,20 @@ class LikelihoodRatios:
         in_common = _InCommon(1.0, _MOST_FREEDOM, len(of_rows))
         if self._rows.units is not None:
             in_common = _in_common(of_rows, squares, self._rows.units[members])
-        n_fitted = np.mean([one.n_fitted for one in effects])
-        left = 1 - min(float(n_fitted) / in_common.n_units, _MOST_FITTED)
+        n_fitted = float(np.mean([one.n_fitted for one in effects]))
+        fitted = n_fitted * _crowding(self._rows.weights[members]) / in_common.n_units
+        left = 1 - min(fitted, _MOST_FITTED)
         expected = sum(one.expected for one in effects)
         variance = in_common.factor * max(seen / left, expected)
         return _Spread(variance, in_common.freedom)
+
+
+def _crowding(weights: FloatArray) -> float:
+    """By how much more a fit follows the rows that variances rest on than rows on average: both
+    grow with weights.
+    """
+    squares = weights**2
+    return float(len(weights) * (weights @ squares) / (weights.sum() * squares.sum()))
 
 
 @dataclass(frozen=True, slots=True)
