@@ -49,6 +49,66 @@ def test_variables_in_rows_are_read_as_columns(table, tmp_path, name, separator,
     np.testing.assert_array_equal(np.asarray(packed), 2 * table - 1)
 
 
+@pytest.mark.parametrize("name", ["a.dat", "a.txt", "a.tsv", "a.dat.gz"])
+@pytest.mark.parametrize("cell", ["%d", "%.1f", "  %.7e"])
+@pytest.mark.parametrize("low", [-1, 0])
+def test_signals_without_names_are_read_as_energy_landscape_analysis_has_them(
+    tmp_path, name, cell, low
+):
+    """A line a signal: tabs, blanks as MATLAB writes them, and a separator at the end of lines."""
+    values = np.random.default_rng(0).integers(0, 2, (7, 40))
+    coded = values if low == 0 else 2 * values - 1
+    separators = ["\t"] if "tsv" in name else ["\t", " "]
+    for separator in separators:
+        for end in ("", separator):
+            lines = [separator.join(cell % value for value in row) + end for row in coded]
+            data = "\n".join(lines).encode() + b"\r\n\n"
+            (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+            packed = read_spins(tmp_path / name, transpose=True).packed
+            assert packed.names == tuple(f"x{k}" for k in range(7))
+            np.testing.assert_array_equal(np.asarray(packed), 2 * values.T - 1)
+
+
+@pytest.mark.parametrize("separator", ["\t", ",", ";", " ", "   "])
+@pytest.mark.parametrize("is_titled", [True, False])
+def test_text_with_any_separator_is_read(tmp_path, separator, is_titled):
+    values = np.random.default_rng(0).integers(0, 2, (40, 5))
+    titles = [separator.join("abcde")] if is_titled else []
+    lines = titles + [separator.join(map(str, row)) for row in values]
+    for name in ("a.txt", "a.dat"):
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+        packed = read_spins(tmp_path / name).packed
+        names = tuple("abcde") if is_titled else tuple(f"x{k}" for k in range(5))
+        assert packed.names == names
+        np.testing.assert_array_equal(np.asarray(packed), 2 * values - 1)
+
+
+@pytest.mark.parametrize("names", [["101", "102", "103"], ["0", "1", "2"], ["a", "1", "0"]])
+@pytest.mark.parametrize("times", [None, range(1, 41), range(40), "abcd" * 10])
+def test_numbers_that_name_signals_or_times_are_no_values(tmp_path, names, times):
+    values = np.random.default_rng(0).integers(0, 2, (3, 40))
+    lines = [] if times is None else [",".join(["roi", *map(str, times)])]
+    lines += [",".join([name, *map(str, row)]) for name, row in zip(names, values, strict=True)]
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    packed = read_spins(tmp_path / "a.csv", transpose=True).packed
+    assert packed.names == tuple(names)
+    np.testing.assert_array_equal(np.asarray(packed), 2 * values.T - 1)
+
+
+def test_signals_that_are_still_numbers_have_no_names_either(tmp_path):
+    signals = np.random.default_rng(0).normal(size=(3, 40))
+    np.savetxt(tmp_path / "a.dat", signals)
+    packed = read_spins(tmp_path / "a.dat", transpose=True, binarize=0).packed
+    np.testing.assert_array_equal(np.asarray(packed), np.where(signals.T > 0, 1, -1))
+
+
+def test_blanks_between_cells_are_no_reason_for_lines_of_different_lengths(tmp_path):
+    (tmp_path / "a.txt").write_text("1 0  1\n0  1\n")
+    for transpose in (True, False):
+        with pytest.raises(ex.TableFileError, match="different numbers of cells"):
+            read_spins(tmp_path / "a.txt", transpose=transpose)
+
+
 def test_lines_of_numbers_texts_and_gaps_are_read_as_the_table_the_other_way_round(tmp_path):
     """The same cells, once with variables in columns."""
     lines = [

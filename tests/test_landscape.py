@@ -242,6 +242,22 @@ def test_a_file_of_the_energy_landscape_toolbox(shared_data):
     assert found.visits.transitions.sum() == 2389
 
 
+def test_the_command_takes_a_file_of_the_toolbox_as_it_is(capsys, tmp_path, shared_data):
+    data = shared_data / "energy_landscape_7x2390.dat"
+    rows = ("--transpose", "--method", "maximum-likelihood", "--set", "threshold=0")
+    code, _, _ = run(capsys, "fit", data, *rows, "--set", "l2=0", "-o", tmp_path / "fit")
+    assert code == 0
+    code, out, _ = run(
+        capsys, "landscape", tmp_path / "fit", "--data", data, "--transpose", "--json"
+    )
+    facts = json.loads(out)
+    assert (code, facts["n_minima"]) == (0, 4)
+    assert facts["accuracy"] == pytest.approx(0.9045, abs=5e-5)
+    code, _, err = run(capsys, "landscape", tmp_path / "fit", "--transpose")
+    assert code == 2
+    assert "--data" in err
+
+
 def test_what_has_no_landscape_is_refused():
     model = ik.IsingModel([[0, 0.5], [0.5, 0]])
     with pytest.raises(ex.SettingError, match="an IsingModel"):

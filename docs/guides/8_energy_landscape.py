@@ -221,5 +221,14 @@ for words, amount in (("dry", -2.0), ("average", 0.0), ("wet", 2.0)):
 #
 # .. code-block:: sh
 #
-#    isingkit fit scans.csv --drop person --method maximum-likelihood --set threshold=0
+#    isingkit fit scans.csv --drop person --method maximum-likelihood --set threshold=0 --set l2=0
 #    isingkit landscape scans-fit --data scans.csv --row-groups person -o scans-landscape
+#
+# (The command line adds a slight penalty, ``l2``, unless told otherwise.) The report of the fit has
+# the resting states, too. A file of the energy landscape analysis toolbox, a line a region and a
+# column a scan, is read as it is; where lines begin with names of regions, these are used:
+#
+# .. code-block:: sh
+#
+#    isingkit fit testdata.dat --transpose --method maximum-likelihood --set threshold=0 --set l2=0
+#    isingkit landscape testdata-fit --data testdata.dat --transpose

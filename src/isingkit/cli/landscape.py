@@ -33,6 +33,7 @@ class LandscapeOptions:
     row_groups: str | None
     binarize: float | None
     missing_codes: str | None
+    transpose: bool
     resolution: float
     resamples: int
     seed: int
@@ -56,6 +57,9 @@ class LandscapeOptions:
 )
 @binarize_option
 @codes_option
+@click.option(
+    "--transpose", is_flag=True, help="FILE has variables in rows and samples in columns."
+)
 @click.option(
     "--resolution",
     type=click.FloatRange(min=0),
@@ -105,6 +109,8 @@ def _require_data(options: LandscapeOptions) -> None:
         if getattr(options, option) is not None and options.data is None:
             name = option.replace("_", "-")
             raise usage_error(f"--{name} is about rows, but there is no --data FILE")
+    if options.transpose and options.data is None:
+        raise usage_error("--transpose is about rows, but there is no --data FILE")
 
 
 def _found(options: LandscapeOptions) -> "Landscape":
@@ -126,6 +132,7 @@ def _found(options: LandscapeOptions) -> "Landscape":
         binarize=options.binarize,
         missing_codes=listed(options.missing_codes),
         missing=MissingPolicy.PAIRWISE.value,
+        transpose=options.transpose,
     )
     return ik.landscape(
         model,

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from isingkit.estimators.covariate_table import benjamini_hochberg
 from isingkit.exceptions import IsingkitWarning, require_choice, require_number
 from isingkit.groups.deviations import deviations, pooled_fit
 from isingkit.groups.grouped_rows import GroupedRows, grouped_rows
+from isingkit.groups.likelihood_ratio import LikelihoodRatios
 from isingkit.groups.nct import network_comparison_test
 from isingkit.groups.networks import group_networks
 from isingkit.groups.relabelling import PairTests, tests_of_pairs
@@ -149,11 +151,11 @@ def compare_groups(
 ) -> GroupComparison:
     """Whether the networks of two or more groups of rows differ, where, and by how much.
 
-    One network is learnt of all rows. By how much a coupling differs in a group is, to first order,
-    a sum over the rows of the group, cleared of the group's own fields, of covariates and of its
-    other couplings. Relabelled rows give what such differences are where labels mean nothing: one
-    product of matrices for all relabellings, and no network is learnt anew. Differences, in units
-    of their errors, are then compared with the largest of each relabelling.
+    One network is learnt of all rows. For each pair it is asked how much likelier the rows are with
+    a coupling in each group than with one for all, given neighbours, fields and covariates of each
+    group. To first order, differences are sums over rows: relabelled rows give what the largest of
+    all pairs is where labels mean nothing, by one product of matrices for all relabellings, and no
+    network is learnt anew.
 
     Parameters
     ----------
@@ -259,12 +261,14 @@ def _tested(
     differ.
     """
     is_free = settings.fields_are_free
+    ratios = LikelihoodRatios(rows)
     differs = np.zeros_like(graph)
     tests: PairTests | None = None
     for _ in range(_MOST_ROUNDS):
         fit = pooled_fit(rows, graph, is_free, differs)
+        roots = partial(ratios.roots, graph | differs) if is_free else None
         relabelling = (settings.n_permutations, np.random.default_rng(seed))
-        latest = tests_of_pairs(deviations(fit), rows, is_free, differs, *relabelling)
+        latest = tests_of_pairs(deviations(fit), roots, rows, differs, *relabelling)
         tests = latest if tests is None else tests.stepped_down(latest, differs)
         more = _surest_apart(tests, differs)
         if not more.any():

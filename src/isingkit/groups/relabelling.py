@@ -2,7 +2,7 @@
 labels of groups mean nothing: docs/design/groups.md.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ _N_BINS = int(_MOST * _BINS_PER_UNIT) + 1
 _TIE = 1e-9  # rounding must not decide which of equal statistics is larger
 _NOTHING = 1e-300
 _ROUNDING = 1e-12  # of a variance
+_WORTH_A_FIT = 1.0  # smaller statistics to first order are no difference beyond it either
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,17 +95,19 @@ def _units_of(rows: GroupedRows) -> _Units:
 
 def tests_of_pairs(
     parts: Iterable[Deviations],
+    ratios: Callable[[Pairs], FloatArray] | None,
     rows: GroupedRows,
-    fields_are_free: bool,
     known: BoolArray,
     n_relabellings: int,
     rng: Generator,
 ) -> PairTests:
     """Statistics of all pairs, and those of units with other labels, the same for all pairs.
 
-    known: (n_spins, n_spins), pairs that differ and are not tested
+    ratios: roots of likelihood ratios, (n_pairs,), where fields are free; None where labels mean
+    nothing at all     known: (n_spins, n_spins), pairs that differ and are not tested
     """
     units = _units_of(rows)
+    fields_are_free = ratios is not None
     is_paired = rows.is_paired
     kind = _PairedUnits if is_paired else _SeparateUnits
     drawn = units.signs(n_relabellings, rng) if is_paired else units.labels(n_relabellings, rng)
@@ -115,6 +118,9 @@ def tests_of_pairs(
         differences = kind(part, rows, units, fields_are_free)
         is_tested = part.is_testable & ~known[tuple(part.pairs.T)]
         observed = np.where(is_tested, differences.observed(), 0.0)
+        if ratios is not None:
+            is_worth = np.abs(observed) >= _WORTH_A_FIT
+            observed[is_worth] = ratios(part.pairs[is_worth])
         found.append((part.pairs, observed, part.is_testable))
         step = max(1, _CELLS // len(part.pairs))
         for start in range(0, n_relabellings, step):
@@ -245,6 +251,8 @@ class _SeparateUnits:
 
     def relabelled(self, labels: NDArray[Any]) -> FloatArray:
         """(n_times, n_pairs): of other labels, (n_times, n_units)."""
+        if self.fields_are_free:
+            return self._in_units_of_spread(labels)
         means = []
         variances = []
         left = self.errors.sum(axis=0)  # for the first group
@@ -264,6 +272,22 @@ class _SeparateUnits:
             means.append(mean)
             variances.append(np.maximum(seen, self.floors[group]))
         return _statistics(means, variances)
+
+    def _in_units_of_spread(self, labels: NDArray[Any]) -> FloatArray:
+        """The same over the spread that relabelling gives, as likelihood ratios have one that is
+        known.
+        """
+        typical = np.maximum(self.squares.mean(axis=0), _NOTHING)
+        scaled = self.errors / np.sqrt(typical)
+        chi_square = np.zeros((len(labels), scaled.shape[1]))
+        left = scaled.sum(axis=0)  # for the first group
+        for group in range(len(self.sizes) - 1, -1, -1):
+            sums = left
+            if group > 0:
+                sums = (labels == group).astype(np.float64) @ scaled
+                left = left - sums
+            chi_square += sums**2 / self.sizes[group]
+        return np.sqrt(chi_square)
 
 
 class _PairedUnits:

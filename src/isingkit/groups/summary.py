@@ -32,7 +32,9 @@ def heading(found: "GroupComparison") -> str:
     groups = ", ".join(
         f"{label} ({size} rows)" for label, size in zip(found.labels, found.sizes, strict=True)
     )
-    how = "Network Comparison Test with eLasso" if found.method == "nct" else "score tests"
+    how = "likelihood ratios" if found.fields == "free" else "score tests"
+    if found.method == "nct":
+        how = "Network Comparison Test with eLasso"
     what = f"{len(found.names)} columns, {found.n_pairs} pairs"
     return f"{groups}; {what}; {how}, {found.n_permutations} permutations"
 

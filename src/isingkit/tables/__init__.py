@@ -15,6 +15,7 @@ from isingkit.spins import missing_policy, require_binarize
 from isingkit.tables.filters import without_rare
 from isingkit.tables.matrices import (
     is_sparse_archive,
+    read_any_text,
     read_dense,
     read_h5ad,
     read_matrix_market,
@@ -44,8 +45,9 @@ def read_spins(
     max_share: float = 1.0,
     progress: bool = False,
 ) -> Reading:
-    """Packed spins, and what rows count for, of a file: CSV or TSV (also .gz, or "-" for standard
-    input), Rtab, Matrix Market, Parquet, NPY, NPZ (also of scipy.sparse), .h5ad or .spins.
+    """Packed spins, and what rows count for, of a file: CSV, TSV or other text in columns (also
+    .gz, or "-" for standard input), Rtab, Matrix Market, Parquet, NPY, NPZ (also of scipy.sparse),
+    .h5ad or .spins.
 
     Spins are those that `as_spins` makes of the same table. Cells of columns that are not used are
     not looked at.
@@ -153,8 +155,8 @@ TEXTS: dict[str, Callable[[ReadOptions], Reading]] = {
     STANDARD_INPUT: partial(read_text, separators=",;\t"),
     ".csv": partial(read_text, separators=",;\t"),
     ".tsv": partial(read_text, separators="\t"),
-    ".txt": partial(read_text, separators="\t;, "),
-    ".dat": partial(read_text, separators="\t;, "),
+    ".txt": read_any_text,
+    ".dat": read_any_text,
 }
 READERS: dict[str, Callable[[ReadOptions], Reading]] = {
     **TEXTS,
@@ -170,8 +172,8 @@ READERS: dict[str, Callable[[ReadOptions], Reading]] = {
 TRANSPOSED: dict[str, Callable[[ReadOptions], Reading]] = {
     ".csv": partial(read_transposed_text, separator=","),
     ".tsv": partial(read_transposed_text, separator="\t"),
-    ".txt": partial(read_transposed_text, separator="\t"),
-    ".dat": partial(read_transposed_text, separator="\t"),
+    ".txt": read_any_text,
+    ".dat": read_any_text,
     ".rtab": partial(read_transposed_text, separator="\t"),
     ".npy": read_dense,
     ".npz": _read_archive,

@@ -5,7 +5,9 @@ rows, of which zeros and ones are bits.
 import csv
 import gzip
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,9 @@ from isingkit.memory import require_memory
 from isingkit.spins import MISSING_TEXTS, Table, require_matrix
 from isingkit.tables.parts import PART, Parts, read_parts
 from isingkit.tables.rows import Reading, ReadOptions
+from isingkit.tables.text import read_text
 
+_ANY = "\t;, "  # what may stand between cells, the likeliest first
 _LINE = 300  # bytes that hold what is read of a line, beside its values
 _BETWEEN = 4096  # lines, between two looks at memory
 _SPARSE_MEMBERS = {"format.npy", "shape.npy", "data.npy"}  # of what scipy.sparse.save_npz writes
@@ -117,7 +121,7 @@ def read_h5ad(options: ReadOptions) -> Reading:
     return read_matrix(options, data.X, list(data.var_names))
 
 
-# Texts with variables in rows
+# Texts with variables in rows, or with blanks between cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,28 +171,58 @@ class _Variables:
         return np.stack([one.some(start, stop) for one in self.variables], axis=1)
 
 
+def read_any_text(options: ReadOptions) -> Reading:
+    """Text whose cells stand between tabs, commas, semicolons or blanks."""
+    with _broken_texts(options.path):
+        first = next(_lines(options), b"").strip()
+    separator = next((one for one in "\t,;" if one.encode() in first), " ")
+    if options.transpose:
+        return read_transposed_text(options, separator)
+    if separator != " " or first.split() == first.split(b" "):
+        return read_text(options, separators=_ANY)
+    with _broken_texts(options.path):
+        rows = [line.decode("utf-8").split() for line in _lines(options)]
+    _require_even(options.path, {len(row) for row in rows})
+    is_titled = any(_number(cell) is None for cell in rows[0])
+    columns = zip(*rows[is_titled:], strict=True)
+    names = rows[0] if is_titled else [f"x{k}" for k in range(len(rows[0]))]
+    variables = [_of_cells(name, cells) for name, cells in zip(names, columns, strict=False)]
+    return _read_variables(options, variables)
+
+
 def read_transposed_text(options: ReadOptions, separator: str) -> Reading:
-    """Text with one line a variable, whose name comes first, and one column a sample.
+    """Text with one line a variable, whose name comes first, if it has one, and one column a
+    sample.
 
     A line above that names samples is passed over. Of values 0 and 1 only bits are kept.
     """
     variables: list[_Variable] = []
-    try:
-        for number, line in enumerate(_lines(options)):
-            if number == 0 and _are_titles(_cells(line, separator)):
-                continue
-            variables.append(_variable(line, separator))
+    with _broken_texts(options.path):
+        are_named = _are_named(_variable_lines(options, separator), separator)
+        for place, line in enumerate(_variable_lines(options, separator)):
+            name = b"" if are_named else f"x{place}{separator}".encode()
+            variables.append(_variable(name + line, separator))
             _require_room(variables)
-    except (gzip.BadGzipFile, EOFError, UnicodeDecodeError, csv.Error) as error:
-        problem = f"it cannot be read as text in columns ({error})"
-        raise TableFileError(path=options.path, problem=problem) from None
     if not variables:
         raise TableFileError(path=options.path, problem="it is empty")
-    if len({one.n_samples for one in variables}) != 1:
-        problem = "its lines have different numbers of cells"
-        raise TableFileError(path=options.path, problem=problem)
+    return _read_variables(options, variables)
+
+
+def _read_variables(options: ReadOptions, variables: Sequence[_Variable]) -> Reading:
+    _require_even(options.path, {one.n_samples for one in variables})
     names = tuple(one.name for one in variables)
     return read_matrix(options, _Variables(variables), names)
+
+
+def _variable_lines(options: ReadOptions, separator: str) -> Iterator[bytes]:
+    """Lines of variables, without a separator that stands at the end of every line."""
+    end = separator.encode()
+    ends_with_it = all(line.endswith(end) for line in _lines(options))
+    for number, line in enumerate(_lines(options)):
+        cells = b" ".join(line.split()) if separator == " " else line
+        cells = cells.removesuffix(end) if ends_with_it else cells
+        if number > 0 or not _are_titles(_cells(cells, separator)):
+            yield cells
 
 
 def _require_room(variables: Sequence[_Variable]) -> None:
@@ -208,6 +242,42 @@ def _cut(bits: NDArray[np.uint8], start: int, stop: int) -> NDArray[np.int8]:
     return some[start - 8 * first : stop - 8 * first].view(np.int8)
 
 
+def _require_even(path: Path, sizes: set[int]) -> None:
+    """Refuse lines of different lengths."""
+    if len(sizes) != 1:
+        raise TableFileError(path=path, problem="its lines have different numbers of cells")
+
+
+@contextmanager
+def _broken_texts(path: Path) -> Iterator[None]:
+    """Say in one sentence what damage readers of text come upon."""
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+        problem = f"it cannot be read as text in columns ({error})"
+        raise TableFileError(path=path, problem=problem) from None
+
+
+def _are_named(lines: Iterator[bytes], separator: str) -> bool:
+    """Whether variables have names, or go by their places.
+
+    They have none where all lines begin with numbers, of which one is not whole or all are values
+    of other cells of the first line: numbers that name variables are whole, and other ones.
+    """
+    numbers = set()
+    values: set[float | None] = set()
+    for line in lines:
+        first, _, others = line.decode("utf-8").partition(separator)
+        number = _number(first.strip())
+        if number is None:
+            return True
+        values = values or {_number(cell) for cell in _cells(others.encode(), separator)}
+        numbers.add(number)
+    numbers = {number for number in numbers if number == number}
+    are_whole = all(number.is_integer() for number in numbers)
+    return are_whole and not numbers <= values
+
+
 def _lines(options: ReadOptions) -> Iterator[bytes]:
     """Lines that hold something."""
     is_gzip = options.path.suffix.lower() == COMPRESSED
@@ -223,9 +293,14 @@ def _cells(line: bytes, separator: str) -> list[str]:
     return [cell.strip() for cell in cells]
 
 
-def _are_titles(cells: Sequence[str]) -> bool:
-    """Whether a first line names samples: what comes after its first cell is no value."""
-    return any(_number(cell) is None for cell in cells[1:])
+def _are_titles(cells: list[str]) -> bool:
+    """Whether a first line names samples: what comes after its first cell is no value, or counts
+    them.
+    """
+    names = cells[1:]
+    counted = ([str(place + first) for place in range(len(names))] for first in (0, 1))
+    is_counted = len(names) > 2 and names in counted
+    return is_counted or any(_number(name) is None for name in names)
 
 
 def _number(text: str) -> float | None:
@@ -247,6 +322,10 @@ def _variable(line: bytes, separator: str) -> _Variable:
         bits = np.packbits(values, bitorder="little")
         return _Variable(name.decode("utf-8").strip(), _Digits(bits, None, len(values)))
     title, *cells = _cells(line, separator)
+    return _of_cells(title, cells)
+
+
+def _of_cells(title: str, cells: Sequence[str]) -> _Variable:
     numbers = [_number(cell) for cell in cells]
     if all(number is not None for number in numbers):
         return _Variable(title, _of_numbers(np.array(numbers, dtype=np.float64)))
