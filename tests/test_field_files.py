@@ -10,8 +10,9 @@ import scipy.io
 import scipy.sparse
 
 from isingkit import exceptions as ex
+from isingkit import memory
 from isingkit.cli import main
-from isingkit.tables import read_spins
+from isingkit.tables import matrices, read_spins
 
 GENES = ("geneA", "geneB", "geneC", "geneD", "geneE")
 
@@ -196,6 +197,91 @@ def test_damaged_matrices_are_told(table, tmp_path, name):
         (tmp_path / name).write_text("%%MatrixMarket matrix coordinate integer general\n3 3 1\n9 9")
     with pytest.raises(ex.TableFileError, match="cannot be read as"):
         read_spins(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a: {"indices": a["indices"] + 10**8},
+        lambda a: {"indices": -1 - a["indices"]},
+        lambda a: {"indices": np.full_like(a["indices"], 5)},
+        lambda a: {"indptr": np.where(np.arange(71) == 30, 10**9, a["indptr"])},
+        lambda a: {"indptr": np.where(np.arange(71) == 30, -5, a["indptr"])},
+        lambda a: {"shape": np.array([70, 10**12])},
+        lambda a: {"shape": np.array([10**12, 5])},
+        lambda a: {"shape": np.array([-70, 5])},
+        lambda a: {"data": np.full(len(a["data"]), "x")},
+        lambda a: {"data": a["data"][:3]},
+        lambda a: {"format": np.array("any")},
+    ],
+    ids=[
+        "over",
+        "below",
+        "next",
+        "end",
+        "end below",
+        "wide",
+        "long",
+        "minus",
+        "text",
+        "few",
+        "any",
+    ],
+)
+def test_sparse_archives_that_lie_are_told(table, tmp_path, change):
+    """Seen to fail: places outside the matrix ended the process (SIGSEGV), or were read as other
+    cells.
+    """
+    matrix = scipy.sparse.csr_array(table)
+    arrays = {name: getattr(matrix, name) for name in ("data", "indices", "indptr")}
+    arrays |= {"format": np.array("csr"), "shape": np.array(matrix.shape)}
+    np.savez(tmp_path / "a.npz", **arrays | change(arrays))
+    with pytest.raises(ex.IsingkitError):
+        read_spins(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        "coordinate integer general\n1000000000 1000000000 0",
+        "coordinate integer general\n5 3000000000 1\n1 1 1",
+        "coordinate integer general\n5 5 100000000000\n1 1 1",
+        "array real general\n10000000 10000000\n0",
+    ],
+)
+def test_sizes_of_a_matrix_market_file_must_fit_memory(tmp_path, sizes):
+    """Before anything is asked for: these took all there was."""
+    (tmp_path / "a.mtx").write_text(f"%%MatrixMarket matrix {sizes}\n")
+    with pytest.raises(ex.NotEnoughMemoryError):
+        read_spins(tmp_path / "a.mtx")
+
+
+@pytest.mark.parametrize("name", ["a.rtab.gz", "a.mtx.gz"])
+def test_a_line_without_end_is_refused_as_it_is_inflated(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(matrices, "_LONGEST", 1 << 20)
+    text = b"%%MatrixMarket matrix coordinate integer general\n%" + b"0\t" * (1 << 20)
+    (tmp_path / name).write_bytes(gzip.compress(text))
+    with pytest.raises(ex.TableFileError, match="a line takes more than 1 MiB"):
+        read_spins(tmp_path / name)
+
+
+def test_variables_in_rows_are_held_only_as_long_as_memory_lasts(table, tmp_path, monkeypatch):
+    (tmp_path / "a.rtab").write_text(text_of(table, "\t"))
+    monkeypatch.setattr(matrices, "memory_there", lambda: 500)
+    monkeypatch.setattr(memory, "memory_there", lambda: 500)
+    with pytest.raises(ex.NotEnoughMemoryError):
+        read_spins(tmp_path / "a.rtab")
+
+
+def test_damaged_gzip_of_variables_in_rows_is_told(table, tmp_path):
+    """Wherever a bit is flipped: zlib has errors of its own. Seen to fail."""
+    whole = gzip.compress(text_of(table, "\t").encode())
+    for place in range(10, len(whole), 7):
+        damaged = bytearray(whole)
+        damaged[place] ^= 16
+        (tmp_path / "a.rtab.gz").write_bytes(damaged)
+        with pytest.raises(ex.IsingkitError):
+            read_spins(tmp_path / "a.rtab.gz")
 
 
 def test_genes_of_cells_are_read_through_anndata(table, tmp_path, monkeypatch):

@@ -253,27 +253,57 @@ def test_a_fit_of_an_earlier_version_is_read(data):
     assert run("fit", data, "--method", "ridge", "-o", folder, "--force") == 0
 
 
-@pytest.mark.parametrize("kind", ["teacher", "sample", "report", "compare", "theory"])
+ONE_FILE = ["teacher", "sample", "report", "compare", "theory", "plan", "compare-groups"]
+
+
+@pytest.mark.parametrize("kind", ONE_FILE)
 def test_commands_write_over_nothing_without_force(data, capsys, kind):
     folder = data.parent
     model = folder / "m.npz"
     ik.random_regular(n_spins=4, degree=3, coupling=0.1, random_state=0).save(model)
     names = {"sample": "mine.csv", "report": "m.html", "teacher": "mine.npz"}
+    names["compare-groups"] = "m.html"
     mine = folder / names.get(kind, "mine.png")
     mine.write_text("mine")
     shape = ("random-regular", "--spins", 4, "--degree", 3, "--coupling", 0.1)
+    strong = ("--variables", 3, "--mean-degree", 1, "--coupling", 1)
     arguments = {
         "teacher": (*shape, "-o", mine),
         "sample": (model, "--samples", 9, "-o", mine),
         "report": (model,),
         "compare": (data, "--methods", "ridge", "--plot", mine),
         "theory": (*shape[3:], "--sweep", "ridge=0.1:10:3", "--plot", mine),
+        "plan": (*strong, "--method", "ridge", "--precision", 0.4, "--plot", mine),
+        "compare-groups": (data, "--by", "q0", "--permutations", 9, "-o", mine),
     }[kind]
     assert run(kind, *arguments) == 2
     assert "is there already: name another, or replace it with --force" in capsys.readouterr().err
     assert mine.read_text() == "mine"
+    if kind in ("plan", "compare-groups"):  # which take long
+        return
     assert run(kind, *arguments, "--force") == 0
     assert mine.read_bytes() != b"mine"
+
+
+def test_a_landscape_writes_over_nothing_without_force_and_never_over_its_data(data, capsys):
+    model = data.parent / "m.npz"
+    ik.IsingModel([[0, 0.5], [0.5, 0]], names=["q0", "q1"]).save(model)
+    rows = data.parent / "rows.csv"
+    data.rename(rows)
+    before = rows.read_bytes()
+    known = (model, "--data", rows, "--resamples", 0)
+    for more in ((), ("--force",)):
+        assert run("landscape", *known, "-o", data.parent, *more) == 2
+        assert "is the data: name another folder with -o" in capsys.readouterr().err
+    assert rows.read_bytes() == before
+    found = data.parent / "found"
+    assert run("landscape", *known, "-o", found) == 0
+    (found / "passes.csv").write_text("mine")
+    assert run("landscape", *known, "-o", found) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert (found / "passes.csv").read_text() == "mine"
+    assert run("landscape", *known, "-o", found, "--force") == 0
+    assert (found / "passes.csv").read_text() != "mine"
 
 
 def test_a_link_to_a_folder_on_another_disk_stays_a_link(data, tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ import argparse
 import json
 import tempfile
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -20,10 +21,10 @@ from results import Row, markdown, write_settings, write_table
 
 import isingkit as ik
 from isingkit.estimators.checkpoint import Checkpoint
-from isingkit.exceptions import FileFormatError, IsingkitError
+from isingkit.exceptions import FileFormatError, IsingkitError, IsingkitWarning
 from isingkit.experiments import runner
 from isingkit.fit_check import fit_check
-from isingkit.fit_folder import fit_of, require_whole, write_fit
+from isingkit.fit_folder import FILES, Fit, fit_of, require_whole, write_fit
 from isingkit.report.contents import contents_in, contents_of
 from isingkit.report.page import html_page
 
@@ -77,7 +78,10 @@ def kinds(folder: Path) -> list[Kind]:
     runner.work(unit)
     spins = folder / "data.spins"
     page = found / "report.html"
-    parts = ["model.npz", "edges.csv", "fit.json"]
+    full = folder / "full"
+    write_fit(full_fit(), html_page(contents), full)
+    parts = [name for name in FILES if name != "report.html"]
+    assert all((full / name).exists() for name in parts)
     return [
         Kind("model, .npz", folder / "truth.npz", lambda: model_in(folder / "truth.npz")),
         Kind(".spins, load", spins, lambda: spins_in(ik.PackedSpins.load(spins))),
@@ -85,8 +89,23 @@ def kinds(folder: Path) -> list[Kind]:
         Kind("checkpoint", folder / "band-00000.npz", lambda: recorded(checkpoint)),
         Kind("record of reproduce", unit.path, lambda: measured(unit)),
         Kind("fit: report.html", page, lambda: asdict(contents_in(page))),
-        *(Kind(f"fit: {name}", found / name, lambda: require_whole(found)) for name in parts),
+        *(Kind(f"fit: {name}", full / name, lambda: require_whole(full)) for name in parts),
     ]
+
+
+def full_fit() -> Fit:
+    """One that writes all files there are: columns merged, a covariate, a hidden cause, and
+    probabilities of edges.
+    """
+    truth = ik.random_regular(n_spins=10, degree=3, coupling=0.3, random_state=0)
+    rows = np.asarray(ik.sample(truth, n_samples=300, random_state=1))
+    table = np.column_stack([rows, rows[:, 0]])
+    ages = np.random.default_rng(2).normal(size=300)
+    learner = ik.AutoIsing(hidden=1, inclusion=True, merge_alike=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IsingkitWarning)
+        fitted = learner.fit(table, covariates=ages[:, None])
+    return fit_of(fitted, ik.pack(ik.as_spins(table)), "auto", None, [])
 
 
 def outcome(kind: Kind, whole: bytes, good: Any, rng: np.random.Generator) -> str:

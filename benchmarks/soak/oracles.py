@@ -18,6 +18,7 @@ from isingkit.fit_folder import require_whole
 ALWAYS = ("model.npz", "edges.csv", "report.html", "fit.json")  # in the folder of a fit
 # beginnings of lines that may stand before a sentence
 WARNINGS = ("isingkit: warning: ", "isingkit: and ", NOTICE)
+LISTS = "things to decide:"  # ends a line that others follow, each of a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,8 @@ def ends_well(ended: Ended, *, killed: bool = False) -> list[str]:
     if ended.status != 2:
         return [f"exit code {ended.status}: {ended.err.strip()[-300:]}"]
     told = [line for line in ended.err.splitlines() if line.startswith("isingkit: ")]
-    sentences = [line for line in told if not line.startswith(WARNINGS)]
+    before = [line for line in told if line.startswith(WARNINGS) or line.endswith(LISTS)]
+    sentences = [line for line in told if line not in before]
     if len(sentences) != 1 or len(sentences[0]) > 2100:
         return [f"exit code 2 with {len(sentences)} sentences: {ended.err.strip()[-300:]}"]
     return []

@@ -164,7 +164,8 @@ def _message(error: Exception) -> str:
         problem = f"{error.strerror or error}: {error.filename or 'while writing'}"
         advice = ADVICE.get(error.errno or 0)
         return f"{problem}; {advice}." if advice else f"{problem}."
-    return f"not enough memory: {error}; ask for less."
+    told = f": {error}" if str(error) else ""
+    return f"not enough memory{told}; ask for less."
 
 
 def _as_options(error: IsingkitError) -> str:

@@ -20,7 +20,7 @@ from isingkit.cli.data import (
     ticked_option,
     weights_option,
 )
-from isingkit.cli.usage import usage_error
+from isingkit.cli.usage import force_option, require_new, usage_error
 from isingkit.formats import bare_name
 from isingkit.missing import COMPLETE_ROWS
 
@@ -49,6 +49,7 @@ class CompareGroupsOptions:
     missing_codes: str | None
     ticked: str | None
     output: Path | None
+    force: bool
     seed: int
     as_json: bool
 
@@ -105,6 +106,7 @@ class CompareGroupsOptions:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write a page, .html: the networks side by side, what differs, and tables.",
 )
+@force_option
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 def command(**arguments: Any) -> None:
@@ -134,6 +136,8 @@ def _require_groups(options: CompareGroupsOptions) -> None:
         raise usage_error("with a file for each group there is no --by")
     if options.output is not None and options.output.suffix.lower() not in (".html", ".htm"):
         raise usage_error(f"a page ends in .html, not '{options.output.name}'")
+    if options.output is not None:
+        require_new(options.output, options.force)
 
 
 def _compared(options: CompareGroupsOptions) -> "GroupComparison":

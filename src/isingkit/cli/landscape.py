@@ -12,13 +12,21 @@ import click
 from isingkit import __version__
 from isingkit.atomic import replacing
 from isingkit.cli.data import binarize_option, codes_option, counts_option, read, weights_option
-from isingkit.cli.usage import usage_error
+from isingkit.cli.usage import force_option, require_new, usage_error
 from isingkit.missing import EVERY_POLICY, MissingPolicy
 
 if TYPE_CHECKING:
     from isingkit.landscape import Landscape
 
 
+_FILES = (
+    "minima.csv",
+    "passes.csv",
+    "barriers.csv",
+    "disconnectivity.svg",
+    "rows.csv",
+    "transitions.csv",
+)
 _MOST_IN_MATRIX = 1000  # minima; of more only the tree of passes is written
 
 
@@ -38,6 +46,7 @@ class LandscapeOptions:
     resamples: int
     seed: int
     output: Path | None
+    force: bool
     as_json: bool
 
 
@@ -82,6 +91,7 @@ class LandscapeOptions:
     help="Folder for minima.csv, passes.csv, barriers.csv, disconnectivity.svg and, with data, "
     "rows.csv and transitions.csv.",
 )
+@force_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def command(**arguments: Any) -> None:
     """Find the states a network rests in: minima of the energy, their basins, and barriers between
@@ -92,6 +102,7 @@ def command(**arguments: Any) -> None:
     """
     options = LandscapeOptions(**arguments)
     _require_data(options)
+    _require_room(options)
     found = _found(options)
     if options.output is not None:
         _write(found, options.output)
@@ -111,6 +122,17 @@ def _require_data(options: LandscapeOptions) -> None:
             raise usage_error(f"--{name} is about rows, but there is no --data FILE")
     if options.transpose and options.data is None:
         raise usage_error("--transpose is about rows, but there is no --data FILE")
+
+
+def _require_room(options: LandscapeOptions) -> None:
+    """Refuse to write over files, and ever over the rows that are read."""
+    if options.output is None:
+        return
+    for name in _FILES:
+        path = options.output / name
+        if options.data is not None and path.exists() and path.samefile(options.data):
+            raise usage_error(f"'{path}' is the data: name another folder with -o")
+        require_new(path, options.force)
 
 
 def _found(options: LandscapeOptions) -> "Landscape":

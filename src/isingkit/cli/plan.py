@@ -10,7 +10,7 @@ import click
 from isingkit import __version__
 from isingkit.atomic import replacing
 from isingkit.cli.method import METHODS, chosen_method, methods_that_start
-from isingkit.cli.usage import usage_error
+from isingkit.cli.usage import force_option, require_new, usage_error
 
 if TYPE_CHECKING:
     from isingkit.plan.result import Plan
@@ -61,6 +61,7 @@ class PlanOptions:
     precision: float
     max_rows: int
     plot: Path | None
+    force: bool
     seed: int
     threads: int | None
     as_json: bool
@@ -159,6 +160,7 @@ class PlanOptions:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Draw the curves: .png, .svg or .pdf.",
 )
+@force_option
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--threads", type=click.IntRange(min=1), help="By default all.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
@@ -172,7 +174,7 @@ def command(**arguments: Any) -> None:
     """
     options = PlanOptions(**arguments)
     _require_network(options)
-    _require_picture(options.plot)
+    _require_picture(options.plot, options.force)
     found = _planned(options)
     if options.plot is not None:
         _draw(found, options.plot)
@@ -199,13 +201,14 @@ def _require_network(options: PlanOptions) -> None:
         raise usage_error("give one of --mean-degree and --degree")
 
 
-def _require_picture(plot: Path | None) -> None:
+def _require_picture(plot: Path | None, force: bool) -> None:
     if plot is None:
         return
     if plot.suffix not in PICTURES:
         raise usage_error("--plot takes a .png, .svg or .pdf file")
     if not plot.parent.is_dir():
         raise usage_error(f"no such folder: {plot.parent}")
+    require_new(plot, force)
 
 
 def _planned(options: PlanOptions) -> "Plan":

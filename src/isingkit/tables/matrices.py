@@ -4,6 +4,7 @@ rows, of which zeros and ones are bits.
 
 import csv
 import gzip
+import io
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -17,17 +18,23 @@ import scipy.io
 import scipy.sparse
 from numpy.typing import NDArray
 
+from isingkit.archives import array_header, arrays_in
 from isingkit.exceptions import IsingkitError, TableFileError
 from isingkit.formats import COMPRESSED
 from isingkit.memory import require_memory
 from isingkit.spins import MISSING_TEXTS, Table, require_matrix
-from isingkit.tables.parts import PART, Parts, read_parts
+from isingkit.tables.parts import NAME, PART, Parts, read_parts
 from isingkit.tables.rows import Reading, ReadOptions
 from isingkit.tables.text import read_text
 
 _ANY = "\t;, "  # what may stand between cells, the likeliest first
 _LINE = 300  # bytes that hold what is read of a line, beside its values
 _BETWEEN = 4096  # lines, between two looks at memory
+_LONGEST = 1 << 26  # bytes of a line: what is longer is no table
+_CHUNK = 1 << 16  # bytes
+# bytes of memory, at most
+_PLACE = 16  # of a row or a column of a sparse matrix
+_VALUE = 16  # of a value of a Matrix Market file, and of where it is
 _SPARSE_MEMBERS = {"format.npy", "shape.npy", "data.npy"}  # of what scipy.sparse.save_npz writes
 
 
@@ -35,6 +42,8 @@ def read_matrix(options: ReadOptions, matrix: Any, names: Sequence[str] | None =
     """A matrix, dense or scipy.sparse, one row a sample; some rows at a time are dense."""
     require_matrix(matrix.shape, "matrix")
     n_rows, n_columns = matrix.shape
+    needed = NAME * n_columns + _PLACE * n_rows + n_rows * n_columns / 8
+    require_memory(needed, n_spins=n_columns, n_samples=n_rows)
     titles = tuple(f"x{k}" for k in range(n_columns)) if names is None else tuple(map(str, names))
     if scipy.sparse.issparse(matrix):
         matrix = matrix.tocsr()
@@ -64,7 +73,7 @@ def is_sparse_archive(path: Path) -> bool:
 
 def read_sparse(options: ReadOptions) -> Reading:
     """What scipy.sparse.save_npz has written."""
-    return _read_as(options, scipy.sparse.load_npz, "a sparse matrix")
+    return _read_as(options, _sparse, "a sparse matrix")
 
 
 def read_dense(options: ReadOptions) -> Reading:
@@ -74,7 +83,7 @@ def read_dense(options: ReadOptions) -> Reading:
 
 def read_matrix_market(options: ReadOptions) -> Reading:
     """A Matrix Market file, also compressed."""
-    return _read_as(options, scipy.io.mmread, "a Matrix Market file")
+    return _read_as(options, _matrix_market, "a Matrix Market file")
 
 
 def _read_as(options: ReadOptions, load: Callable[[Path], Any], kind: str) -> Reading:
@@ -88,13 +97,80 @@ def _read_as(options: ReadOptions, load: Callable[[Path], Any], kind: str) -> Re
     return read_matrix(options, matrix.T if options.transpose else matrix)
 
 
+def _sparse(path: Path) -> Any:
+    """scipy.sparse.load_npz, but that no place outside the matrix is believed: scipy does, and
+    reads and writes there.
+    """
+    with open(path, "rb") as file:
+        arrays = arrays_in(file)
+    kind = arrays["format"].item()
+    kind = kind.decode("ascii") if isinstance(kind, bytes) else str(kind)
+    n_rows, n_columns = (int(length) for length in arrays["shape"])
+    shape = (n_rows, n_columns)
+    require_memory(_PLACE * (n_rows + n_columns), n_spins=n_columns, n_samples=n_rows)
+    data = arrays["data"]
+    if data.dtype.kind not in "biuf":
+        raise ValueError("its values are no numbers")
+    match kind:
+        case "csr" | "csc" | "bsr":
+            make = getattr(scipy.sparse, f"{kind}_matrix")
+            matrix = make((data, arrays["indices"], arrays["indptr"]), shape=shape)
+            matrix.check_format(full_check=True)
+        case "coo":
+            matrix = scipy.sparse.coo_matrix((data, (arrays["row"], arrays["col"])), shape=shape)
+        case "dia":
+            matrix = scipy.sparse.dia_matrix((data, arrays["offsets"]), shape=shape)
+        case _:
+            raise ValueError(f"the format '{kind}' is unknown")
+    return matrix
+
+
+class _Lines(io.RawIOBase):
+    """A stream of text none of whose lines is without end: a small archive may hold one."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._length = 0  # of the line that is being read
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        fresh: bytes = self._stream.read(_CHUNK if size < 0 else size)
+        _, end, after = fresh.rpartition(b"\n")
+        self._length = len(after) if end else self._length + len(fresh)
+        if self._length > _LONGEST:
+            raise ValueError(f"a line takes more than {_LONGEST >> 20} MiB")
+        return fresh
+
+
+def _matrix_market(path: Path) -> Any:
+    """What the header says is there must have room before it is read."""
+    with _opened(path) as stream:
+        n_rows, n_columns, n_values, kind, _, _ = scipy.io.mminfo(_Lines(stream))
+    if min(n_rows, n_columns, n_values) < 0:
+        raise ValueError("a size below 0")
+    places = _PLACE * (n_rows + n_columns) if kind == "coordinate" else 0
+    require_memory(places + _VALUE * n_values, n_spins=n_columns, n_samples=n_rows)
+    with _opened(path) as stream:
+        return scipy.io.mmread(_Lines(stream))
+
+
+def _opened(path: Path) -> Any:
+    """Its bytes, inflated where they were compressed."""
+    is_gzip = path.suffix.lower() == COMPRESSED
+    return gzip.open(path, "rb") if is_gzip else open(path, "rb")
+
+
 def _loaded(path: Path) -> NDArray[Any]:
     """The one table of a file."""
-    loaded = np.load(path, allow_pickle=False)
-    if isinstance(loaded, np.ndarray):
-        return loaded
-    with loaded as archive:
-        tables = [archive[name] for name in archive.files]
+    with open(path, "rb") as file:
+        if file.read(2) == b"PK":  # of archives
+            tables = list(arrays_in(file).values())
+        else:
+            file.seek(0)
+            array_header(file, path.stat().st_size)  # which must be true
+            tables = [np.load(path, allow_pickle=False)]
     found = [table for table in tables if table.ndim == 2]
     if len(found) != 1:
         problem = f"it holds {len(found)} tables where one was expected"
@@ -280,9 +356,11 @@ def _are_named(lines: Iterator[bytes], separator: str) -> bool:
 
 def _lines(options: ReadOptions) -> Iterator[bytes]:
     """Lines that hold something."""
-    is_gzip = options.path.suffix.lower() == COMPRESSED
-    with (gzip.open if is_gzip else open)(options.path, "rb") as file:
-        for line in file:
+    with _opened(options.path) as file:
+        while line := file.readline(_LONGEST):
+            if len(line) == _LONGEST:
+                problem = f"a line takes more than {_LONGEST >> 20} MiB"
+                raise TableFileError(path=options.path, problem=problem)
             kept = line.rstrip(b"\r\n").removeprefix(b"\xef\xbb\xbf")
             if kept.strip():
                 yield kept

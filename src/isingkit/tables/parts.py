@@ -35,7 +35,7 @@ from isingkit.spins import (
 from isingkit.tables.rows import Labels, Reading, ReadOptions, RowPacker, no_numbers, progress_bar
 
 PART = 1 << 19  # numbers of an array or a Parquet file in memory at a time
-_NAME = 60  # bytes of the name of a column
+NAME = 60  # bytes of the name of a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def read_array(options: ReadOptions) -> Reading:
             yield from _array_parts(options.path, member)
 
     n_rows, n_columns = shape
-    require_memory(_NAME * n_columns, n_spins=n_columns, n_samples=n_rows)
+    require_memory(NAME * n_columns, n_spins=n_columns, n_samples=n_rows)
     names = tuple(f"x{k}" for k in range(n_columns))
 
     def select(part: NDArray[Any], places: list[int]) -> Table:
