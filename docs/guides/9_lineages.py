@@ -112,8 +112,7 @@ for ax, (first, second) in zip(axes, ((0, 1), (2, 3)), strict=True):
     ax.set(xlabel=f"score {first + 1}", ylabel=f"score {second + 1}")
 
 # %%
-# You may also say how many to take. More than there are lineages do little harm; what you miss with
-# fewer stays in the network, and the check "rows alike" says so.
+# You may also say how many to take. Twice as many as there are lineages find two couplings fewer.
 
 asked = fitted(hidden=8)
 

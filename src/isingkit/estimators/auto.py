@@ -16,6 +16,7 @@ from isingkit.covariates import CovariateCoding, CovariateEffects
 from isingkit.estimators.base import IsingEstimator, warns_itself
 from isingkit.estimators.bits import goes_by_bits, repeated_if_large
 from isingkit.estimators.cause_look import EdgeRule, without_weak
+from isingkit.estimators.cause_search import SETTINGS as CAUSES
 from isingkit.estimators.closed_forms import bethe_form, linear_form, tree_couplings
 from isingkit.estimators.covariate_table import covariate_table
 from isingkit.estimators.diagnostics import LIMITS, Evidence, diagnose
@@ -466,7 +467,12 @@ class AutoIsing(IsingEstimator):
                 rows = _as_fewer(given_causes)
                 return *self._search(rows.packed, rows.design), rows
             found, estimates = self._search(packed, design)
-        return found, estimates, self._looked_at(packed, weights, estimates.fitted)
+        rows = self._looked_at(packed, weights, estimates.fitted)
+        if rows.design.design_effect > 1 or found.network.n_hidden == CAUSES.most:
+            of_lineages = self._search_given_lineages(packed, weights, design)
+            if of_lineages is not None:
+                return of_lineages
+        return found, estimates, rows
 
     def _search_given_lineages(
         self, packed: PackedSpins, weights: RowWeights | None, design: RowDesign
