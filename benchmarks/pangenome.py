@@ -5,6 +5,7 @@ quarter of the genes repeat another's profile.
 
     python benchmarks/pangenome.py                # fits it, and prints what that cost and found
     python benchmarks/pangenome.py --genes 2870 --genomes 1260
+    python benchmarks/pangenome.py --tree clades --genes 2850 --genomes 1260
     python benchmarks/pangenome.py --write pangenome.csv
 """
 
@@ -111,6 +112,44 @@ def _lineage(
     return np.array([genes.along(tip, LAST_BRANCH) for tip in tips])
 
 
+def clades(*, n_genomes: int, n_genes: int, random_state: int) -> NDArray[np.int8]:
+    """Genes without any coupling, on a tree that splits all the way (Kingman's coalescent): each is
+    gained on a branch, lost or gained again on one more or so, and misread in some genomes.
+    """
+    rng = np.random.default_rng(random_state)
+    below, lengths = _coalescent(n_genomes, rng)
+    by_length = lengths / lengths.sum()
+    table = np.zeros((n_genomes, n_genes), np.int8)
+    done = 0
+    while done < n_genes:
+        gene = below[rng.choice(len(below), p=by_length)].copy()
+        for branch in rng.choice(len(below), size=rng.poisson(1.0), p=by_length):
+            gene[below[branch]] = rng.random() < 0.5
+        gene ^= rng.random(n_genomes) < 0.002 * rng.lognormal(0.0, 1.0)
+        if FEWEST <= gene.mean() <= 1 - FEWEST:
+            table[:, done] = gene
+            done += 1
+    return table
+
+
+def _coalescent(n_tips: int, rng: Generator) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Of each branch the tips below it, and its length."""
+    live = [np.arange(n_tips) == k for k in range(n_tips)]
+    born = [0.0] * n_tips
+    branches, lengths = [], []
+    now = 0.0
+    while len(live) > 1:
+        now += rng.exponential(2 / (len(live) * (len(live) - 1)))
+        first, second = sorted(rng.choice(len(live), 2, replace=False))
+        joined = live[first] | live[second]
+        for which in (second, first):
+            branches.append(live.pop(which))
+            lengths.append(now - born.pop(which))
+        live.append(joined)
+        born.append(now)
+    return np.array(branches), np.array(lengths)
+
+
 def found_of(fit: ik.AutoIsing, world: Pangenome) -> tuple[int, int]:
     """Edges that were planted, and others; genes of one profile are the same."""
     edges = fit.edges_
@@ -120,6 +159,18 @@ def found_of(fit: ik.AutoIsing, world: Pangenome) -> tuple[int, int]:
     return len(found & planted), len(found - planted)
 
 
+def _fit_clades(n_genomes: int, n_genes: int, seed: int) -> None:
+    """What it costs where there is nothing to find, and no few lineages explain what is seen."""
+    table = clades(n_genomes=n_genomes, n_genes=n_genes, random_state=seed)
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = ik.AutoIsing().fit(table)
+    seconds = time.process_time() - start
+    print(f"{seconds:.1f} CPU s, {len(fit.alike_)} columns merged, {fit.n_rounds_} rounds")
+    print(f"{len(fit.edges_)} edges, none of which was planted")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--genomes", type=int, default=1300)
@@ -127,8 +178,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--hidden", default="auto", help="causes asked for")
     parser.add_argument("--told", action="store_true", help="pass lineages as a covariate")
+    parser.add_argument("--tree", choices=("lineages", "clades"), default="lineages")
     parser.add_argument("--write", type=Path, help="only write the table, as CSV")
     options = parser.parse_args()
+    if options.tree == "clades":
+        _fit_clades(options.genomes, options.genes, options.seed)
+        return
     world = pangenome(
         n_genomes=options.genomes,
         n_genes=options.genes,

@@ -112,8 +112,7 @@ for ax, (first, second) in zip(axes, ((0, 1), (2, 3)), strict=True):
     ax.set(xlabel=f"score {first + 1}", ylabel=f"score {second + 1}")
 
 # %%
-# You may also say how many to take. More than there are lineages do little harm; what you miss with
-# fewer stays in the network, and the check "rows alike" says so.
+# You may also say how many to take. Twice as many as there are lineages find two couplings fewer.
 
 asked = fitted(hidden=8)
 
@@ -147,10 +146,10 @@ told.alike_.to_pandas().head(4)
 # ----------------------
 #
 # * **A tree without few lineages.** Where genomes split all the way, every clade has a profile of
-#   its own and no thirty components explain the table. ``AutoIsing`` then counts rows for as many as
-#   nearly all pairs of columns seem to show, which may be very few, and finds hardly an edge rather
-#   than thousands. Pass what you know of the tree: clades as a covariate, or clusters of clones as
-#   ``groups`` (:doc:`6_repeated_measures`).
+#   its own and no thirty components explain the table. ``AutoIsing`` then counts rows for as many
+#   as nearly all pairs of columns seem to show, which may be very few, and finds hardly an edge
+#   rather than thousands. Pass what you know of the tree: clades as a covariate, or clusters of
+#   clones as ``groups`` (:doc:`6_repeated_measures`).
 # * **Genes on one plasmid.** They come and go together and are coupled in this sense. Equal columns
 #   are merged; ``merge_alike=0.98`` merges nearly equal ones, too.
 # * **Rare genes.** A gene in five genomes can hardly be seen to need another. ``--min-count 13``

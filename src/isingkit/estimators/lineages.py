@@ -14,6 +14,7 @@ MOST = 30  # causes
 _ROWS, _COLUMNS = 2048, 2048  # that are looked at, spread over the table
 _PROBED = 256  # of these columns, whose pairs tell what is left
 _LEFT = 1.1  # mean squared z-score of pairs that is as good as that of independent rows
+_CLIPPED = 9.0  # squared z-score
 _ONE_MORE_IN = 4  # causes
 _NOTHING = 1e-12
 
@@ -52,11 +53,16 @@ def _standardised(packed: PackedSpins) -> FloatArray:
 
 
 def _left(values: FloatArray, axes: FloatArray) -> float:
-    """Mean squared z-score of pairs of columns given some axes of rows."""
+    """Mean squared z-score of pairs of columns given some axes of rows.
+
+    Clipped, for few pairs are coupled; n axes leave M - n of M degrees of freedom, which makes
+    squares larger by M / (M - n).
+    """
     left = values - axes @ (axes.T @ values)
     scores = left.T @ left
     squares = left**2
     variances = squares.T @ squares
     pairs = np.triu_indices(values.shape[1], 1)
     of_pairs = np.maximum(variances[pairs], _NOTHING)
-    return float(np.mean(scores[pairs] ** 2 / of_pairs))
+    clipped = np.minimum(scores[pairs] ** 2 / of_pairs, _CLIPPED)
+    return float(clipped.mean()) * (1 - axes.shape[1] / len(values))

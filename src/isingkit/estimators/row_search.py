@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from isingkit.estimators.bits import goes_by_bits
 from isingkit.estimators.cause_look import EdgeRule, without_weak
+from isingkit.estimators.cause_search import SETTINGS as CAUSES
 from isingkit.estimators.diagnostics import LIMITS
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.grouped_rows import dependent, grouped, inflation, is_wide
@@ -113,7 +114,12 @@ class RowSearch:
                 return Searched(found, estimates, rows)
             plain = row_design(self.weights)
             found, estimates = self.find(self.packed, plain, self.settings, self.imputes)
-        return Searched(found, estimates, self._looked_at(estimates.fitted))
+        rows = self._looked_at(estimates.fitted)
+        if rows.design.design_effect > 1 or found.network.n_hidden == CAUSES.most:
+            of_lineages = self._given_lineages()
+            if of_lineages is not None:
+                return of_lineages
+        return Searched(found, estimates, rows)
 
     def again(self, searched: Searched) -> Searched:
         """The network found again, while what it leaves of rows makes them fewer."""

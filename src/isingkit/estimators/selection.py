@@ -23,8 +23,9 @@ from isingkit.estimators.graph import keys_of, pairs_of
 from isingkit.exceptions import NotConvergedWarning, warn
 
 _MOST_ROUNDS = 200
-# from so many rounds on, a pair comes in but once; and from so many on, none does
-_SETTLING, _CLOSING = 40, 80
+# from so many rounds on, a pair comes in but once; and from twice so many on, none does
+_SETTLING, _SETTLING_IF_MANY = 40, 20
+_MANY_TO_SETTLE = 500  # spins
 _NEIGHBOURS_PER_MOVE = 16  # a spin may have one more edge moved at a time for each so many
 DIGITS = 6  # of z-scores that tell one from another: rounding does not reach them
 _UNKNOWN = (np.inf, np.inf)
@@ -153,7 +154,12 @@ class _Search:
     @property
     def is_closed(self) -> bool:
         """Whether so many rounds have passed that pairs only leave: every search ends."""
-        return self.rounds > _CLOSING
+        return self.rounds > 2 * self.settling
+
+    @property
+    def settling(self) -> int:
+        """Rounds after which a pair comes in but once: fewer where each round takes long."""
+        return _SETTLING_IF_MANY if self.fitted.n_spins >= _MANY_TO_SETTLE else _SETTLING
 
     @property
     def circling(self) -> IntArray:
@@ -215,7 +221,7 @@ class _Search:
         # at a hub one move more or less makes little difference
         room = 1 + self.fitted.graph.degrees // _NEIGHBOURS_PER_MOVE
         may_enter = ~np.isin(keys, self.circling)
-        if self.rounds > _SETTLING:
+        if self.rounds > self.settling:
             may_enter &= ~np.isin(keys, np.array(list(self.n_entries), dtype=np.int64))
         may_enter &= not self.is_closed
         enter = tests.passes & ~tests.inside & may_enter
