@@ -7,20 +7,24 @@ from isingkit.estimators.dual import bytes_of_dual
 from isingkit.estimators.primal import bytes_of_primal
 from isingkit.estimators.score_cache import n_plausible_pairs, n_probed
 
-_START = 44e6  # of buffers, whatever the size
+# of buffers, whatever the size, where rows are few and where they are many
+_START, _START_MANY = 44e6, 25e6
 _PAIRS, _CELLS = 56, 18  # for each pair of spins and each cell, with all pairs in memory
 _PLAUSIBLE = 300  # for each pair that noise makes plausible
-# by tiles: for each pair of spins that are probed, each spin and each row
-_PROBED, _SPIN, _ROW = 26, 7_000, 72_000
+# by tiles: for each of these where rows are many, each pair of spins that are probed, each spin and
+# each cell
+_PLAUSIBLE_MANY, _PROBED, _SPIN, _HELD = 500, 26, 7_000, 8
 _BOTH = 2  # matrices of all pairs of spins, while ridges are compared
+_COUNTING = 45e6  # of pairs of all spins
 
 
 def bytes_by_matrices(n_spins: int, n_rows: int) -> float:
     """With all pairs in memory."""
-    n_bytes = _START + _PAIRS * n_spins**2 + _CELLS * n_spins * n_rows
-    if n_rows >= n_spins:
-        n_bytes += _PLAUSIBLE * n_plausible_pairs(n_spins, are_rows_few=False)
-    return n_bytes
+    n_bytes = _PAIRS * n_spins**2 + _CELLS * n_spins * n_rows
+    if n_rows < n_spins:
+        return _START + n_bytes
+    n_plausible = n_plausible_pairs(n_spins, are_rows_few=False)
+    return _START_MANY + n_bytes + _PLAUSIBLE * n_plausible
 
 
 def bytes_by_tiles(n_spins: int, n_rows: int, is_complete: bool) -> float:
@@ -30,10 +34,12 @@ def bytes_by_tiles(n_spins: int, n_rows: int, is_complete: bool) -> float:
     """
     held = 0.0 if is_complete else 8.0 * n_spins * n_rows
     if n_rows >= n_spins:
-        of_screen = _BOTH * bytes_of_primal(n_spins, n_rows)
+        of_screen = _COUNTING + _BOTH * bytes_of_primal(n_spins, n_rows)
+        of_pair = _PLAUSIBLE_MANY
     else:
-        of_screen = bytes_of_dual(n_spins, n_rows)
+        of_screen = float(bytes_of_dual(n_spins, n_rows))
+        of_pair = _PLAUSIBLE
     n_plausible = n_plausible_pairs(n_spins, are_rows_few=n_rows < n_spins)
-    of_look = _PROBED * n_probed(n_spins) ** 2 + _ROW * n_rows
-    of_tests = max(of_look, _PLAUSIBLE * n_plausible) + _SPIN * n_spins
+    of_pairs = max(_PROBED * n_probed(n_spins) ** 2, of_pair * n_plausible)
+    of_tests = of_pairs + n_spins * (_SPIN + _HELD * n_rows)
     return held + max(of_screen, of_tests)
