@@ -211,29 +211,47 @@ def _decision_on_ticks(column: Column) -> Decision:
 
 def _remedies_of(column: Column, threshold: float | None, n_rows: int) -> tuple[str, ...]:
     """Options that settle a column, the likeliest first."""
-    name = shlex.quote(column.name)
     drop = _drop(column)
-    is_id = f"--id-column {name}"
-    is_group = f"--row-groups {name}"
     known = (drop,) if column.n_missing else (f"--covariates {_typed(column)}", drop)
     if _groups_rows(column):
-        return (is_group, *known)
+        return (f"--row-groups {shlex.quote(column.name)}", *known)
     if column.is_text:
-        is_many = len(column.distinct or ()) >= min(_MANY, n_rows)
-        if is_many and column.repeats and not column.n_missing:
-            return is_group, drop
-        return (is_id, drop) if is_many or _is_name_of_rows(column) else known
-    if _WEIGHTS.fullmatch(column.name):
-        return f"--weights {name}", drop
-    if _COUNTS.fullmatch(column.name):
-        return f"--counts {name}", drop
-    if _is_name_of_rows(column):
-        return is_id, drop
-    if threshold is not None and (_is_on_scale(column) or (threshold == 0 and _is_amount(column))):
+        return _remedies_of_text(column, known, n_rows)
+    return _named_remedy(column) or _remedies_of_numbers(column, known, threshold)
+
+
+def _remedies_of_text(column: Column, known: tuple[str, ...], n_rows: int) -> tuple[str, ...]:
+    name = shlex.quote(column.name)
+    is_many = len(column.distinct or ()) >= min(_MANY, n_rows)
+    if is_many and column.repeats and not column.n_missing:
+        return f"--row-groups {name}", _drop(column)
+    if is_many or _is_name_of_rows(column):
+        return f"--id-column {name}", _drop(column)
+    return known
+
+
+def _named_remedy(column: Column) -> tuple[str, ...]:
+    """What the name of a column of numbers says that it is, if it does."""
+    roles = {
+        "--weights": _WEIGHTS.fullmatch(column.name) is not None,
+        "--counts": _COUNTS.fullmatch(column.name) is not None,
+        "--id-column": _is_name_of_rows(column),
+    }
+    named = [option for option, is_so in roles.items() if is_so]
+    return (f"{named[0]} {shlex.quote(column.name)}", _drop(column)) if named else ()
+
+
+def _remedies_of_numbers(
+    column: Column, known: tuple[str, ...], threshold: float | None
+) -> tuple[str, ...]:
+    is_cut = threshold is not None and _is_on_scale(column)
+    if is_cut or (threshold == 0 and _is_amount(column)):
         also = (f"{_CUT} 0",) if threshold and column.low == 0 else ()
-        return f"{_CUT} {threshold:g}", *also, drop
+        return f"{_CUT} {threshold:g}", *also, _drop(column)
     may_count = _is_whole(column) and _PERHAPS_COUNTS.fullmatch(column.name)
-    return (*known, f"--counts {name}") if may_count and not column.n_missing else known
+    if may_count and not column.n_missing:
+        return (*known, f"--counts {shlex.quote(column.name)}")
+    return known
 
 
 def _without_codes(column: Column) -> Column:
