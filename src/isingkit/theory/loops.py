@@ -98,7 +98,7 @@ def cluster_estimates(
     one, k = scalar_weights(effective_ridge)
     degree = int(spectrum.degree)
     strength = float(abs(spectrum.coupling))
-    correlations = _correlations(strength * signs)
+    correlations = correlations_by_states(strength * signs)
     n_branches = degree - np.count_nonzero(signs, axis=1)
     own = n_branches * np.sinh(strength) ** 2
     second, noise = _on_neighbours(correlations, signs[0] != 0, degree, np.tanh(strength))
@@ -113,7 +113,7 @@ def cluster_estimates(
     return ClusterEstimates(float(inverse[0, 1] / left), second, noise)
 
 
-def _correlations(couplings: FloatArray) -> FloatArray:
+def correlations_by_states(couplings: FloatArray) -> FloatArray:
     """Of few spins, by all their states."""
     n = len(couplings)
     states = np.array(list(itertools.product((-1.0, 1.0), repeat=n)))

@@ -22,6 +22,7 @@ from isingkit.theory.prediction import (
     predicted,
     solved,
 )
+from isingkit.theory.regions import inverse_correlations
 from isingkit.theory.ridge import GENERATIONS
 from isingkit.theory.spectrum import Spectrum, scalar_weights
 
@@ -36,12 +37,14 @@ def of_model(
     depth: int | None = None,
     spectrum: Spectrum | None = None,
 ) -> Prediction:
-    """Prediction for one spin of any tree-like model, from its own neighbourhood.
+    """Prediction for one spin of any model with few short loops, from its own neighbourhood.
 
     [eq:J-mean-linear-equation-1] [eq:C0-inverse-matrix-1-v2] [eq:Linear-equation-regularize]
 
     Mean estimates solve a sparse linear system on the ball of radius `depth` around the spin, whose
-    Bethe matrix is known.
+    inverse correlations are known: by the Bethe matrix on trees, and up to 3000 spins by the
+    cluster variation method where there are triangles or squares, as on lattices. A model is
+    refused where these are too much for it.
 
     Parameters
     ----------
@@ -84,7 +87,10 @@ def of_model(
 
 def spectrum_of(model: IsingModel) -> Spectrum:
     """A model's spectrum: eigenvalues while that is quick, belief propagation beyond."""
-    return ModelSpectrum.of(model) if model.n_spins <= FEW_SPINS else CavitySpectrum(model)
+    if model.n_spins > FEW_SPINS:
+        return CavitySpectrum(model)
+    matrix = inverse_correlations(model).toarray()
+    return ModelSpectrum(np.linalg.eigvalsh(matrix))
 
 
 def _ball(model: IsingModel, spin: int, depth: int | None) -> tuple[IntArray, IntArray]:
@@ -101,7 +107,8 @@ def _ball(model: IsingModel, spin: int, depth: int | None) -> tuple[IntArray, In
 def _mean_estimates(ball: IsingModel, distances: IntArray, k: float) -> MeanEstimates:
     """Mean estimates of the couplings of the ball's first spin."""
     one, scale = scalar_weights(k)
-    matrix = bethe_matrix(ball)
+    few = ball.n_spins <= FEW_SPINS
+    matrix = inverse_correlations(ball) if few else bethe_matrix(ball)
     shifted = one * scipy.sparse.eye_array(ball.n_spins) + scale * matrix
     column = _first_column_of_inverse(shifted)
     kept = matrix @ column  # [H (p + q H)^-1]_{. 0}
