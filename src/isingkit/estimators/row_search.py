@@ -180,23 +180,35 @@ class RowSearch:
         if weights is not None and weights.counts.sum() > MOST_SAMPLES:
             unseen = independent_rows("samples are many: whether they are alike was not looked at")
             return SearchedRows(packed, design, unseen)
+        return self._as_it_looks(fitted)
+
+    def _as_it_looks(self, fitted: FittedGraph) -> SearchedRows:
+        """Rows of which nothing was declared."""
+        packed, weights = self.packed, self.weights
         samples, of_each = each_sample(packed, weights)
-        couplings = fitted.graph.matrix(fitted.graph.symmetric(fitted.couplings))
-        model = IsingModel(couplings, fitted.fields, packed.names)
-        shifts = fitted.shifts(samples) if fitted.samples.causes.n_causes else None
-        found = row_dependence(samples, model, shifts, is_series=self.dependence == "ordered")
-        if found.kind != "none" and weights is not None and weights.counts.max() > 1:
-            found = replace(found, advice=_COUNTED)  # copies are no series, and have no labels
+        found = self._dependence(samples, fitted)
         if found.kind == "none" and is_wide(samples):
             effect = inflation(samples, of_each, fitted)
             if effect > _INFLATED:
                 found = inflated(effect, samples.n_samples)
         if self.dependence == "independent" or found.kind == "none":
-            return SearchedRows(packed, design, found)
+            return SearchedRows(packed, row_design(weights), found)
         designed = dependent(samples, row_design(of_each), found, fitted)
         if self.dependence == "auto" and designed.design_effect < LIMITS.design_effect:
-            return SearchedRows(packed, design, harmless(found, designed.design_effect))
+            as_one = harmless(found, designed.design_effect)
+            return SearchedRows(packed, row_design(weights), as_one)
         return SearchedRows(samples, designed, found)
+
+    def _dependence(self, samples: PackedSpins, fitted: FittedGraph) -> RowDependence:
+        """Of rows, given a network."""
+        couplings = fitted.graph.matrix(fitted.graph.symmetric(fitted.couplings))
+        model = IsingModel(couplings, fitted.fields, samples.names)
+        shifts = fitted.shifts(samples) if fitted.samples.causes.n_causes else None
+        found = row_dependence(samples, model, shifts, is_series=self.dependence == "ordered")
+        are_counted = self.weights is not None and self.weights.counts.max() > 1
+        if found.kind != "none" and are_counted:
+            return replace(found, advice=_COUNTED)  # copies are no series, and have no labels
+        return found
 
 
 def _as_fewer(rows: SearchedRows) -> SearchedRows:
