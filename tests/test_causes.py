@@ -427,12 +427,9 @@ def test_asking_for_what_is_no_number_of_causes_is_refused(groups):
             ik.AutoIsing(hidden=wrong).fit(groups[1])
 
 
-def test_causes_that_cannot_be_had_are_refused_and_not_forgotten(groups, monkeypatch):
+def test_causes_that_cannot_be_had_are_refused_and_not_forgotten(groups):
     with pytest.raises(SettingError, match="with missing='impute'"):
         ik.AutoIsing(hidden=1, missing="impute").fit(groups[1])
-    monkeypatch.setattr(sizes, "MOST_DENSE", 40)
-    with pytest.raises(SettingError, match="beyond 40 columns"):
-        ik.AutoIsing(hidden=1).fit(groups[1][:45])
 
 
 def test_where_a_cause_makes_thousands_of_pairs_stand_out_it_is_looked_for_first(monkeypatch):

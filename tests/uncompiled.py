@@ -95,6 +95,11 @@ def fits_by_tiles(values):
     yield "tiles, auto", ik.AutoIsing(level=0.5).fit(table(n_samples=28, n_spins=30, strength=0.8))
     yield "tiles, screened", ik.TwoStageIsing(ridge=float("inf"), prune=0.15).fit(values)
     yield "tiles, ridge", ik.TwoStageIsing(ridge=0.1, prune=0.1).fit(values)
+    weights = np.tile([0.5, 1.0, 2.0], N_SAMPLES // 3)
+    yield "tiles, weighted", ik.TwoStageIsing(prune=0.1).fit(values, sample_weight=weights)
+    holes = np.asarray(values, dtype=float)
+    holes[::9, 2] = np.nan
+    yield "tiles, pairwise", ik.TwoStageIsing(prune=0.1, missing="pairwise").fit(holes)
     sizes.MOST_DENSE = dense
 
 

@@ -14,6 +14,7 @@ from isingkit._kernels.threads import blas_threads_for
 from isingkit.arrays import FloatArray
 from isingkit.covariates import CovariateCoding, CovariateEffects
 from isingkit.estimators.base import IsingEstimator, warns_itself
+from isingkit.estimators.bits import repeated_if_few
 from isingkit.estimators.closed_forms import bethe_form, linear_form, tree_couplings
 from isingkit.estimators.covariate_table import covariate_table
 from isingkit.estimators.diagnostics import Evidence, diagnose
@@ -354,6 +355,7 @@ class AutoIsing(IsingEstimator):
     def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
         as_read = packed
         covariates = None if weights is None else weights.covariates
+        packed, weights = repeated_if_few(packed, weights)
         if self.missing == MissingPolicy.IMPUTE or self._coding is not None:
             packed, weights = each_sample(packed, weights)
         if weights is not None and weights.groups is not None:
@@ -502,6 +504,7 @@ class AutoIsing(IsingEstimator):
         self._check_settings()
         require_number("n_resamples", n_resamples, at_least=2, whole=True)
         packed, weights = self._read_only(X, sample_weight, counts, groups, covariates)
+        packed, weights = repeated_if_few(packed, weights)
         # what a worker is sent: nothing fitted
         plain = clone(self).set_params(n_jobs=1, checkpoint=None, progress=False)
 

@@ -25,7 +25,7 @@ from isingkit.estimators.primal import Primal
 from isingkit.exceptions import NoValuesError
 from isingkit.gram import gram, gram_of
 from isingkit.memory import require_memory
-from isingkit.packing import PackedSpins, Words, unpacked
+from isingkit.packing import PackedSpins, Words, repeated, unpacked
 from isingkit.spins import Names, RowWeights
 
 # error of a look-up, in units of what must be passed, from which on a product is quicker
@@ -358,6 +358,21 @@ def _sums_of_signs(
     fixed = (rows, words, pairs, sums)
     parallel_map(kernels.sums_of_pairs, len(pairs), *fixed, chunk=4096, n_jobs=n_jobs)
     return sums
+
+
+def repeated_if_few(
+    packed: PackedSpins, weights: RowWeights | None
+) -> tuple[PackedSpins, RowWeights | None]:
+    """Rows of many spins as often as they were counted, where they are fewer than spins even so:
+    the same digits for a count as for so many rows; all else as it is.
+    """
+    if weights is None or not goes_by_bits(packed) or packed.present is not None:
+        return packed, weights
+    if not weights.are_counts or weights.groups is not None or weights.covariates is not None:
+        return packed, weights
+    if weights.n_samples >= packed.n_spins:
+        return packed, weights
+    return repeated(packed, weights), None
 
 
 def goes_by_bits(packed: PackedSpins) -> bool:

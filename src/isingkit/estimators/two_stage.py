@@ -12,7 +12,12 @@ from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import FloatArray, IntArray
 from isingkit.estimators.base import LinearEstimator
-from isingkit.estimators.bits import bits_of, goes_by_bits, without_covariates
+from isingkit.estimators.bits import (
+    bits_of,
+    goes_by_bits,
+    repeated_if_few,
+    without_covariates,
+)
 from isingkit.estimators.covariate_effects import n_covariates, regressed_effects
 from isingkit.estimators.executor import current_executor
 from isingkit.estimators.moments import SecondMoments, best_resolvent, noise_at
@@ -183,6 +188,7 @@ class TwoStageIsing(LinearEstimator):
     ) -> Self:
         if packed is None:
             return super()._learn(packed, weights, warned, stat)
+        packed, weights = repeated_if_few(packed, weights)
         if goes_by_bits(packed):
             return self._learn_by_tiles(packed, weights, warned)
         return super()._learn(packed, weights, warned)
