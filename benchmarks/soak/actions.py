@@ -12,12 +12,14 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.io
+import scipy.sparse
 from numpy.random import Generator
 from sklearn.base import clone
 
@@ -112,8 +114,17 @@ def fit_on_threads(rng: Generator, folder: Path) -> Problems:
 
 def read_a_malformed_file(rng: Generator, folder: Path) -> Problems:
     """A good file of any format, with bytes, cells, encoding, header or compression spoilt."""
+    return _malformed(rng, folder, ("csv", "tsv", "csv.gz", "npy", "npz", "parquet", "spins"))
+
+
+def read_a_malformed_file_of_the_field(rng: Generator, folder: Path) -> Problems:
+    """The same of sparse matrices, and of variables in rows."""
+    return _malformed(rng, folder, ("sparse.npz", "mtx", "mtx.gz", "rtab", "rtab.gz"))
+
+
+def _malformed(rng: Generator, folder: Path, kinds: Sequence[str]) -> Problems:
     values = table(rng, 60, 6)
-    kind = str(rng.choice(["csv", "tsv", "csv.gz", "npy", "npz", "parquet", "spins"]))
+    kind = str(rng.choice(kinds))
     data = folder / f"d.{kind}"
     _write(data, kind, values)
     _spoil(rng, data)
@@ -144,6 +155,16 @@ def _write(data: Path, kind: str, values: np.ndarray) -> None:
             )
         case "spins":
             ik.pack(ik.as_spins(values, mapping=[(0, 1)] * values.shape[1])).save(data)
+        case "sparse.npz":
+            is_small = len(values) < 40
+            scipy.sparse.save_npz(data, scipy.sparse.csr_array(values), compressed=not is_small)
+        case "mtx" | "mtx.gz":
+            with gzip.open(data, "wb") if kind == "mtx.gz" else data.open("wb") as file:
+                scipy.io.mmwrite(file, scipy.sparse.coo_array(values))
+        case "rtab" | "rtab.gz":
+            lines = [f"q{j}\t" + "\t".join(map(str, column)) for j, column in enumerate(values.T)]
+            text = "\n".join([*lines, ""]).encode()
+            data.write_bytes(gzip.compress(text) if kind == "rtab.gz" else text)
 
 
 def _spoil(rng: Generator, data: Path) -> None:
@@ -383,6 +404,7 @@ ACTIONS: dict[str, tuple[float, Action]] = {  # how often, in the mean
     "fit a table": (20, fit_a_table),
     "fit on 1, 2 and 4 threads": (30, fit_on_threads),
     "read a malformed file": (30, read_a_malformed_file),
+    "read a malformed file of the field": (10, read_a_malformed_file_of_the_field),
     "kill while replacing": (5, kill_while_replacing),
     "kill and resume": (2, kill_and_resume),
     "run out of disk, memory, files, rights": (6, run_out),
