@@ -130,7 +130,7 @@ def test_a_hub_of_very_many_candidates_is_bounded_and_its_neighbours_are_kept():
 
 
 def test_a_search_that_goes_round_in_circles_ends(monkeypatch):
-    """Without the end, columns that stand for each other are exchanged 200 times."""
+    """Of one round in which pairs come in freely; without that end it takes 21 rounds."""
     from isingkit.estimators import selection
 
     monkeypatch.setattr(selection, "_SETTLING", 1)
@@ -138,6 +138,6 @@ def test_a_search_that_goes_round_in_circles_ends(monkeypatch):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fit = ik.AutoIsing(rows="independent", hidden=0).fit(table[:, :100])
-    assert fit.n_rounds_ <= 40
+    assert fit.n_rounds_ <= 10
     undecided = [one for one in caught if issubclass(one.category, NotConvergedWarning)]
     assert all("undecided" in str(one.message) for one in undecided)
