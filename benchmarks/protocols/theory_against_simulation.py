@@ -35,7 +35,7 @@ from tqdm import tqdm
 
 import isingkit as ik
 from isingkit import theory
-from isingkit.exceptions import SettingError
+from isingkit.exceptions import SettingError, StageTwoError
 from isingkit.experiments.runner import seed_of
 
 NAME = "theory_against_simulation"
@@ -203,7 +203,12 @@ def recovery(options: argparse.Namespace) -> list[Row]:
     for point in tqdm(list(points(options.seed, options.points)), desc="recovery"):
         ridge = round(float(np.exp(rng.uniform(np.log(0.03), np.log(3)))), 3)
         depth = float(rng.uniform(0.3, 0.8))  # of prune, in the neighbours' mean estimate
-        table.append(_recovery_row(point, ridge, depth, options.sizes[-1]))
+        try:
+            table.append(_recovery_row(point, ridge, depth, options.sizes[-1]))
+        except StageTwoError as error:  # more candidates than rows, in one of the worlds
+            table.append(
+                {"degree": point.degree, "coupling": point.coupling, "refused": str(error)}
+            )
     return table
 
 
