@@ -13,6 +13,10 @@ Parts:
 - samples: exact networks at the answer of `samples_needed`, at settings of SETTINGS. A setting
   passes where their number is within the binomial 95 percent band of what was asked for.
 
+- recovery: precision and recall of all directed estimates of two stages, at the threshold that the
+  model's own prediction calls best; `recovery_of_model` of some of the graphs that were drawn, and
+  `recovery` of such graphs. A point passes where both are within 0.01 plus three standard errors.
+
 Points: degrees 2 to 6, couplings up to 0.9 of the critical one, 0.3 to 10 samples per spin.
 Tables hold every point that was drawn, also where the prediction misses.
 """
@@ -31,12 +35,12 @@ from tqdm import tqdm
 
 import isingkit as ik
 from isingkit import theory
-from isingkit.exceptions import SettingError
+from isingkit.exceptions import SettingError, StageTwoError
 from isingkit.experiments.runner import seed_of
 
 NAME = "theory_against_simulation"
 ALLOWANCE = 4.0  # over the number of spins, of errors, relative
-PARTS = ("losses", "sparse", "samples")
+PARTS = ("losses", "sparse", "samples", "recovery")
 PROBABILITY = 0.9  # asked of samples_needed
 SETTINGS = (  # n_spins, degree, coupling, worlds, seed of the first: (c - 1) tanh^2 K 0.29 to 0.64
     (200, 4, 0.5, 100, 35_000),
@@ -47,6 +51,8 @@ SETTINGS = (  # n_spins, degree, coupling, worlds, seed of the first: (c - 1) ta
     (200, 3, 0.4, 80, 41_000),
 )
 CLOSE = 0.01  # precision and recall
+N_WORLDS = 12  # of the recovery part
+N_MODELS = 3  # of these, whose predictions are averaged
 ESTIMATORS: dict[str, Callable[..., Any]] = {
     "squares": ik.LassoIsing,
     "pseudolikelihood": ik.PseudolikelihoodIsing,
@@ -190,6 +196,59 @@ def _compared_counts(counts: np.ndarray, precision: float, recall: float) -> Row
     return row
 
 
+def recovery(options: argparse.Namespace) -> list[Row]:
+    """Precision and recall of two stages."""
+    table = []
+    rng = np.random.default_rng(options.seed + 3)
+    for point in tqdm(list(points(options.seed, options.points)), desc="recovery"):
+        ridge = round(float(np.exp(rng.uniform(np.log(0.03), np.log(3)))), 3)
+        depth = float(rng.uniform(0.3, 0.8))  # of prune, in the neighbours' mean estimate
+        try:
+            table.append(_recovery_row(point, ridge, depth, options.sizes[-1]))
+        except StageTwoError as error:  # more candidates than rows, in one of the worlds
+            table.append(
+                {"degree": point.degree, "coupling": point.coupling, "refused": str(error)}
+            )
+    return table
+
+
+def _recovery_row(point: Point, ridge: float, depth: float, n_spins: int) -> Row:
+    n_samples = round(point.samples_per_spin * n_spins)
+    alpha = n_samples / (n_spins - 1)
+    expected = theory.random_regular(point.degree, point.coupling, alpha, ridge)
+    prune = round(float(depth * expected.means[0]), 4)
+    knobs = {"ridge": ridge, "prune": prune}
+    row: Row = {"degree": point.degree, "coupling": point.coupling, "n_spins": n_spins}
+    row |= {"n_samples": n_samples, "n_worlds": N_WORLDS} | knobs
+    planted = [
+        _planted(point, n_spins, n_samples, (point.place, world, 2)) for world in range(N_WORLDS)
+    ]
+    try:
+        models = [
+            theory.recovery_of_model(truth, n_samples, **knobs) for truth, _ in planted[:N_MODELS]
+        ]
+        size = (n_spins, point.degree, point.coupling, n_samples)
+        regular = theory.recovery(*size, **knobs, rule="directed")
+    except SettingError as error:
+        return row | {"refused": str(error)}
+    level = round(float(np.mean([one.best_threshold() for one in models])), 3)
+    row |= {"candidates": round(models[0].n_candidates(), 2), "threshold": level}
+    counts = np.zeros((N_WORLDS, 3))
+    for world, (truth, samples) in enumerate(planted):
+        fit = ik.TwoStageIsing(**knobs, threshold=level, fit_fields=False).fit(samples)
+        found = np.abs(fit.estimates_) > level
+        true = truth.couplings.toarray() != 0
+        counts[world] = (np.sum(found & true), np.sum(found & ~true), np.sum(true))
+    precision = float(np.mean([one.precision(level) for one in models]))
+    recall = float(np.mean([one.recall(level) for one in models]))
+    row |= _compared_counts(counts, precision, recall)
+    of_regular = _compared_counts(counts, regular.precision(level), regular.recall(level))
+    names = ("predicted", "close", "within")
+    for name in ("precision", "recall"):
+        row |= {f"regular_{name}_{what}": of_regular[f"{name}_{what}"] for what in names}
+    return row
+
+
 def _ratio(counts: np.ndarray, columns: tuple[int, ...]) -> float:
     total = counts[:, columns].sum()
     return float(counts[:, 0].sum() / total) if total else np.nan
@@ -251,7 +310,8 @@ def _compared(name: str, values: np.ndarray, expected: float, allowance: float) 
 
 def summary(table: list[Row]) -> str:
     """How many predictions are within their bands."""
-    checks = [key for key in table[0] if key.endswith(("_within", "_close"))]
+    keys = dict.fromkeys(key for row in table for key in row)
+    checks = [key for key in keys if key.endswith(("_within", "_close"))]
     rows = [["what", "passed", "of"]]
     for check in checks:
         answers = [row[check] for row in table if check in row]
@@ -263,6 +323,7 @@ MEASURES: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "losses": losses,
     "sparse": sparse,
     "samples": samples,
+    "recovery": recovery,
 }
 
 

@@ -71,7 +71,7 @@ class Pairs:
         scale = np.zeros_like(self.mean)
         skewed = self.is_edge & (self.mean != 0)
         np.divide(self.second_mean, self.mean, out=scale, where=skewed)
-        transformed = _fisher_transformed(level * scale, self.second_mean)
+        transformed = fisher_transformed(level * scale, self.second_mean)
         unchanged = level + np.zeros_like(transformed)
         return np.asarray(np.divide(transformed, scale, out=unchanged, where=scale > 0))
 
@@ -119,8 +119,8 @@ class Pairs:
         return total
 
     def _passing_second(self, threshold: FloatArray, centre: FloatArray) -> FloatArray:
-        above = _fisher_transformed(threshold, self.second_mean)
-        below = _fisher_transformed(threshold, -self.second_mean)
+        above = fisher_transformed(threshold, self.second_mean)
+        below = fisher_transformed(threshold, -self.second_mean)
         upwards = ndtr((centre - above) / self.second_std)
         downwards = ndtr((-centre - below) / self.second_std)
         return np.asarray(upwards + downwards)
@@ -169,7 +169,7 @@ def _normal_density(z: FloatArray) -> FloatArray:
     return np.asarray(np.exp(-(z**2) / 2) / ROOT_TWO_PI)
 
 
-def _fisher_transformed(level: ArrayLike, mean: FloatArray) -> FloatArray:
+def fisher_transformed(level: ArrayLike, mean: FloatArray) -> FloatArray:
     r"""The level at which a Gaussian number passes as often as an estimate does.
 
     Estimates are skewed as correlations are, and like these Gaussian after Fisher's transformation:

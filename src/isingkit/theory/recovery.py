@@ -14,8 +14,8 @@ Where there are many, they change each other's estimates and explain part of wha
 would. Neighbours scatter around Theorem 1's means as least squares with non-Gaussian residuals
 does.
 
-All of this is for candidates that are few beside the samples: up to a tenth of them, curves agree
-with measured ones to about 0.01, up to a fifth to a few percent. The regression has N - 1 unknowns,
+All of this is for candidates that are few beside the samples: up to a tenth of them. Two stages of
+given models are drawn instead, and need no such thing: see `drawn_stages.py`. The regression has N - 1 unknowns,
 so that \alpha = M / (N - 1), and N \lambda / (N - 1) takes the place of \lambda.
 """
 
@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 
 from isingkit.arrays import FloatArray
 from isingkit.exceptions import SettingError, UnderdeterminedError, require_number
+from isingkit.theory.drawn_pairs import DrawnPairs
 from isingkit.theory.pairs import Pairs
 from isingkit.theory.regular import RegularSpectrum
 
@@ -47,7 +48,7 @@ class Recovery:
     n_samples: int
     ridge: float
     prune: float | None
-    pairs: Pairs
+    pairs: Pairs | DrawnPairs
     directions: int  # 2 where pairs are unordered
 
     def precision(self, threshold: ArrayLike) -> Any:

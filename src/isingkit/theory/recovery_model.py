@@ -1,34 +1,34 @@
-"""Recovery of any tree-like model, spin by spin."""
+"""Recovery of any model with few short loops, spin by spin."""
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from isingkit.arrays import BoolArray, FloatArray
+from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.exceptions import SettingError, require_instance
 from isingkit.model import IsingModel
-from isingkit.theory.bethe import ModelSpectrum, bethe_matrix
-from isingkit.theory.pairs import Pairs, grouped
-from isingkit.theory.phase import require_paramagnetic
+from isingkit.theory.bethe import ModelSpectrum
+from isingkit.theory.drawn_pairs import DrawnPairs
+from isingkit.theory.drawn_stages import SpinStages, StageOneLaw
+from isingkit.theory.linear import linear_means
+from isingkit.theory.pairs import grouped
 from isingkit.theory.recovery import Recovery, remaining_variance, require_sizes, samples_left
-from isingkit.theory.scatter import (
-    StageOne,
-    candidate_interference,
-    means_of_survivors,
-    neighbour_correlations,
-    neighbour_scatter,
-    pair_gain,
-)
+from isingkit.theory.regions import inverse_correlations
+from isingkit.theory.scatter import means_of_survivors, neighbour_scatter
 from isingkit.theory.spectrum import effective_ridge, margins, scalar_weights
+
+SPINS_DRAWN = 1200
+SEED = 0  # of the draws: the same question has the same answer
+STEP = 0.02  # of mean estimates of edges of one kind
 
 
 def recovery_of_model(
     model: IsingModel, n_samples: int, *, ridge: float = 0.0, prune: float | None = None
 ) -> Recovery:
-    """Precision and recall of all directed estimates on any tree-like model, for one stage or two.
+    """Precision and recall of all directed estimates on any model with few short loops.
 
-    For a few thousand spins.
+    For a few thousand spins, and one stage or two. For two, stage one is drawn (from one seed), and
+    stage two is what it is on average given that.
 
     Parameters
     ----------
@@ -54,13 +54,12 @@ def recovery_of_model(
         expected = "a model with edges: there would be nothing to find"
         raise SettingError(setting="model", value="one without edges", expected=expected)
     resolvent = _Resolvent.of(model, n_samples, ridge)
-    first = _stage_one(resolvent, model.couplings.toarray(), n_samples)
-    spins = range(model.n_spins)
-    if prune is None:
-        seconds = [_one_stage(first, i) for i in spins]
-    else:
-        both = _candidate_pairs(resolvent, first.truth)
-        seconds = [_two_stages(first, both, i, prune) for i in spins]
+    truth = model.couplings.toarray()
+    if prune is not None:
+        drawn = _drawn_pairs(resolvent, truth, n_samples, prune)
+        return Recovery(model.n_spins, n_samples, ridge, prune, drawn, directions=1)
+    first = _stage_one(resolvent, truth, n_samples)
+    seconds = [_one_stage(first, i) for i in range(model.n_spins)]
     tables = [_table(first, second, i) for i, second in enumerate(seconds)]
     pairs = grouped(np.concatenate(tables))
     return Recovery(model.n_spins, n_samples, ridge, prune, pairs, directions=1)
@@ -71,6 +70,7 @@ class _Resolvent:
     """(1 + k H)^-1 by eigenvalues and eigenvectors of H."""
 
     effective_ridge: float  # k
+    alpha: float
     margin: float  # alpha - t2
     eigenvalues: FloatArray  # (n_spins,): of H
     vectors: FloatArray  # (n_spins, n_spins)
@@ -82,15 +82,15 @@ class _Resolvent:
         n_regressors = model.n_spins - 1
         alpha = n_samples / n_regressors
         penalty = ridge * model.n_spins / n_regressors
-        matrix = bethe_matrix(model)
-        require_paramagnetic(model)
+        matrix = inverse_correlations(model)
         eigenvalues, vectors = np.linalg.eigh(matrix.toarray())
         spectrum = ModelSpectrum(eigenvalues)
         k = float(effective_ridge(spectrum, alpha, penalty))
         one, scale = scalar_weights(k)
         inverse = 1 / (one + scale * eigenvalues)
         margin = float(margins(alpha, k, spectrum.traces(k))[1]) if np.isfinite(k) else alpha
-        return _Resolvent(k, margin, eigenvalues, vectors, inverse, 1 / matrix.diagonal())
+        residual = 1 / matrix.diagonal()
+        return _Resolvent(k, alpha, margin, eigenvalues, vectors, inverse, residual)
 
     @property
     def noise(self) -> FloatArray:
@@ -130,20 +130,6 @@ class _First:
         """Of stage two on stage one, for a candidate by itself."""
         return np.asarray(self.residual[i] * self.local / (self.n_samples * self.variance[i]))
 
-    def typical(self, i: int) -> StageOne:
-        local = float(self.local.mean())
-        scatter = self.n_samples * float(self.variance[i].mean())
-        return StageOne(self.effective_ridge, local=local, kept=self.kept, scatter=scatter)
-
-    def pairs(self, i: int) -> Pairs:
-        """Spin i with each other spin, itself counted not at all."""
-        n = len(self.truth)
-        count = (np.arange(n) != i).astype(float)
-        std = np.sqrt(self.variance[i])
-        nothing = np.zeros(n)
-        mean = np.abs(self.means[i])
-        return Pairs(count, self.neighbours(i), mean, std, nothing, nothing, nothing)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Second:
@@ -154,13 +140,52 @@ class _Second:
     variance: FloatArray  # (n_spins,): where stage one is known
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _CandidatePairs:
-    """What two neighbours that are both candidates of a spin do to each other; sparse."""
+def _drawn_pairs(
+    resolvent: _Resolvent, truth: FloatArray, n_samples: int, prune: float
+) -> DrawnPairs:
+    n_spins = len(truth)
+    inverse = resolvent.matrix(resolvent.eigenvalues)
+    k = resolvent.effective_ridge
+    law = StageOneLaw.of(truth, inverse, k, resolvent.alpha, n_samples)
+    level = prune if np.isfinite(k) else prune / law.k  # of correlations
+    stages = [SpinStages(law, i) for i in range(n_spins)]
+    kinds, typical = _kinds(truth)
+    rng = np.random.default_rng(SEED)
+    n_draws = -(-SPINS_DRAWN // n_spins)
+    found = []
+    for _ in range(n_draws):
+        noise = rng.standard_normal(truth.shape) @ law.root
+        for i, one in enumerate(stages):
+            candidates = one.candidates(noise[i], level)
+            columns = (kinds[i, candidates.spins], candidates.centre, candidates.variance)
+            found.append(np.column_stack(columns))
+    table = np.concatenate(found)
+    samples_left(prune, len(table) / n_draws / n_spins, n_samples)
+    count = np.bincount(kinds[~np.eye(n_spins, dtype=bool)], minlength=len(typical))
+    return DrawnPairs(
+        count=count.astype(float),
+        is_edge=typical > 0,
+        mean=typical,
+        second_mean=typical,
+        n_drawn=np.maximum(count * float(n_draws), 1.0),
+        kind=table[:, 0].astype(np.int64),
+        centre=table[:, 1],
+        std=np.sqrt(table[:, 2]),
+    )
 
-    gain_by_own: csr_array  # (n_spins, n_spins): as `pair_gain` has it
-    gain_by_neighbour: csr_array  # (n_spins, n_spins)
-    cost: csr_array  # (n_spins, n_spins): sinh^2 J, noise for being correlated
+
+def _kinds(truth: FloatArray) -> tuple[IntArray, FloatArray]:
+    """(n_spins, n_spins) kinds of pairs, and their mean estimate in stage two, 0 for no edge.
+
+    Edges whose means are about the same are one kind.
+    """
+    means = np.zeros_like(truth)
+    for i, row in enumerate(truth):
+        near = row != 0
+        means[i, near] = np.abs(linear_means(row[near]))
+    steps = np.ceil(means / STEP).astype(np.int64)
+    found, kinds = np.unique(steps, return_inverse=True)
+    return kinds.reshape(truth.shape), (found - 0.5 * (found > 0)) * STEP
 
 
 def _stage_one(resolvent: _Resolvent, truth: FloatArray, n_samples: int) -> _First:
@@ -201,14 +226,6 @@ def _noise_without_spin(
     return np.asarray(without_paths - means**2 * own[:, None])
 
 
-def _candidate_pairs(resolvent: _Resolvent, truth: FloatArray) -> _CandidatePairs:
-    noise = resolvent.matrix(resolvent.noise)
-    local = resolvent.matrix(resolvent.inverse)
-    by_own, by_neighbour = pair_gain(truth, noise, local)
-    costs = np.sinh(truth) ** 2
-    return _CandidatePairs(csr_array(by_own), csr_array(by_neighbour), csr_array(costs))
-
-
 def _one_stage(first: _First, i: int) -> _Second:
     near = first.neighbours(i)
     slope = first.slope(i)
@@ -217,49 +234,6 @@ def _one_stage(first: _First, i: int) -> _Second:
     noise = _true_noise(first, i)
     variance = remaining_variance(noise, known, first.n_samples, first.n_samples)
     return _Second(mean, slope, variance + lost)
-
-
-def _two_stages(first: _First, both: _CandidatePairs, i: int, prune: float) -> _Second:
-    near = first.neighbours(i)
-    pairs = first.pairs(i)
-    passing, squares = pairs.candidates(prune)
-    passing[i] = 0.0
-    left = samples_left(prune, float(passing.sum()), first.n_samples)
-    false = np.where(near, 0.0, passing)
-    slope = first.slope(i) * (1 + _gain_of_pairs(first, both, i, false, squares))
-    known = slope**2 * first.variance[i]
-    mean, lost = _neighbour_means(first, i, passing)
-    # children that pass do so by an excess in their parent's direction, of which stage two gives
-    # part to them, not to it
-    excess = _signs(first, i) * pairs.excess(prune) * np.where(near, 0.0, slope)
-    weights = np.sinh(2 * first.truth[near]) / 2
-    mean[near] -= weights @ excess
-    neighbour_means = first.means[i, near]
-    solved = np.linalg.solve(neighbour_correlations(first.truth[i, near]), neighbour_means)
-    slope, loss = candidate_interference(
-        first.typical(i), slope, left / first.n_samples, squares, neighbour_means, solved
-    )
-    mean[near] -= loss
-    noise = _true_noise(first, i) + _correlation_noise(first, both, i, passing)
-    variance = remaining_variance(noise, known, first.n_samples, left)
-    return _Second(mean, slope, variance + lost)
-
-
-def _gain_of_pairs(
-    first: _First,
-    both: _CandidatePairs,
-    i: int,
-    false: FloatArray,
-    squares: float,
-) -> FloatArray:
-    """What candidates gain by neighbours of their own among the false candidates.
-
-    false: probability that a spin is a false candidate     squares: sum of X^2 over those
-    """
-    expected = float(false @ first.variance[i])
-    mean_square = squares / max(expected, 1e-300)  # of z
-    gain = both.gain_by_own @ false + mean_square * (both.gain_by_neighbour @ false)
-    return np.where(first.neighbours(i), 0.0, gain)
 
 
 def _neighbour_means(first: _First, i: int, survival: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -277,16 +251,6 @@ def _true_noise(first: _First, i: int) -> FloatArray:
     noise = np.full(len(near), first.residual[i])
     noise[near] = np.diagonal(neighbour_scatter(first.truth[i, near]))
     return noise
-
-
-def _correlation_noise(
-    first: _First, both: _CandidatePairs, i: int, passing: FloatArray
-) -> FloatArray:
-    """What it costs candidates to be correlated with neighbours of their own that pass as well."""
-    near = first.neighbours(i)
-    of_all = both.cost @ passing
-    of_false = both.cost @ np.where(near, 0.0, passing)
-    return np.asarray(first.residual[i] * np.where(near, of_false, of_all))
 
 
 def _signs(first: _First, i: int) -> FloatArray:

@@ -192,30 +192,6 @@ def means_of_survivors(couplings: FloatArray, kept: FloatArray) -> tuple[FloatAr
     return means, variances
 
 
-def pair_gain(
-    truth: FloatArray, noise: FloatArray, local: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """What a candidate's head start gains where a neighbour of its own is a candidate, too.
-
-    The first is by its own X, the second by the neighbour's. With F both of them, stage two given
-    stage one is C_FF^-1 G_FF N_FF^-1 X, where G = (1 + k H)^-1 and N = H (1 + k H)^-2.
-
-    truth: couplings     noise: N     local: G, all (n_spins, n_spins)
-    """
-    by_own = np.zeros_like(truth)
-    by_neighbour = np.zeros_like(truth)
-    for j, m in np.argwhere(truth != 0):
-        pair = np.ix_([j, m], [j, m])
-        theta = np.tanh(truth[j, m])
-        correlations = [[1, theta], [theta, 1]]
-        solved = np.linalg.solve(correlations, local[pair])
-        slopes = solved @ np.linalg.inv(noise[pair])
-        alone = local[j, j] / noise[j, j]
-        by_own[j, m] = slopes[0, 0] / alone - 1
-        by_neighbour[j, m] = slopes[0, 1] * noise[j, m] / noise[j, j] / alone
-    return by_own, by_neighbour
-
-
 def candidate_interference(
     first: StageOne,
     slope: Any,
