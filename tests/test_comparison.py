@@ -204,7 +204,7 @@ def test_the_command_takes_columns_weights_and_leaves_columns_out(tmp_path, caps
     code, out, _ = run(
         capsys, "compare", tmp_path / "data.tsv.gz", "--columns", "a,b", "--methods", "ridge"
     )
-    assert out.startswith("60 samples of 2 spins")
+    assert out.startswith("60 rows of 2 columns")
     for arguments, says in (
         (["--methods", "ridge"], "'age': 20 or more values"),
         (["--columns", "a,nobody"], "there is no column 'nobody'; there are a, b, c, age, times"),
