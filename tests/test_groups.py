@@ -13,8 +13,10 @@ import isingkit as ik
 from isingkit import exceptions as ex
 from isingkit.cli import main
 from isingkit.groups.deviations import deviations, pooled_fit
+from isingkit.groups.group_files import read_groups
 from isingkit.groups.grouped_rows import grouped_rows
 from isingkit.groups.likelihood_ratio import LikelihoodRatios
+from isingkit.tables import read_spins
 
 
 def two_groups(seed, *, n_spins=10, n_rows=(300, 300), shift=0.5, flipped=False):
@@ -382,12 +384,32 @@ def test_mistakes_of_the_command_exit_2_with_one_line(capsys, tmp_path):
         (["all.csv", "--by", "sex", "-o", "page.pdf"], "ends in .html"),
         (["a.csv", "all.csv"], "'a.csv' and 'all.csv'"),
         (["all.csv", "--by", "sex", "--row-groups", "x1"], "of 2 row_groups"),
+        (["all.csv", "--by", "sex", "--covariates", "sex"], "can be only one of"),
     ):
         files = [tmp_path / one if one.endswith(".csv") else one for one in arguments]
         code, out, err = run(capsys, *files)
         assert (code, out) == (2, ""), arguments
         assert err.count("\n") == 1
         assert told in err
+
+
+def test_a_covariate_that_is_named_twice_is_one(tmp_path):
+    written(tmp_path)
+    found = [
+        read_groups(
+            [tmp_path / "all.csv"],
+            "sex",
+            read_spins,
+            columns=None,
+            drop="",
+            covariates=names,
+            of_rows={},
+            missing="error",
+        )
+        for names in ("x1", "x1,x1")
+    ]
+    assert found[0].covariates.names == found[1].covariates.names == ("x1",)
+    np.testing.assert_array_equal(found[0].covariates.array, found[1].covariates.array)
 
 
 def test_the_page_shows_both_networks_what_differs_and_the_table(capsys, tmp_path):

@@ -223,6 +223,12 @@ def test_a_question_without_sense_is_refused(settings, words):
         ik.plan(**(KIND | settings))
 
 
+def test_networks_that_no_memory_holds_are_refused():
+    """Seen to run without end."""
+    with pytest.raises(ex.NotEnoughMemoryError, match="rows of 1000000000 columns"):
+        ik.plan(**(KIND | {"n_spins": 10**9}))
+
+
 def test_a_model_is_not_described_twice():
     model = ik.random_regular(n_spins=8, degree=2, coupling=0.5, random_state=0)
     with pytest.raises(ex.SettingError, match="n_spins must be None where there is a model"):

@@ -392,7 +392,7 @@ def lose_a_worker(rng: Generator, folder: Path) -> Problems:
         [sys.executable, str(script), *how],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,
         check=False,
     )
     if ended.returncode != 0:

@@ -43,8 +43,11 @@ def read_groups(
     read: a reader of files as `read_spins` is; names of columns are separated by commas
     of_rows: columns that say what rows are, by what it calls them: "groups", "weights"
     """
-    beside = listed(covariates)
+    beside = tuple(dict.fromkeys(listed(covariates)))
     known = beside if by is None else [by, *beside]
+    if by in beside:
+        problem = f"column '{by}' can be only one of the column of groups and covariates"
+        raise TableFileError(path=files[0], problem=problem)
     also = {name: column for name, column in of_rows.items() if column is not None}
     options = {"columns": listed(columns), "drop": listed(drop), "missing": missing, **also}
     readings = [read(path, covariates=known, **options) for path in files]

@@ -18,6 +18,7 @@ from isingkit.exceptions import (
     require_instance,
     require_number,
 )
+from isingkit.memory import require_memory
 from isingkit.methods import FIT_METHODS, command_name, method_named, suggested_settings
 from isingkit.model import IsingModel
 from isingkit.plan.first_guess import first_guess
@@ -29,6 +30,9 @@ from isingkit.worlds.graphs import Seed, generator
 
 _STEP = math.log(2) / 8  # between numbers of rows that are simulated
 _FEWEST_ROWS = 10
+# bytes, at least, of a network that is drawn
+_SPIN = 500
+_NEIGHBOUR = 100
 _BATCH = 16  # studies
 _LARGEST_BATCH = 128
 _FEWEST_STUDIES = 48
@@ -145,6 +149,9 @@ def plan(
         if kind.coupling[1] < at_least:
             expected = f"at most {kind.coupling[1]:g}, the strongest coupling"
             raise SettingError(setting="at_least", value=at_least, expected=expected)
+        degrees = kind.degree or kind.mean_degree or 0
+        needed = (_SPIN + _NEIGHBOUR * degrees) * kind.n_spins
+        require_memory(needed, n_spins=kind.n_spins, n_samples=_FEWEST_ROWS)
         question = Question(kind, make_estimator, at_least)
         words = str(kind)
     goal = _Goal(Success(find, most_false), probability, precision, max_rows)
