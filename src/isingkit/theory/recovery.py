@@ -15,8 +15,8 @@ would. Neighbours scatter around Theorem 1's means as least squares with non-Gau
 does.
 
 All of this is for candidates that are few beside the samples: up to a tenth of them. Two stages of
-given models are drawn instead, and need no such thing: see `drawn_stages.py`. The regression has N - 1 unknowns,
-so that \alpha = M / (N - 1), and N \lambda / (N - 1) takes the place of \lambda.
+given models are drawn instead, and need no such thing: see `drawn_stages.py`. The regression has
+N - 1 unknowns, so that \alpha = M / (N - 1), and N \lambda / (N - 1) takes the place of \lambda.
 """
 
 from dataclasses import dataclass
