@@ -46,7 +46,7 @@ def recovery_of_model(
     >>> import isingkit as ik
     >>> model = ik.erdos_renyi(n_spins=200, mean_degree=4, coupling=0.4, random_state=0)
     >>> round(float(ik.theory.recovery_of_model(model, n_samples=400).recall(0.1)), 2)
-    0.96
+    0.97
     """
     require_instance("model", model, IsingModel, "an IsingModel")
     require_sizes(model.n_spins, n_samples, ridge, prune)
