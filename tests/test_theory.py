@@ -777,7 +777,7 @@ def test_estimates_on_loops_are_those_of_the_inverse_correlations():
 def test_regions_hold_what_enumeration_finds_on_loops():
     """Exact where loops meet in single spins, and on a lattice far closer than a tree's formula.
 
-    Seen to catch counting numbers without those of shared edges (off by 0.2).
+    Seen to catch edges counted without the loops around them (no correlation matrix is left).
     """
     couplings = np.zeros((9, 9))
     edges = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 6), (6, 3), (4, 7), (7, 8)]
