@@ -1,5 +1,6 @@
 """What ridge regression finds for one spin of any tree-like model."""
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -80,8 +81,12 @@ def of_model(
     state = solved(spectrum, alpha, penalty)
     order, distances = _ball(model, spin, depth)
     ball = IsingModel(model.couplings[order][:, order])
+    if depth is None:
+        matrix = _inverse_correlations(model)[order][:, order]
+    else:
+        matrix = _inverse_correlations(ball)
     ridges = state.effective_ridge
-    found = [_mean_estimates(ball, distances, float(k)) for k in ridges.ravel()]
+    found = [_mean_estimates(ball, matrix, distances, float(k)) for k in ridges.ravel()]
     return predicted(state, _stacked(found, ridges.shape), depth)
 
 
@@ -89,8 +94,13 @@ def spectrum_of(model: IsingModel) -> Spectrum:
     """A model's spectrum: eigenvalues while that is quick, belief propagation beyond."""
     if model.n_spins > FEW_SPINS:
         return CavitySpectrum(model)
-    matrix = inverse_correlations(model).toarray()
-    return ModelSpectrum(np.linalg.eigvalsh(matrix))
+    return ModelSpectrum(np.linalg.eigvalsh(_inverse_correlations(model).toarray()))
+
+
+@lru_cache(maxsize=1)  # spins of a model are asked for one after the other
+def _inverse_correlations(model: IsingModel) -> csr_array:
+    """Of models whose inverse is affordable, with loops; of others as on trees."""
+    return inverse_correlations(model) if model.n_spins <= FEW_SPINS else bethe_matrix(model)
 
 
 def _ball(model: IsingModel, spin: int, depth: int | None) -> tuple[IntArray, IntArray]:
@@ -104,11 +114,11 @@ def _ball(model: IsingModel, spin: int, depth: int | None) -> tuple[IntArray, In
     return order, distance[order]
 
 
-def _mean_estimates(ball: IsingModel, distances: IntArray, k: float) -> MeanEstimates:
+def _mean_estimates(
+    ball: IsingModel, matrix: csr_array, distances: IntArray, k: float
+) -> MeanEstimates:
     """Mean estimates of the couplings of the ball's first spin."""
     one, scale = scalar_weights(k)
-    few = ball.n_spins <= FEW_SPINS
-    matrix = inverse_correlations(ball) if few else bethe_matrix(ball)
     shifted = one * scipy.sparse.eye_array(ball.n_spins) + scale * matrix
     column = _first_column_of_inverse(shifted)
     kept = matrix @ column  # [H (p + q H)^-1]_{. 0}
