@@ -272,7 +272,7 @@ def test_the_command_answers_draws_and_prints_json(capsys, tmp_path):
     assert facts["find"] == 0.7
     assert sum(row["studies"] for row in facts["curve"]) == facts["n_studies"]
     assert picture.read_text().startswith("<?xml")
-    code, printed = run(capsys, *asked, "--set", "l1=0.1")
+    code, printed = run(capsys, *asked, "--set", "l1=0.1", "--force")
     assert code == 0
     assert "LassoIsing, for networks of 8 columns" in printed.out.replace("\n", " ")
 

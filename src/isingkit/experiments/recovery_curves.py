@@ -1,6 +1,6 @@
 """Precision and recall against thresholds: figures 3, 6 and 8."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,7 +14,6 @@ from isingkit.experiments.runner import Row, Table, chosen, column, seed_of
 from isingkit.experiments.snapshots import snapshots
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins
-from isingkit.theory.pairs import Pairs
 from isingkit.theory.recovery import Recovery
 from isingkit.theory.recovery_model import recovery_of_model
 from isingkit.theory.recovery_regular import recovery
@@ -187,12 +186,8 @@ def _predicted(setting: Setting, n_spins: int, prune: float | None) -> Recovery:
 
 def _mean_recovery(recoveries: list[Recovery]) -> Recovery:
     """Of a graph that is the mean of several: pairs of all, each counted in part."""
-    columns = {}
-    for field in fields(Pairs):
-        parts = [getattr(one.pairs, field.name) for one in recoveries]
-        columns[field.name] = np.concatenate(parts)
-    columns["count"] = columns["count"] / len(recoveries)
-    return replace(recoveries[0], pairs=Pairs(**columns))
+    parts: list[Any] = [one.pairs for one in recoveries]  # all of one kind
+    return replace(recoveries[0], pairs=type(parts[0]).mean_of(parts))
 
 
 def tabulate(config: Config, records: list[Row]) -> Table:

@@ -95,8 +95,8 @@ def landscape(
     )
     require_number("resolution", resolution, at_least=0)
     require_number("n_resamples", n_resamples, at_least=0, whole=True)
-    model = IsingModel(model.couplings, model.fields, model.names)
     table = None if data is None else read_table(model, data, sample_weight, counts, groups)
+    model = IsingModel(model.couplings, model.fields, model.names)
     rng = generator(random_state)
     if model.n_spins <= MOST_SPINS:
         found = _Found(all_minima(model), None, None, ())

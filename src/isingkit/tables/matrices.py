@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from isingkit.archives import array_header, arrays_in
 from isingkit.exceptions import IsingkitError, TableFileError
 from isingkit.formats import COMPRESSED
-from isingkit.memory import require_memory
+from isingkit.memory import memory_there, require_memory
 from isingkit.spins import MISSING_TEXTS, Table, require_matrix
 from isingkit.tables.parts import NAME, PART, Parts, read_parts
 from isingkit.tables.rows import Reading, ReadOptions
@@ -29,7 +29,6 @@ from isingkit.tables.text import read_text
 
 _ANY = "\t;, "  # what may stand between cells, the likeliest first
 _LINE = 300  # bytes that hold what is read of a line, beside its values
-_BETWEEN = 4096  # lines, between two looks at memory
 _LONGEST = 1 << 26  # bytes of a line: what is longer is no table
 _CHUNK = 1 << 16  # bytes
 # bytes of memory, at most
@@ -221,6 +220,13 @@ class _Variable:
         values = self.values
         return values.n_samples if isinstance(values, _Digits) else len(values)
 
+    @property
+    def n_bytes(self) -> int:
+        values = self.values
+        if not isinstance(values, _Digits):
+            return int(values.nbytes)
+        return values.bits.nbytes + (0 if values.present is None else values.present.nbytes)
+
     def some(self, start: int, stop: int) -> NDArray[Any]:
         """Values of some samples: int8, or float64 where some are missing; or as they are."""
         values = self.values
@@ -273,12 +279,17 @@ def read_transposed_text(options: ReadOptions, separator: str) -> Reading:
     A line above that names samples is passed over. Of values 0 and 1 only bits are kept.
     """
     variables: list[_Variable] = []
+    there = memory_there()
+    n_bytes = 0
     with _broken_texts(options.path):
         are_named = _are_named(_variable_lines(options, separator), separator)
         for place, line in enumerate(_variable_lines(options, separator)):
             name = b"" if are_named else f"x{place}{separator}".encode()
             variables.append(_variable(name + line, separator))
-            _require_room(variables)
+            n_bytes += variables[-1].n_bytes + _LINE
+            if there is not None and n_bytes > there:
+                shape = {"n_spins": len(variables), "n_samples": variables[-1].n_samples}
+                require_memory(2 * n_bytes, **shape)
     if not variables:
         raise TableFileError(path=options.path, problem="it is empty")
     return _read_variables(options, variables)
@@ -299,16 +310,6 @@ def _variable_lines(options: ReadOptions, separator: str) -> Iterator[bytes]:
         cells = cells.removesuffix(end) if ends_with_it else cells
         if number > 0 or not _are_titles(_cells(cells, separator)):
             yield cells
-
-
-def _require_room(variables: Sequence[_Variable]) -> None:
-    """Refuse a table of which as much again would not fit, looked at now and then."""
-    n_variables = len(variables)
-    if n_variables % _BETWEEN:
-        return
-    last = variables[-1]
-    n_bytes = _LINE + (last.n_samples // 8 if isinstance(last.values, _Digits) else last.n_samples)
-    require_memory(_BETWEEN * n_bytes, n_spins=n_variables, n_samples=last.n_samples)
 
 
 def _cut(bits: NDArray[np.uint8], start: int, stop: int) -> NDArray[np.int8]:

@@ -1,6 +1,8 @@
 """Pairs of spins whose estimates of stage one were drawn, and that stage two then decides."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Self
 
 import numpy as np
 from scipy.special import ndtr
@@ -21,6 +23,20 @@ class DrawnPairs:
     kind: IntArray  # (n_candidates,)
     centre: FloatArray  # (n_candidates,): mean of stage two given stage one
     std: FloatArray  # (n_candidates,)
+
+    @classmethod
+    def mean_of(cls, parts: Sequence[Self]) -> Self:
+        """Pairs of several models, each counted in part; kinds stay those of their model."""
+        joined = {
+            one.name: np.concatenate([getattr(part, one.name) for part in parts])
+            for one in fields(cls)
+        }
+        n_kinds = [len(part.count) for part in parts]
+        first_kinds = np.cumsum([0, *n_kinds[:-1]])
+        n_candidates = [len(part.kind) for part in parts]
+        joined["kind"] = joined["kind"] + np.repeat(first_kinds, n_candidates)
+        joined["count"] = joined["count"] / len(parts)
+        return cls(**joined)
 
     def passing(self, threshold: FloatArray, prune: float | None) -> FloatArray:
         """(n_thresholds, n): probability to pass both stages; stage one where prune is None."""

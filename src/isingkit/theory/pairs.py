@@ -1,6 +1,8 @@
 """Pairs of spins: how their estimates scatter in both stages, and how likely they are to pass."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +28,16 @@ class Pairs:
     second_mean: FloatArray  # (n,): of stage two
     slope: FloatArray  # (n,): how much of an excess in stage one comes back in stage two
     second_std: FloatArray  # (n,): of stage two where stage one is known
+
+    @classmethod
+    def mean_of(cls, parts: Sequence[Self]) -> Self:
+        """Pairs of several models, each counted in part."""
+        joined = {
+            one.name: np.concatenate([getattr(part, one.name) for part in parts])
+            for one in fields(cls)
+        }
+        joined["count"] = joined["count"] / len(parts)
+        return cls(**joined)
 
     def passing(self, threshold: FloatArray, prune: float | None) -> FloatArray:
         """(n_thresholds, n): probability that an estimate passes; of two stages, both."""
