@@ -307,14 +307,14 @@ def test_a_cluster_that_moves_as_one_is_no_cause(seed):
 def test_looking_where_rows_are_few_searches_for_no_other_network(monkeypatch):
     """What missed edges leave looks like a cause at first; a look is enough to give that up."""
     n_searches = 0
-    selected = network_search._selected
+    selected = network_search.select_edges
 
     def counted(*arguments):
         nonlocal n_searches
         n_searches += 1
         return selected(*arguments)
 
-    monkeypatch.setattr(network_search, "_selected", counted)
+    monkeypatch.setattr(network_search, "select_edges", counted)
     truth = ik.erdos_renyi(n_spins=100, mean_degree=4, coupling=0.4, random_state=1)
     fit = ik.AutoIsing().fit(ik.sample(truth, 200, random_state=1, check=False))
     assert fit.hidden_ is None
