@@ -9,7 +9,7 @@ import isingkit as ik
 from isingkit.estimators.bits import bits_of
 from isingkit.estimators.causes import known_causes, no_causes
 from isingkit.estimators.column_moments import ColumnMoments
-from isingkit.estimators.edge_tests import EdgeTester, precisions, score_tests
+from isingkit.estimators.edge_tests import EdgeTester, precisions
 from isingkit.estimators.fitted_graph import Samples, fit_graph, samples_of, samples_of_bits
 from isingkit.estimators.normal import normal_equations
 from isingkit.estimators.row_design import INDEPENDENT
@@ -56,7 +56,7 @@ def test_approximate_z_scores_of_rare_columns_are_those_of_tests(how, rare):
     fitted = fit_graph(rows, clearest)
     pairs = outside(fitted)
     found = updated(scores, fitted).approximate(fitted, pairs)
-    tested = score_tests(fitted, pairs, None).z_scores
+    tested = fitted.score_tests(pairs).z_scores
     some = (np.abs(tested) > 2) & (np.abs(tested) < 5)
     assert some.sum() > 15
     assert np.median(np.abs(found - tested)[some]) < 0.5

@@ -14,7 +14,8 @@ TABLES = {
     "eucalypts": ("eucalypts_458x12_9covariates.csv", "Rockiness"),
     "fungi": ("fungi_800x11_12covariates.csv", "diam"),
 }
-WEAKLY_EXPLAINED = {"GON OVA": "VallyBotFlat"}
+WEAKLY_EXPLAINED = {"GON OVA": "VallyBotFlat", "ALA OVA": "VallyBotFlat"}
+HARDLY_EXPLAINED = {"CAM WIL": "VallyBotFlat"}
 
 
 def species_and_covariates(shared_data, name):
@@ -62,12 +63,11 @@ def explains(effects, covariate, pair, coupling, by="q_value"):
         (
             "eucalypts",
             "independent",
-            (40, 19),
+            (41, 24),
             {
                 "ALP ARO.SAB": "Rockiness",
                 "ALP CAM": "Rockiness",
                 "OVA VIM": "Sandiness",
-                "CAM WIL": "VallyBotFlat",
                 "ARO.SAB WIL": "cvTemp",
                 "BAX GON": "cvTemp",
             },
@@ -75,7 +75,7 @@ def explains(effects, covariate, pair, coupling, by="q_value"):
         (
             "fungi",
             "auto",
-            (10, 7),
+            (12, 7),
             {
                 "phevit triabi": "bark",
                 "hetpar triabi": "diam",
@@ -93,8 +93,10 @@ def test_every_edge_that_covariates_take_is_explained_by_one_that_both_follow(
 
     Covariates are given one at a time. All at once share what they explain, and rare species are
     then sure of none (Astfer grows on 21 trunks of 800): of the edges of fungi, that of bark alone
-    passes. Of 23 edges that eucalypts lose if rows count as independent (40 before, 19 after) one
-    has to do with less: the valley floor, which OVA likes and GON does not, at p < 0.05 each.
+    passes. Of 22 edges that eucalypts lose if rows count as independent (41 before, 24 after) two
+    have to do with less: the valley floor, which OVA likes, and GON and ALA do not, at p < 0.05
+    each. A third is not explained: CAM and WIL, which never meet. That same floor, which WIL does
+    not like (CAM may, p = 0.17), makes the edge weaker, and all covariates leave too little of it.
     This way of looking was chosen after all at once had failed for most of these edges.
     """
     species, covariates = species_and_covariates(shared_data, name)
@@ -119,6 +121,10 @@ def test_every_edge_that_covariates_take_is_explained_by_one_that_both_follow(
             assert explains(
                 effects_of(given_all), WEAKLY_EXPLAINED[key], pair, alone[pair], "p_value"
             )
+            continue
+        if key in HARDLY_EXPLAINED:
+            weaker = network(fits[HARDLY_EXPLAINED[key]])[pair]
+            assert 0.8 < weaker / alone[pair] < 0.9
             continue
         assert explaining, key
         assert culprits.get(key, min(explaining)) in explaining
@@ -147,13 +153,17 @@ def test_eucalypts_that_follow_the_temperature_are_no_pair(shared_data):
     assert explains(effects_of(fit), "cvTemp", pair, 1.0)
 
 
-def test_fungi_of_thick_trunks_that_avoid_each_other_are_seen_once_the_trunk_is_known(shared_data):
-    """Fompin and Phenig both follow the diameter, which hides that they avoid each other."""
+def test_fungi_of_thick_trunks_avoid_each_other_more_plainly_once_the_trunk_is_known(shared_data):
+    """Fompin and Phenig, which never meet, both follow the diameter, which hides half of it: the
+    coupling goes from -0.51 to -1.13.
+
+    It was claimed that it hides all of it, while z-scores of rare columns were taken for smaller.
+    """
     species, covariates = species_and_covariates(shared_data, "fungi")
     pair = frozenset(("fompin", "phenig"))
-    assert pair not in network(fitted(species, hidden=0))
+    hidden_in_part = network(fitted(species, hidden=0))[pair]
     fit = fitted(species, covariates, hidden=0)
-    assert network(fit)[pair] < -0.3
+    assert network(fit)[pair] < 1.7 * hidden_in_part < -0.5
     assert explains(effects_of(fit), "diam", pair, 1.0)
 
 
@@ -227,7 +237,7 @@ def remembers(score):
 
 def test_neurons_have_a_cause_that_all_of_ca1_follow(shared_data):
     """By itself one cause is found: a common state of CA1, which lasts, and which neurons of head
-    direction follow in part, some up and some down. Edges go from 32 to 20.
+    direction follow in part, some up and some down. Edges go from 37 to 20.
 
     It was claimed that it is head direction, which was what a search used to come upon first, with
     the same gain. With the weights of edges as they are now, a search that starts at head direction
@@ -245,8 +255,9 @@ def test_neurons_have_a_cause_that_all_of_ca1_follow(shared_data):
 
 
 def test_neurons_of_head_direction_have_a_cause_of_their_own_if_two_are_asked_for(shared_data):
-    """Loadings are 0.67 to 0.99 in ADN, some up and some down, and 0.30 at most in CA1. The other
-    cause is that of CA1. Both last for seconds, and 6 edges are left.
+    """Loadings are 0.61 to 0.95 in ADN, some up and some down, and 0.33 at most in CA1. The other
+    cause is that of CA1, which all of it follows alike, 0.07 to 0.35; ADN does so up and down, 0.03
+    on average and up to 0.35. Both last for seconds, and 7 edges are left.
 
     By itself the second is not believed: it gains 10 for each spin, and of 15 columns 13 is asked.
     """
@@ -255,8 +266,11 @@ def test_neurons_of_head_direction_have_a_cause_of_their_own_if_two_are_asked_fo
     is_head = (units["region"] == "adn").to_numpy()
     size = np.abs(fit.hidden_.loadings)
     of_head = int(np.argmax(size[is_head].mean(axis=0)))
-    assert size[is_head, of_head].min() > 2 * size[~is_head, of_head].max()
-    assert size[~is_head, 1 - of_head].min() > 0.05
-    assert size[~is_head, 1 - of_head].mean() > 2 * size[is_head, 1 - of_head].mean()
+    assert size[is_head, of_head].min() > 1.6 * size[~is_head, of_head].max()
+    assert size[is_head, of_head].mean() > 3 * size[~is_head, of_head].mean()
+    of_ca1 = fit.hidden_.loadings[:, 1 - of_head]
+    of_ca1 = of_ca1 * np.sign(of_ca1[~is_head].sum())
+    assert of_ca1[~is_head].min() > 0.05
+    assert abs(of_ca1[is_head].mean()) < 0.3 * of_ca1[~is_head].mean()
     assert all(remembers(score) > 0.3 for score in fit.hidden_.scores.T)
     assert len(fit.edges_) < 15

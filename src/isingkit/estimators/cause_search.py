@@ -263,14 +263,17 @@ def _is_believed(gain: float, before: Network | None, after: Network) -> bool:
 
     Edges that were missed for lack of rows make a cause seem to gain something, too, but z-scores
     outside the network hardly shrink by it. Where a cluster moves as one a cause may stand for its
-    edges, and saves their cost, but explains less than they did.
+    edges, and saves their cost, but explains less than they did. Where most pairs were edges those
+    outside are the calm ones by choice: a cause that gains much and explains more is believed.
     """
     if gain < least_gain(after.fitted.n_spins):
         return False
     if before is None:
         return gain > SETTINGS.plain_gain
-    is_less = more_explained(before.fitted, after.fitted) < SETTINGS.least_more
-    if is_less and gain < SETTINGS.plain_gain:
+    more = more_explained(before.fitted, after.fitted)
+    if gain > SETTINGS.plain_gain and more > 0:
+        return True
+    if gain < SETTINGS.plain_gain and more < SETTINGS.least_more:
         return False
     is_clear = gain > least_gain(after.fitted.n_spins) + SETTINGS.clear
     calm = float(np.log(spread_outside(before) / spread_outside(after)))
