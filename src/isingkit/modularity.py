@@ -73,7 +73,7 @@ def best_partition(couplings: csr_array, rng: Generator) -> tuple[IntArray, floa
 
 def _shares(couplings: csr_array) -> _Network:
     weights = csr_array(couplings / abs(couplings).sum())
-    above = csr_array(weights.maximum(0))
+    above = csr_array(weights.maximum(0), copy=True)  # of old scipy it has the places of weights
     above.eliminate_zeros()
     return _Network(weights, above, above.sum(axis=0), (above - weights).sum(axis=0))
 
