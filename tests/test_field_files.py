@@ -256,6 +256,27 @@ def test_sizes_of_a_matrix_market_file_must_fit_memory(tmp_path, sizes):
         read_spins(tmp_path / "a.mtx")
 
 
+@pytest.mark.parametrize(
+    ("entries", "problem"),
+    [
+        ("1 1 1\n2 2 1%%Matrix", "'%%Matrix' where numbers"),
+        ("1 1 1x\n2 2 1\n", "where numbers"),
+        ("1 1 1\n2 2 1n", None),  # of nan: passed over, but no end of a line is looked for beyond
+        ("1 1 1\n", "Truncated"),
+        ("1 1 1\n9 9 1\n", "out of bounds"),
+    ],
+)
+def test_a_damaged_matrix_market_file_is_a_sentence(tmp_path, entries, problem):
+    header = "%%MatrixMarket matrix coordinate integer general\n% a comment\n3 2 2\n"
+    path = tmp_path / "a.mtx"
+    path.write_text(header + entries)
+    if problem is None:
+        assert read_spins(path).packed.n_samples == 3
+    else:
+        with pytest.raises(ex.TableFileError, match=problem):
+            read_spins(path)
+
+
 @pytest.mark.parametrize("name", ["a.rtab.gz", "a.mtx.gz"])
 def test_a_line_without_end_is_refused_as_it_is_inflated(tmp_path, monkeypatch, name):
     monkeypatch.setattr(matrices, "_LONGEST", 1 << 20)

@@ -5,6 +5,7 @@ rows, of which zeros and ones are bits.
 import csv
 import gzip
 import io
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,8 @@ _ANY = "\t;, "  # what may stand between cells, the likeliest first
 _LINE = 300  # bytes that hold what is read of a line, beside its values
 _LONGEST = 1 << 26  # bytes of a line: what is longer is no table
 _CHUNK = 1 << 16  # bytes
+_BODY = re.compile(rb"\n[^%\s]")  # where the first line after the header begins
+_OF_NUMBERS = b"0123456789+-.eE \t\r\nnaifNAIF"  # and of nan and inf
 # bytes of memory, at most
 _PLACE = 16  # of a row or a column of a sparse matrix
 _VALUE = 16  # of a value of a Matrix Market file, and of where it is
@@ -125,22 +128,40 @@ def _sparse(path: Path) -> Any:
 
 
 class _Lines(io.RawIOBase):
-    """A stream of text none of whose lines is without end: a small archive may hold one."""
+    """The text of a Matrix Market file, as scipy's reader can bear it. No line is without end: a
+    small archive may hold one. The last one ends, too: scipy looks for its end beyond the text.
+    And nothing but numbers comes after the header: what follows a number is passed over.
+    """
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
         self._length = 0  # of the line that is being read
+        self._has_begun = False  # whether the header, lines that begin with %, is over
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
         fresh: bytes = self._stream.read(_CHUNK if size < 0 else size)
+        if not fresh and self._length:
+            fresh = b"\n"
+        self._require_numbers(fresh)
         _, end, after = fresh.rpartition(b"\n")
         self._length = len(after) if end else self._length + len(fresh)
         if self._length > _LONGEST:
             raise ValueError(f"a line takes more than {_LONGEST >> 20} MiB")
         return fresh
+
+    def _require_numbers(self, fresh: bytes) -> None:
+        """Refuse a table that holds anything else."""
+        body = fresh
+        if not self._has_begun:
+            first = _BODY.search(fresh if self._length else b"\n" + fresh)
+            self._has_begun = first is not None
+            body = b"" if first is None else first.string[first.start() :]
+        if others := body.translate(None, _OF_NUMBERS):
+            shown = body[body.index(others[:1]) :][:20].decode("ascii", "replace")
+            raise ValueError(f"it holds {shown!r} where numbers were expected")
 
 
 def _matrix_market(path: Path) -> Any:
