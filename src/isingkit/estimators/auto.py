@@ -404,7 +404,7 @@ class AutoIsing(IsingEstimator):
         self._tabulate_effects(found.tester.shared, estimates.fitted.samples, errors, moments.names)
         sized = sized_edges(found, estimates, self.at_least, self.control)
         directed, intercepts = self._directed(moments, estimates.fitted, sized)
-        self._tabulate(sized, estimates, directed)
+        self._tabulate(sized, estimates, directed, sized.margins())
         self.__dict__.pop("inclusion_", None)
         if self.inclusion:
             self.inclusion_ = inclusion_of(found, estimates.couplings).table(moments.names)
@@ -611,9 +611,16 @@ class AutoIsing(IsingEstimator):
         return CovariateEffects(self._effect_values[:, : len(coding.names)], coding)
 
     def _tabulate(
-        self, sized: SizedEdges, estimates: NetworkEstimates, directed: FloatArray
+        self,
+        sized: SizedEdges,
+        estimates: NetworkEstimates,
+        directed: FloatArray,
+        margins: FloatArray,
     ) -> None:
-        """Tables of edges and of what was rejected, and intervals."""
+        """Tables of edges and of what was rejected, and intervals.
+
+        margins: (n_pairs,), of the network: by how much less z-scores of edges could be
+        """
         tests, fitted = sized.tests, sized.found.fitted
         names = sized.found.moments.names
         couplings = fitted.graph.mean_of_directions(directed)
@@ -627,8 +634,8 @@ class AutoIsing(IsingEstimator):
         edges, place = edges[order], place[order]
         missed = missed_edges(sized.found.tester, fitted, estimates.couplings)
         centres, half_widths = without_missed(estimates.fitted, couplings, half_widths, missed)
-        margins = sized.margins()[place]
-        self.intervals_ = intervals_of_found(centres[place], half_widths[place], margins)
+        found = (centres[place], half_widths[place], margins[place])
+        self.intervals_ = intervals_of_found(*found)
         self.edges_ = tested_edges(
             names, tests, edges, couplings[place], errors[place], self.intervals_
         )

@@ -222,7 +222,11 @@ class RowSearch:
         """Rows of which nothing was declared."""
         packed, weights = self.packed, self.weights
         samples, of_each = each_sample(packed, weights)
-        found = self._dependence(samples, fitted)
+        model = _model_of(fitted, samples)
+        shifts = fitted.shifts(samples) if fitted.samples.causes.n_causes else None
+        found = row_dependence(samples, model, shifts, is_series=self.dependence == "ordered")
+        if found.kind != "none" and weights is not None and weights.counts.max() > 1:
+            found = replace(found, advice=_COUNTED)  # copies are no series, and have no labels
         if found.kind == "none" and is_wide(samples):
             effect = inflation(samples, of_each, fitted)
             if effect > _INFLATED:
@@ -235,16 +239,10 @@ class RowSearch:
             return SearchedRows(packed, row_design(weights), as_one)
         return SearchedRows(samples, designed, found)
 
-    def _dependence(self, samples: PackedSpins, fitted: FittedGraph) -> RowDependence:
-        """Of rows, given a network."""
-        couplings = fitted.graph.matrix(fitted.graph.symmetric(fitted.couplings))
-        model = IsingModel(couplings, fitted.fields, samples.names)
-        shifts = fitted.shifts(samples) if fitted.samples.causes.n_causes else None
-        found = row_dependence(samples, model, shifts, is_series=self.dependence == "ordered")
-        are_counted = self.weights is not None and self.weights.counts.max() > 1
-        if found.kind != "none" and are_counted:
-            return replace(found, advice=_COUNTED)  # copies are no series, and have no labels
-        return found
+
+def _model_of(fitted: FittedGraph, samples: PackedSpins) -> IsingModel:
+    couplings = fitted.graph.matrix(fitted.graph.symmetric(fitted.couplings))
+    return IsingModel(couplings, fitted.fields, samples.names)
 
 
 def _as_fewer(rows: SearchedRows) -> SearchedRows:
