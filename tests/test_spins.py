@@ -184,6 +184,22 @@ def test_the_advice_for_three_values_works():
     ik.as_spins(frame)
 
 
+def test_all_columns_that_are_wrong_are_named_at_once():
+    texts = {"one": ["no", "yes", "no"], "three": ["a", "b", "c"], "more": ["d", "e", "f"]}
+    table = pd.DataFrame(texts | {"gaps": [0, 1, None], "nothing": [None, None, None]})
+    with pytest.raises(ex.NoValuesError, match=r"'nothing'.*Besides, 'three', 'more' hold"):
+        ik.as_spins(table)
+    table = table.drop(columns="nothing")
+    with pytest.raises(ex.MissingValuesError, match=r"'gaps': 1.*Besides, 'three', 'more' hold"):
+        ik.as_spins(table)
+    table = table.drop(columns="gaps")
+    with pytest.raises(ex.SpinValueError, match=r"column 'three'.*1 more such column: 'more'"):
+        ik.as_spins(table)
+    with pytest.raises(ex.MissingValuesError) as caught:  # a threshold settles numbers
+        ik.as_spins([[0, np.nan], [1, 0], [2, 1]], binarize=0.5)
+    assert "Besides" not in str(caught.value)
+
+
 def test_missing_values_are_counted_by_column_dropped_or_marked():
     table = np.array([[0, 1, np.nan], [1, 0, 1], [0, np.nan, np.nan], [0, 1, 0]])
     with pytest.raises(ex.MissingValuesError) as caught:

@@ -361,7 +361,7 @@ def _readings(
         ((known, n_rows),) = _computed([_folded(surveys, _merged)], client)
         if known is None:
             raise EmptyTableError(n_samples=0, n_spins=int(source.shape[1]))
-        check_missing(known, missing_policy(missing), n_rows, to_learn=True)
+        check_missing(known, missing_policy(missing), n_rows, to_learn=True, binarize=binarize)
         mapping = codings_of(known, binarize)
     coding = _constant(mapping)
     return [dask.delayed(_read_chunk)(one, coding, binarize, missing) for one in chunks]

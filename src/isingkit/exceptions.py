@@ -31,6 +31,18 @@ def _quoted(names: Sequence[str], most: int = 5) -> str:
     return _listed([f"'{name}'" for name in names], most)
 
 
+def _besides(not_two_valued: Sequence[str]) -> str:
+    """What else is wrong with a table, after what was said; nothing where nothing is."""
+    if not not_two_valued:
+        return ""
+    which = _quoted(not_two_valued, most=10)
+    has_one = len(not_two_valued) == 1
+    hold = "holds" if has_one else "hold"
+    them = "it" if has_one else "them"
+    said = f" Besides, {which} {hold} other than two values"
+    return f"{said}: leave {them} out, give {them} as covariates, or binarise {them}."
+
+
 def _shown(value: Any) -> str:
     return f"'{short(value)}'" if isinstance(value, str) else f"{value:g}"
 
@@ -249,16 +261,17 @@ class SpinValueError(IsingkitError):
         *,
         column: str,
         values: Sequence[object],
-        n_columns: int = 1,
+        others: Sequence[str] = (),
         expected: str | None = None,
     ) -> None:
         self.column = column
         self.values = tuple(values)
-        self.n_columns = n_columns
+        self.others = tuple(others)  # more columns of which the same must be said
         self.expected = expected
         text = self._problem()
-        if n_columns > 1:
-            text += f" ({n_columns - 1} more such column{'s' if n_columns > 2 else ''}.)"
+        if others:
+            plural = "s" if len(others) > 1 else ""
+            text += f" ({len(others)} more such column{plural}: {_quoted(others, most=10)}.)"
         super().__init__(text)
 
     def _problem(self) -> str:
@@ -315,11 +328,13 @@ class MissingValuesError(IsingkitError):
         n_spins: int,
         n_complete: int | None = None,
         policies: Sequence[MissingPolicy] = EVERY_POLICY,
+        not_two_valued: Sequence[str] = (),
     ) -> None:
         self.counts = dict(counts)
         self.n_samples = n_samples
         self.n_spins = n_spins
         self.n_complete = n_complete  # rows without a missing value; None where not counted
+        self.not_two_valued = tuple(not_two_valued)  # columns with a problem of another kind
         total = sum(self.counts.values())
         worst_first = sorted(self.counts.items(), key=lambda item: -item[1])
         listed = _listed([f"'{name}': {count}" for name, count in worst_first])
@@ -330,6 +345,7 @@ class MissingValuesError(IsingkitError):
             f"{len(self.counts)} column(s) of {n_samples} rows ({listed}), "
             f"{100 * total / (n_samples * n_spins):.2g} percent of all values. "
             f"Give the estimator or as_spins {', or '.join(remedies)}."
+            f"{_besides(not_two_valued)}"
         )
 
     def _advice(self, policy: MissingPolicy) -> str:
@@ -351,17 +367,19 @@ class MissingValuesError(IsingkitError):
             n_spins=self.n_spins,
             n_complete=self.n_complete,
             policies=policies,
+            not_two_valued=self.not_two_valued,
         )
 
 
 class NoValuesError(IsingkitError):
     """A column has no value at all."""
 
-    def __init__(self, *, columns: Sequence[str]) -> None:
+    def __init__(self, *, columns: Sequence[str], not_two_valued: Sequence[str] = ()) -> None:
         self.columns = tuple(columns)
+        self.not_two_valued = tuple(not_two_valued)  # columns with a problem of another kind
         super().__init__(
             f"every value of {_quoted(columns)} is missing (NaN), so nothing can be learnt: "
-            "leave the column out."
+            f"leave the column out.{_besides(not_two_valued)}"
         )
 
 

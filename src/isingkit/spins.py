@@ -165,7 +165,14 @@ def as_spins(
     names, n_samples, blocks = _blocks(table)
     columns = [column for block in blocks for column in _survey(block, binarize)]
     is_to_learn = mapping is None  # else it is read like an earlier table
-    check_missing(columns, policy, n_samples, is_to_learn, lambda: _n_complete(blocks, n_samples))
+    check_missing(
+        columns,
+        policy,
+        n_samples,
+        is_to_learn,
+        lambda: _n_complete(blocks, n_samples),
+        binarize=binarize,
+    )
     codings = codings_of(columns, binarize) if mapping is None else _given(mapping, columns)
     values = _encoded_or_same(blocks, columns, codings, binarize, n_samples)
     has_missing = any(column.n_missing for column in columns)
@@ -671,20 +678,24 @@ def check_missing(
     n_samples: int,
     to_learn: bool,
     n_complete: Callable[[], int] | None = None,
+    binarize: float | None = None,
 ) -> None:
-    """Refuse columns without any value, and missing values where they are an error; `n_complete`
-    counts complete rows, for the message only.
+    """Refuse columns without any value, and missing values where they are an error. For the message
+    only: `n_complete` counts complete rows, and `binarize` tells which columns are wrong besides.
     """
     counts = {column.name: column.n_missing for column in columns if column.n_missing}
     empty = [name for name, count in counts.items() if count == n_samples]
+    others = [column for column in columns if to_learn and column.n_missing < n_samples]
+    not_two_valued = [column.name for column in others if not is_codable(column, binarize)]
     if empty and to_learn:
-        raise NoValuesError(columns=empty)
+        raise NoValuesError(columns=empty, not_two_valued=not_two_valued)
     if counts and policy is MissingPolicy.ERROR:
         raise MissingValuesError(
             counts=counts,
             n_samples=n_samples,
             n_spins=len(columns),
             n_complete=None if n_complete is None else n_complete(),
+            not_two_valued=not_two_valued,
         )
 
 
@@ -724,7 +735,8 @@ def codings_of(columns: Sequence[Column], binarize: float | None) -> list[Coding
     wrong = [column for column in columns if not is_codable(column, binarize)]
     if wrong:
         values = wrong[0].distinct or tuple(sorted({wrong[0].low, wrong[0].high}))
-        raise SpinValueError(column=wrong[0].name, values=values, n_columns=len(wrong))
+        others = [column.name for column in wrong[1:]]
+        raise SpinValueError(column=wrong[0].name, values=values, others=others)
     changing = {(column.low, column.high) for column in columns if column.low != column.high}
     return [_coding(column, binarize, changing) for column in columns]
 

@@ -64,7 +64,9 @@ def read_parts(source: Parts, options: ReadOptions) -> Reading:
             return sum(n_complete_rows(source.select(part, chosen)) for part in source.parts())
 
         with surveyed(columns, source.n_rows):
-            check_missing(columns, options.missing, source.n_rows, True, n_complete)
+            check_missing(
+                columns, options.missing, source.n_rows, True, n_complete, options.binarize
+            )
             codings = codings_of(columns, options.binarize)
         rows = RowPacker(names, options.missing)
         labels = Labels()

@@ -313,7 +313,14 @@ class _Cells:
         ]
         n_complete = rows.n_complete
         with surveyed(columns, rows.n_rows):
-            check_missing(columns, self.options.missing, rows.n_rows, True, lambda: n_complete)
+            check_missing(
+                columns,
+                self.options.missing,
+                rows.n_rows,
+                True,
+                lambda: n_complete,
+                self.options.binarize,
+            )
             codings = codings_of(columns, self.options.binarize)
         flipped = [one.is_flipped(coding) for one, coding in zip(values, codings, strict=True)]
         packed = rows.packed(codings, flipped)
