@@ -124,15 +124,14 @@ def search(
     With none asked for, what speaks for them is looked at all the same. Of very many rows, causes
     are estimated from some (`are_some`: these).
     """
-    was_asked = hidden not in (0, "auto")
     plain = yield Start(rows, start, is_bounded=True)
+    if hidden not in (0, "auto"):
+        left = _left_by(plain, rule)
+        return (yield from _with_causes_asked_for(rows, left, int(hidden), rule))
     if isinstance(plain, Stopped):
-        left = _left_by_stopped(plain, rule)
-        if was_asked:
-            return (yield from _with_causes_asked_for(rows, left, int(hidden), rule))
         if plain.is_futile:
             return None
-        found, evidence = yield from _with_causes(rows, left, None, rule)
+        found, evidence = yield from _with_causes(rows, _left_by(plain, rule), None, rule)
         if found is not None and hidden == "auto":
             return found, evidence
         plain = yield Start(rows, start)
@@ -140,9 +139,7 @@ def search(
             return None
         if found is not None:
             return plain, evidence
-    left = _left_by_network(plain, rule)
-    if was_asked:
-        return (yield from _with_causes_asked_for(rows, left, int(hidden), rule))
+    left = _left_by(plain, rule)
     largest = float(left.eigenvalues(1)[0])
     if rule.n_changing < SETTINGS.few_spins or largest < SETTINGS.leftover:
         return plain, CauseEvidence(largest)
@@ -188,6 +185,12 @@ def explain_all(network: Network, evidence: CauseEvidence) -> bool:
     if network.hidden is None or evidence.gain < SETTINGS.dense_gain:
         return False
     return leftover(network.fitted, network.tester.scores) < SETTINGS.dense_leftover
+
+
+def _left_by(found: Network | Stopped, rule: EdgeRule) -> Leftover:
+    if isinstance(found, Stopped):
+        return _left_by_stopped(found, rule)
+    return _left_by_network(found, rule)
 
 
 def _left_by_network(network: Network, rule: EdgeRule) -> Leftover:
