@@ -3,7 +3,9 @@
 import itertools
 import pickle
 import re
+import traceback
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import networkx as nx
@@ -18,6 +20,7 @@ import reference
 from isingkit import exceptions as ex
 from isingkit._kernels import edge_tests as kernels
 from isingkit._kernels.cells import into_cells
+from isingkit.estimators import fitted_graph
 from isingkit.estimators.causes import no_causes
 from isingkit.estimators.closed_forms import _on_neighbours
 from isingkit.estimators.degrees import degree_odds
@@ -41,6 +44,25 @@ def fitted(n_spins, n_samples, seed, **settings):
         ik.sample(truth, n_samples=n_samples, random_state=1000 + seed)
     )
     return fit, ik.score(fit.model_, truth), truth
+
+
+def test_from_fit_to_the_kernel_of_edge_tests_it_is_five_calls(monkeypatch):
+    """Fourteen before strategies asked for networks instead of being called back by each other."""
+    depths = []
+    package = str(Path(ik.__file__).parent)
+    run = fitted_graph.parallel_map
+
+    def spy(kernel, n_items, *arguments, **options):
+        frames = [one for one in traceback.extract_stack() if one.filename.startswith(package)]
+        if arguments[:1] == (fitted_graph.kernels.SCORE_TESTS,):
+            depths.append(len(frames))
+        return run(kernel, n_items, *arguments, **options)
+
+    truth = ik.random_regular(n_spins=30, degree=3, coupling=0.4, random_state=0)
+    samples = ik.sample(truth, n_samples=300, random_state=1)
+    monkeypatch.setattr(fitted_graph, "parallel_map", spy)
+    ik.AutoIsing().fit(samples)
+    assert set(depths) == {5}
 
 
 def test_a_network_is_found_from_fewer_samples_than_spins():

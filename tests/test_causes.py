@@ -11,7 +11,7 @@ import scipy.optimize
 import isingkit as ik
 from isingkit._kernels.cells import into_cells
 from isingkit.covariates import CovariateCoding, CovariateColumn, CovariateEffects
-from isingkit.estimators import cause_search, network_search, sizes
+from isingkit.estimators import cause_search, network_search, screened_rows, sizes
 from isingkit.estimators.cause_look import gain_over
 from isingkit.estimators.causes import known_causes, with_hidden
 from isingkit.estimators.edge_tests import SharedCauses
@@ -233,7 +233,7 @@ def test_causes_of_many_rows_are_told_by_some_of_them(monkeypatch, hidden):
     """
     truth, values, _ = two_groups(3000)
     whole = ik.AutoIsing(hidden=hidden).fit(values)
-    monkeypatch.setattr(network_search, "_MOST_ROWS", 1000)
+    monkeypatch.setattr(screened_rows, "_MOST_ROWS", 1000)
     some = ik.AutoIsing(hidden=hidden).fit(values)
     assert check_of(some, "hidden cause").serious
     assert (some.hidden_ is None) == (hidden == 0)

@@ -34,7 +34,7 @@ from tqdm import tqdm
 import isingkit as ik
 from isingkit.covariates import CovariateEffects, of_plain_numbers
 from isingkit.estimators import network_search
-from isingkit.estimators.cause_search import CauseEvidence
+from isingkit.estimators.cause_search import CauseEvidence, Start
 
 NAME = "causes_outside"
 SECTIONS = ("groups", "causes", "gradients", "clean", "effects", "unrecorded", "dense")
@@ -254,8 +254,9 @@ def timed(estimator: ik.AutoIsing, *data: Any, **known: Any) -> tuple[ik.AutoIsi
 def seconds_without_looking(values: Spins) -> float:
     """Of a fit that leaves out all that is done about hidden causes."""
 
-    def search(select: Any, start: Any, *_: Any) -> Any:
-        return select(None, start), CauseEvidence(0.0)
+    def search(rows: Any, start: Any, *_: Any) -> Any:
+        network = yield Start(rows, start)
+        return network, CauseEvidence(0.0)
 
     with patch.object(network_search, "search", search):
         return timed(auto(hidden=0), values)[1]

@@ -49,7 +49,10 @@ def parallel_map(
     """
     spans = [(start, min(start + chunk, n_items)) for start in range(0, n_items, chunk)]
     if n_threads(n_jobs) == 1 or len(spans) <= 1:
-        return [kernel(start, stop, *args) for start, stop in spans]
+        results = []
+        for start, stop in spans:  # no comprehension: a traceback shows the kernel's caller
+            results.append(kernel(start, stop, *args))
+        return results
     with ThreadPoolExecutor(n_threads(n_jobs)) as pool:
         return list(pool.map(lambda span: kernel(*span, *args), spans))
 

@@ -22,7 +22,7 @@ from isingkit.estimators.edge_tests import SharedCauses
 from isingkit.estimators.explanation import way_of_pair
 from isingkit.estimators.fitted_graph import FittedGraph, Samples
 from isingkit.estimators.graph import keys_of
-from isingkit.estimators.grouped_rows import FEWEST_GROUPS, grouped, require_groups
+from isingkit.estimators.grouped_rows import FEWEST_GROUPS, require_groups
 from isingkit.estimators.hidden_causes import errors_beside_scores, hidden_report
 from isingkit.estimators.inclusion import inclusion_of
 from isingkit.estimators.incomplete_rows import incomplete_rows
@@ -30,13 +30,21 @@ from isingkit.estimators.intervals import intervals_of_found
 from isingkit.estimators.missed_edges import missed_edges, without_missed
 from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.network_estimates import NetworkEstimates
-from isingkit.estimators.network_search import SearchSettings
+from isingkit.estimators.network_search import Found, Problem, find_network
 from isingkit.estimators.nodewise import distinct_rows
 from isingkit.estimators.normal import constant_fields
 from isingkit.estimators.predictive import SETTINGS as PREDICTION
 from isingkit.estimators.predictive import Learnt, best_shrinkage
-from isingkit.estimators.row_design import each_sample, row_design
-from isingkit.estimators.row_search import MOST_SAMPLES, RowSearch, SearchedRows, needs_no_search
+from isingkit.estimators.questions import Questions
+from isingkit.estimators.row_design import each_sample
+from isingkit.estimators.row_search import (
+    MOST_SAMPLES,
+    RowSearch,
+    Searched,
+    SearchedRows,
+    needs_no_search,
+)
+from isingkit.estimators.screened_rows import SearchSettings
 from isingkit.estimators.sized_edges import SizedEdges, sized_edges
 from isingkit.estimators.stability import FoundEdges, Stability, stability_of
 from isingkit.estimators.tested_edges import strongest_first, surest_first, tested_edges
@@ -303,7 +311,10 @@ class AutoIsing(IsingEstimator):
             if self.predictive:
                 self._require_predictable(packed, weights)
             with blas_threads_for(packed.n_spins):
-                self._learn(packed, weights, warned=warns_itself(X))
+                searches = self._searches(packed, weights)
+                for problem in searches:
+                    searches.answer = find_network(problem)
+                self._keep(searches.result, packed, weights, warned=warns_itself(X))
             if self.predictive:
                 self.predictive_model_ = self._predictive_model(*each_sample(packed, weights))
             self._name_merged(read)
@@ -353,16 +364,27 @@ class AutoIsing(IsingEstimator):
             return shrinkage.model(distinct_rows(packed, weights), self.model_, self.fit_fields)
 
     def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
-        as_read = packed
-        covariates = None if weights is None else weights.covariates
+        """As `fit`, which has this loop itself: one layer less above all that takes time."""
+        searches = self._searches(packed, weights)
+        for problem in searches:
+            searches.answer = find_network(problem)
+        return self._keep(searches.result, packed, weights, warned)
+
+    def _searches(
+        self, packed: PackedSpins, weights: RowWeights | None
+    ) -> Questions[Problem, Found | None, Searched]:
+        """For the network of these rows, one after the other."""
         packed, weights = repeated_if_few(packed, weights)
         if self.missing == MissingPolicy.IMPUTE or self._coding is not None:
             packed, weights = each_sample(packed, weights)
         if weights is not None and weights.groups is not None:
             require_groups(weights.groups)
-        is_declared = weights is not None and weights.groups is not None
-        search = self._row_search(packed, weights)
-        searched = search.again(search.first())
+        return Questions(self._row_search(packed, weights).searches())
+
+    def _keep(
+        self, searched: Searched, packed: PackedSpins, weights: RowWeights | None, warned: bool
+    ) -> Self:
+        """All attributes that say what was learnt from these rows."""
         found, estimates, rows = searched.found, searched.estimates, searched.rows
         moments = found.moments
         if not warned:
@@ -371,16 +393,18 @@ class AutoIsing(IsingEstimator):
         self.candidates_ = found.candidates
         self.elimination_ = found.elimination
         self.n_rounds_ = found.selection.n_rounds
-        self.n_groups_ = rows.design.n_groups if is_declared else 0
+        is_grouped = weights is not None and weights.groups is not None
+        self.n_groups_ = rows.design.n_groups if is_grouped else 0
         self._effect_values, errors = estimates.fitted.effects_and_errors()
         self.hidden_ = None
         if found.network.hidden is not None:
             learnt = (found.network.hidden, estimates.fitted, self._effect_values)
-            self.hidden_ = hidden_report(*learnt, as_read, covariates)
+            covariates = None if weights is None else weights.covariates
+            self.hidden_ = hidden_report(*learnt, packed, covariates)
         self._tabulate_effects(found.tester.shared, estimates.fitted.samples, errors, moments.names)
         sized = sized_edges(found, estimates, self.at_least, self.control)
         directed, intercepts = self._directed(moments, estimates.fitted, sized)
-        self._tabulate(sized, estimates, directed)
+        self._tabulate(sized, estimates, directed, sized.margins())
         self.__dict__.pop("inclusion_", None)
         if self.inclusion:
             self.inclusion_ = inclusion_of(found, estimates.couplings).table(moments.names)
@@ -509,13 +533,10 @@ class AutoIsing(IsingEstimator):
         plain = clone(self).set_params(n_jobs=1, checkpoint=None, progress=False)
 
         def find(some: PackedSpins, some_weights: RowWeights | None) -> FoundEdges:
-            design = row_design(some_weights)
-            search = plain._row_search(some, some_weights)
-            fixed = (search.settings, search.imputes)
-            found, estimates = search.find(some, design, *fixed)
-            if some_weights is not None and some_weights.groups is not None:
-                designed = grouped(some, design, some_weights.groups, estimates.fitted)
-                found, estimates = search.find(some, designed, *fixed)
+            searches = Questions(plain._row_search(some, some_weights).as_declared())
+            for problem in searches:
+                searches.answer = find_network(problem)
+            found, estimates = searches.result
             sized = sized_edges(found, estimates, plain.at_least, plain.control)
             return FoundEdges(found.fitted, sized.is_edge)
 
@@ -590,9 +611,16 @@ class AutoIsing(IsingEstimator):
         return CovariateEffects(self._effect_values[:, : len(coding.names)], coding)
 
     def _tabulate(
-        self, sized: SizedEdges, estimates: NetworkEstimates, directed: FloatArray
+        self,
+        sized: SizedEdges,
+        estimates: NetworkEstimates,
+        directed: FloatArray,
+        margins: FloatArray,
     ) -> None:
-        """Tables of edges and of what was rejected, and intervals."""
+        """Tables of edges and of what was rejected, and intervals.
+
+        margins: (n_pairs,), of the network: by how much less z-scores of edges could be
+        """
         tests, fitted = sized.tests, sized.found.fitted
         names = sized.found.moments.names
         couplings = fitted.graph.mean_of_directions(directed)
@@ -606,8 +634,8 @@ class AutoIsing(IsingEstimator):
         edges, place = edges[order], place[order]
         missed = missed_edges(sized.found.tester, fitted, estimates.couplings)
         centres, half_widths = without_missed(estimates.fitted, couplings, half_widths, missed)
-        margins = sized.margins()[place]
-        self.intervals_ = intervals_of_found(centres[place], half_widths[place], margins)
+        found = (centres[place], half_widths[place], margins[place])
+        self.intervals_ = intervals_of_found(*found)
         self.edges_ = tested_edges(
             names, tests, edges, couplings[place], errors[place], self.intervals_
         )

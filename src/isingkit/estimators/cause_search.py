@@ -4,10 +4,10 @@ A cause is believed where a network with it explains rows better than one withou
 loadings counted. Why so, and how well: docs/design/causes.md.
 """
 
-from collections.abc import Callable
+from collections.abc import Generator
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
+from typing import TypeVar
 
 import numpy as np
 
@@ -25,10 +25,11 @@ from isingkit.estimators.cause_look import (
     without_weak,
 )
 from isingkit.estimators.edge_tests import EdgeTester
-from isingkit.estimators.fitted_graph import FittedGraph
+from isingkit.estimators.fitted_graph import FittedGraph, Samples
 from isingkit.estimators.graph import keys_of, pairs_of
 from isingkit.estimators.hidden_causes import HiddenCauses, hidden_of
-from isingkit.estimators.selection import FutileSearch, Selection, TooManySuspects
+from isingkit.estimators.screened_rows import ScreenedRows
+from isingkit.estimators.selection import Selection, Stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +76,26 @@ class Network:
         return 0 if self.hidden is None else self.hidden.n_hidden
 
 
-class Select(Protocol):
-    """Finds a network."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """Where a search for a network starts."""
 
-    def __call__(
-        self, hidden: HiddenCauses | None, start: Pairs, is_bounded: bool = False
-    ) -> Network:
-        """Given causes, from pairs to start from; bounded: or `TooManySuspects`."""
+    rows: ScreenedRows
+    pairs: Pairs
+    hidden: HiddenCauses | None = None
+    is_bounded: bool = False  # whether it stops where too many pairs stand out
+
+    @property
+    def samples(self) -> Samples:
+        """Beside causes."""
+        if self.hidden is None:
+            return self.rows.samples
+        return self.hidden.beside(self.rows.samples, bent=True)
+
+
+Value = TypeVar("Value")
+# what asks for networks, one after the other, and what it comes to
+Asking = Generator[Start, Network | Stopped, Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,65 +108,69 @@ class CauseEvidence:
     n_found: int = 0  # causes that are believed
 
 
-def search(
-    select: Select,
-    start: Pairs,
-    hidden: int | str,
-    rule: EdgeRule,
-    in_some: Callable[[], Select] | None = None,
-) -> tuple[Network, CauseEvidence]:
-    """The network, given as many causes as asked for, or as are believed ("auto").
+def network_from(start: Start) -> Asking[Network]:
+    """Of a search that nothing stops."""
+    found = yield start
+    assert isinstance(found, Network)
+    return found
 
-    With none asked for, what speaks for them is looked at all the same.
-    in_some: finds networks of fewer rows, from which causes are estimated
+
+def search(
+    rows: ScreenedRows, start: Pairs, hidden: int | str, rule: EdgeRule, are_some: bool = False
+) -> Asking[tuple[Network, CauseEvidence] | None]:
+    """The network, given as many causes as asked for, or as are believed ("auto"); None where a
+    search for it is futile.
+
+    With none asked for, what speaks for them is looked at all the same. Of very many rows, causes
+    are estimated from some (`are_some`: these).
     """
-    was_asked = hidden not in (0, "auto")
-    try:
-        plain = select(None, start, is_bounded=True)
-    except TooManySuspects as crowd:
-        left = _left_by_crowd(crowd, rule)
-        if was_asked:
-            return _with_causes_asked_for(select, left, int(hidden), rule)
-        found, evidence = _with_causes(select, left, None, rule)
+    plain = yield Start(rows, start, is_bounded=True)
+    if hidden not in (0, "auto"):
+        left = _left_by(plain, rule)
+        return (yield from _with_causes_asked_for(rows, left, int(hidden), rule))
+    if isinstance(plain, Stopped):
+        if plain.is_futile:
+            return None
+        found, evidence = yield from _with_causes(rows, _left_by(plain, rule), None, rule)
+        if found is not None and hidden == "auto":
+            return found, evidence
+        plain = yield Start(rows, start)
+        if isinstance(plain, Stopped):
+            return None
         if found is not None:
-            return (select(None, start) if hidden == 0 else found), evidence
-        plain = select(None, start)
-    except FutileSearch as stopped:
-        if not was_asked:
-            raise
-        left = _left_by_sure(stopped, rule)
-        return _with_causes_asked_for(select, left, int(hidden), rule)
-    left = _left_by_network(plain, rule)
-    if was_asked:
-        return _with_causes_asked_for(select, left, int(hidden), rule)
+            return plain, evidence
+    left = _left_by(plain, rule)
     largest = float(left.eigenvalues(1)[0])
     if rule.n_changing < SETTINGS.few_spins or largest < SETTINGS.leftover:
         return plain, CauseEvidence(largest)
-    if in_some is not None:
-        return _as_in_some(select, plain, *search(in_some(), start, hidden, rule))
-    best, evidence = _with_causes(select, left, plain, rule)
+    if rows.of_some is not None and not are_some:
+        of_some = yield from search(rows.of_some(), start, hidden, rule, are_some=True)
+        if of_some is None:
+            return None
+        return (yield from _as_in_some(rows, plain, *of_some))
+    best, evidence = yield from _with_causes(rows, left, plain, rule)
     return (plain if hidden == 0 or best is None else best), evidence
 
 
 def _as_in_some(
-    select: Select, plain: Network, some: Network, evidence: CauseEvidence
-) -> tuple[Network, CauseEvidence]:
+    rows: ScreenedRows, plain: Network, some: Network, evidence: CauseEvidence
+) -> Asking[tuple[Network, CauseEvidence]]:
     """The network given the causes found in some of the rows."""
     if some.hidden is None:
         return plain, evidence
     causes = hidden_of(plain.fitted.samples, some.hidden.loadings)
-    return select(causes, some.pairs), evidence
+    return (yield from network_from(Start(rows, some.pairs, causes))), evidence
 
 
 def search_given(
-    select: Select, fitted: FittedGraph, loadings: FloatArray, rule: EdgeRule
-) -> tuple[Network, CauseEvidence]:
+    rows: ScreenedRows, fitted: FittedGraph, loadings: FloatArray, rule: EdgeRule
+) -> Asking[tuple[Network, CauseEvidence]]:
     """The network given causes that are plain to see, of about these loadings.
 
     fitted: the pairs that stick out beside them
     """
     looked = look(fitted, fitted, loadings, rule)
-    network = select(looked.causes, looked.pairs)
+    network = yield from network_from(Start(rows, looked.pairs, looked.causes))
     gain = gain_over(fitted, network.fitted, len(loadings))
     left = leftover(network.fitted, network.tester.scores)
     return network, CauseEvidence(left, gain=gain, n_found=len(loadings))
@@ -169,6 +187,12 @@ def explain_all(network: Network, evidence: CauseEvidence) -> bool:
     return leftover(network.fitted, network.tester.scores) < SETTINGS.dense_leftover
 
 
+def _left_by(found: Network | Stopped, rule: EdgeRule) -> Leftover:
+    if isinstance(found, Stopped):
+        return _left_by_stopped(found, rule)
+    return _left_by_network(found, rule)
+
+
 def _left_by_network(network: Network, rule: EdgeRule) -> Leftover:
     """What those edges leave that are beyond doubt: what a strict search would keep, but for edges
     that come back.
@@ -182,31 +206,28 @@ def _left_by_network(network: Network, rule: EdgeRule) -> Leftover:
     return leftover_of(network.fitted, pairs, network.tester.scores)
 
 
-def _left_by_crowd(crowd: TooManySuspects, rule: EdgeRule) -> Leftover:
-    """The same where the search for a network has come to no end."""
-    pairs = without_weak(crowd.fitted, rule.strict).graph.pairs
-    return leftover_of(crowd.fitted, pairs, crowd.tester.scores)
-
-
-def _left_by_sure(stopped: FutileSearch, rule: EdgeRule) -> Leftover:
-    """The same where it was not gone on with: scores of pairs are not known yet."""
+def _left_by_stopped(stopped: Stopped, rule: EdgeRule) -> Leftover:
+    """The same where the search for a network was not gone on with."""
     sure = without_weak(stopped.fitted, rule.strict)
+    if not stopped.is_futile:
+        return leftover_of(stopped.fitted, sure.graph.pairs, stopped.tester.scores)
+    # scores of pairs are not known yet
     tester = stopped.tester.rescored(sure, np.arange(sure.n_spins))
     return Leftover(sure, sure, tester.scores)
 
 
 def _with_causes_asked_for(
-    select: Select, left: Leftover, n_hidden: int, rule: EdgeRule
-) -> tuple[Network, CauseEvidence]:
+    rows: ScreenedRows, left: Leftover, n_hidden: int, rule: EdgeRule
+) -> Asking[tuple[Network, CauseEvidence]]:
     looked = _look(left, n_hidden, rule)
-    network = select(looked.causes, looked.pairs)
+    network = yield from network_from(Start(rows, looked.pairs, looked.causes))
     left_then = leftover(network.fitted, network.tester.scores)
     return network, CauseEvidence(left_then, gain=np.nan, n_found=n_hidden)
 
 
 def _with_causes(
-    select: Select, left: Leftover, plain: Network | None, rule: EdgeRule
-) -> tuple[Network | None, CauseEvidence]:
+    rows: ScreenedRows, left: Leftover, plain: Network | None, rule: EdgeRule
+) -> Asking[tuple[Network | None, CauseEvidence]]:
     """One cause after the other, while each is worth its cost.
 
     plain: the network without any; None where edges alone would have to be very many
@@ -223,7 +244,7 @@ def _with_causes(
             n_hidden += 1
             gain = gain_over(before, look_at(n_hidden).fitted, n_more + 1)
             continue
-        found = select(looked.causes, looked.pairs)
+        found = yield from network_from(Start(rows, looked.pairs, looked.causes))
         gain = gain_over(before, found.fitted, n_more)
         first_gain = gain if best is plain else first_gain
         if not _is_believed(gain, best, found):

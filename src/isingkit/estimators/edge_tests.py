@@ -167,7 +167,9 @@ class EdgeTester:
         critical: (n_pairs, 2), of negative and of positive z-scores
 
         Clear edges need no test (couplings over their standard errors serve), nor do pairs outside
-        of a small approximate z-score.
+        of a small approximate z-score. What passes must hold given a rival, too: where another spin
+        would serve the regression of i nearly as well as j, it may be the true neighbour, and j may
+        only be near it.
         """
         inside, _ = fitted.graph.find(pairs)
         found = np.zeros(len(pairs))
@@ -175,31 +177,23 @@ class EdgeTester:
         found[~inside] = self.scores.approximate(fitted, pairs[~inside])
         least = np.minimum(self.scores.screening_z, critical.min(axis=1))
         absolute = np.abs(found)
-        unclear = np.where(inside, absolute < self._clear_z(fitted), absolute > least)
-        found[unclear] = self._tested(fitted, pairs[unclear], critical[unclear])
-        return found
-
-    def _tested(self, fitted: FittedGraph, pairs: Pairs, critical: FloatArray) -> FloatArray:
-        """By the score test. What passes must hold given a rival, too.
-
-        Where another spin would serve the regression of i nearly as well as j, it may be the true
-        neighbour, and j may only be near it.
-        """
-        found = np.zeros(len(pairs))
-        with self._bar(len(pairs), "testing pairs", " pairs") as bar, one_blas_thread():
-            for some in _portions(len(pairs), fitted):
-                alone = self._score_tests(fitted, pairs[some], None)
+        is_unclear = np.where(inside, absolute < self._clear_z(fitted), absolute > least)
+        unclear = np.flatnonzero(is_unclear)
+        with self._bar(len(unclear), "testing pairs", " pairs") as bar, one_blas_thread():
+            for portion in _portions(len(unclear), fitted):
+                some = unclear[portion]
+                alone = self._unshared(fitted, fitted.score_tests(pairs[some]))
+                found[some] = alone.z_scores
                 needed = by_sign(critical[some], alone.z_scores)
                 passing = np.flatnonzero(np.abs(alone.z_scores) > needed)
                 rivals = self._rivals(fitted, alone.of(passing), alone.z_scores[passing])
-                passing = passing[rivals.exist]
-                given = self._score_tests(fitted, pairs[some][passing], rivals.spins[rivals.exist])
-                sign = np.sign(alone.z_scores[passing])
+                there = some[passing[rivals.exist]]
+                beside = fitted.score_tests(pairs[there], rivals.spins[rivals.exist])
+                given = self._unshared(fitted, beside)
+                sign = np.sign(found[there])
                 weaker = np.maximum(sign * given.z_scores, 0.0)
-                size = np.minimum(np.abs(alone.z_scores[passing]), weaker)
-                alone.z_scores[passing] = sign * size
-                found[some] = alone.z_scores
-                bar.update(len(alone.z_scores))
+                found[there] = sign * np.minimum(np.abs(found[there]), weaker)
+                bar.update(len(some))
         return found
 
     def rescored(self, fitted: FittedGraph, changed: IntArray) -> "EdgeTester":
@@ -225,11 +219,12 @@ class EdgeTester:
         with self._bar(len(unclear), "margins of edges", " edges") as bar, one_blas_thread():
             for portion in _portions(len(unclear), fitted):
                 here = unclear[portion]
-                alone = self._score_tests(fitted, pairs[here], None)
+                alone = self._unshared(fitted, fitted.score_tests(pairs[here]))
                 rivals = self._rivals(fitted, alone, critical[here])
                 some = here[rivals.exist]
                 z_alone = alone.z_scores[rivals.exist]
-                given = self._score_tests(fitted, pairs[some], rivals.spins[rivals.exist])
+                beside = fitted.score_tests(pairs[some], rivals.spins[rivals.exist])
+                given = self._unshared(fitted, beside)
                 left = np.sign(z_alone) * given.z_scores - critical[some]
                 ahead = np.abs(z_alone) - self._rival_margin(critical[some])
                 ahead = ahead[:, None] - rivals.z_scores[rivals.exist]
@@ -246,26 +241,24 @@ class EdgeTester:
         z_scores = np.zeros((len(pairs), 2))
         with self._bar(len(pairs), "rivals of pairs", " pairs") as bar, one_blas_thread():
             for some in _portions(len(pairs), fitted):
-                tested = self._score_tests(fitted, pairs[some], None)
+                tested = self._unshared(fitted, fitted.score_tests(pairs[some]))
                 least = np.full(len(tested.pairs), SETTINGS.rival_z)
                 rivals = self._best_rivals(fitted, tested, least)
                 alone[some] = given[some] = tested.z_scores
                 spins[some] = rivals.spins
                 z_scores[some] = np.maximum(rivals.z_scores, 0.0)
                 beside = np.arange(len(pairs))[some][rivals.exist]
-                there = self._score_tests(fitted, pairs[beside], rivals.spins[rivals.exist])
-                given[beside] = there.z_scores
+                there = fitted.score_tests(pairs[beside], rivals.spins[rivals.exist])
+                given[beside] = self._unshared(fitted, there).z_scores
                 bar.update(len(tested.pairs))
         return BesideRivals(alone, given, spins, z_scores)
 
-    def _score_tests(
-        self, fitted: FittedGraph, pairs: Pairs, rivals: IntArray | None
-    ) -> ScoreTests:
+    def _unshared(self, fitted: FittedGraph, found: ScoreTests) -> ScoreTests:
         """Without what hidden causes explain."""
-        found = fitted.score_tests(pairs, rivals)
         if self.shared is None:
             return found
-        return replace(found, z_scores=found.z_scores - self.shared.z_scores(fitted, pairs))
+        explained = self.shared.z_scores(fitted, found.pairs)
+        return replace(found, z_scores=found.z_scores - explained)
 
     def _rivals(self, fitted: FittedGraph, tested: ScoreTests, z_scores: FloatArray) -> "_Rivals":
         """The best rivals that count beside pairs of these z-scores: within `_rival_margin`."""

@@ -15,8 +15,9 @@ from isingkit.arrays import FloatArray, Pairs
 from isingkit.estimators.fitted_graph import FittedGraph, fit_graph, samples_of
 from isingkit.estimators.imputation import drawn_network, impute, start
 from isingkit.estimators.network_estimates import NetworkEstimates
-from isingkit.estimators.network_search import Found, SearchSettings, find_network
+from isingkit.estimators.network_search import Found, Problem, Strategy
 from isingkit.estimators.row_design import RowDesign
+from isingkit.estimators.screened_rows import SearchSettings
 from isingkit.exceptions import UnobservedPairWarning, warn
 from isingkit.packing import PackedSpins, bits
 from isingkit.spins import RowWeights
@@ -97,10 +98,11 @@ class _Table:
         return PackedSpins(words, spins.shape[1], self.packed.names, None, self.packed.mapping)
 
 
-def find_imputed(
+def imputed_search(
     packed: PackedSpins, design: RowDesign, settings: SearchSettings, rng: Generator
-) -> tuple[Found, NetworkEstimates]:
-    """The network, tested in all completions together, and estimates combined by Rubin's rules.
+) -> Strategy[tuple[Found, NetworkEstimates] | None]:
+    """The network, tested in all completions together, and estimates combined by Rubin's rules;
+    None where a search is futile.
 
     z-scores are those of scores averaged over completions, with the variance that these averages
     have between rows: the score of what was observed.
@@ -116,17 +118,22 @@ def find_imputed(
         total=n_steps, desc="imputing", disable=not settings.progress, delay=1, leave=False
     ) as bar:
         for _ in range(SETTINGS.n_rounds):
-            found = find_network(*table.single(state), generous)
-            state = _drawn(table, found.fitted, state, rng)
+            found = yield Problem(*table.single(state), generous)
+            if found is None:
+                return None
+            fitted = found.fitted
+            state = _drawn(table, fitted, state, rng)
             bar.update()
-        pairs = found.fitted.graph.pairs
+        pairs = fitted.graph.pairs
         completions = []
         for _ in range(SETTINGS.n_completions):
             state = _drawn(table, _fitted(table, state, pairs, settings), state, rng)
             completions.append(state)
             bar.update()
-        whole = find_network(*table.completed(completions), replace(settings, progress=False))
+        whole = yield Problem(*table.completed(completions), replace(settings, progress=False))
         bar.update()
+    if whole is None:
+        return None
     return whole, _combined(table, whole, completions)
 
 

@@ -7,6 +7,7 @@ from isingkit.estimators.normal import (
     NormalEquations,
     all_regressions,
     factor_of,
+    inverse_of,
     refuse_duplicates,
     through_means,
 )
@@ -99,5 +100,6 @@ class LinearIsing(LinearEstimator):
         if stat.n_rows <= normal.changes.sum() + n_covariates(weights):
             raise UnderdeterminedError(n_samples=stat.n_rows, n_spins=stat.n_spins)
         refuse_duplicates(stat, normal)
-        estimates = all_regressions(normal, factor_of(normal, ridge=0.0))
+        inverse = inverse_of(normal, factor_of(normal, ridge=0.0))
+        estimates = all_regressions(normal, inverse)
         return through_means(estimates, normal)

@@ -324,14 +324,14 @@ def refuse_duplicates(stat: Gram, normal: NormalEquations) -> None:
         raise DuplicateColumnsError(pair=pair, opposite=opposite, n_pairs=len(pairs))
 
 
-def all_regressions(normal: NormalEquations, factor: FloatArray) -> FloatArray:
+def all_regressions(normal: NormalEquations, inverse: FloatArray) -> FloatArray:
     r"""Ridge estimates of every row of J, from one matrix inverse. Row i: spin i on all others.
     [eq:PL-estimator-L2]
 
-    With A = G + \lambda N I, of which `factor` is the Cholesky factor, and P = A^{-1}, the block
-    inverse gives \hat J_ij = -P_ij / P_ii: N regressions for one inverse.
+    With A = G + \lambda N I and P = A^{-1}, in the lower triangle of `inverse`, the block inverse
+    gives \hat J_ij = -P_ij / P_ii: N regressions for one inverse.
     """
-    estimates = as_regressions(inverse_of(normal, factor), normal.changes)
+    estimates = as_regressions(inverse, normal.changes)
     for i, j in normal.unobserved:
         estimates[i, j] = estimates[j, i] = 0.0
     return estimates

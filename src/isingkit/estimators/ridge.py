@@ -10,6 +10,7 @@ from isingkit.estimators.normal import (
     all_regressions,
     as_regressions,
     factor_of,
+    inverse_of,
     through_means,
 )
 from isingkit.exceptions import SettingError, require_number
@@ -108,7 +109,8 @@ class RidgeIsing(LinearEstimator):
         if packed is not None and dual_is_better(normal, self.ridge, packed):
             estimates = dual_regressions(normal, self.ridge, packed, weights)
         else:
-            estimates = all_regressions(normal, factor_of(normal, self.ridge))
+            inverse = inverse_of(normal, factor_of(normal, self.ridge))
+            estimates = all_regressions(normal, inverse)
         return through_means(estimates, normal)
 
 

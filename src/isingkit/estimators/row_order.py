@@ -68,7 +68,9 @@ def row_order(packed: PackedSpins, rows: RowBits, variance: float) -> RowOrder:
     series = _series(rows, level, keys)
     longest = max(_FIRST_LAGS, n_rows // _LONGEST_LAG)
     far_lags = range(1 + longest, 1 + longest + _FIRST_LAGS)
-    far_alike = [series.alike(lag) for lag in far_lags]
+    far_alike = []
+    for lag in far_lags:
+        far_alike.append(series.alike(lag))
     far = max(float(np.mean(far_alike)), 0.0)
     correlations: list[float] = []
     n_small = 0

@@ -12,10 +12,10 @@ from isingkit.estimators.diagnostics import LIMITS
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.grouped_rows import dependent, grouped, inflation, is_wide
 from isingkit.estimators.hidden_causes import MOST_BENT
-from isingkit.estimators.imputed_search import find_imputed
+from isingkit.estimators.imputed_search import imputed_search
 from isingkit.estimators.lineages import n_lineages
 from isingkit.estimators.network_estimates import NetworkEstimates, estimates_of
-from isingkit.estimators.network_search import Found, SearchSettings, find_network
+from isingkit.estimators.network_search import Found, Problem, Strategy
 from isingkit.estimators.row_dependence import (
     RowDependence,
     harmless,
@@ -24,7 +24,7 @@ from isingkit.estimators.row_dependence import (
     row_dependence,
 )
 from isingkit.estimators.row_design import RowDesign, each_sample, row_design
-from isingkit.estimators.selection import FutileSearch
+from isingkit.estimators.screened_rows import SearchSettings
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins
 from isingkit.spins import RowWeights
@@ -77,7 +77,12 @@ class RowSearch:
         """Whether rows were said to belong together."""
         return self.weights is not None and self.weights.groups is not None
 
-    def first(self) -> Searched:
+    def searches(self) -> Strategy[Searched]:
+        """The network, found again while what it leaves of rows makes them fewer."""
+        searched = yield from self._first()
+        return (yield from self._again(searched))
+
+    def _first(self) -> Strategy[Searched]:
         """The network as if rows were independent, and what that leaves of rows.
 
         Where rows are much alike, such a network has an edge for nearly everything, and the search
@@ -97,39 +102,55 @@ class RowSearch:
         if not self.is_grouped and self.dependence == "auto" and settings.hidden in (0, "auto"):
             settings = replace(settings, is_futile=is_futile)
         imputes = self.imputes and not self.is_grouped
-        try:
-            found, estimates = self.find(self.packed, row_design(self.weights), settings, imputes)
-        except FutileSearch:
-            of_lineages = self._given_lineages()
-            if of_lineages is not None:
-                return of_lineages
-            rows = _as_fewer(looked[-1])
-            found, estimates = self.find(rows.packed, rows.design, self.settings, self.imputes)
-            given_causes = self._looked_at(estimates.fitted)
-            if given_causes.dependence.design_effect >= _MUCH_ALIKE:
-                return Searched(found, estimates, rows)
-            if given_causes.design.design_effect > 1 and given_causes.design.groups is None:
-                rows = _as_fewer(given_causes)
-                found, estimates = self.find(rows.packed, rows.design, self.settings, self.imputes)
-                return Searched(found, estimates, rows)
-            plain = row_design(self.weights)
-            found, estimates = self.find(self.packed, plain, self.settings, self.imputes)
+        plain = row_design(self.weights)
+        first = yield from self._search(self.packed, plain, settings, imputes)
+        if first is None:
+            of_alike = yield from self._given_alike(looked[-1])
+            if of_alike is not None:
+                return of_alike
+            first = yield from self.find(self.packed, plain, self.settings, self.imputes)
+        found, estimates = first
         rows = self._looked_at(estimates.fitted)
         if rows.design.design_effect > 1 or found.network.n_hidden == CAUSES.most:
-            of_lineages = self._given_lineages()
+            of_lineages = yield from self._given_lineages()
             if of_lineages is not None:
                 return of_lineages
         return Searched(found, estimates, rows)
 
-    def again(self, searched: Searched) -> Searched:
+    def as_declared(self) -> Strategy[tuple[Found, NetworkEstimates]]:
+        """The network of rows that belong together as they were said to, and its couplings."""
+        packed, weights, settings = self.packed, self.weights, self.settings
+        design = row_design(weights)
+        found = yield from self.find(packed, design, settings, self.imputes)
+        if weights is None or weights.groups is None:
+            return found
+        designed = grouped(packed, design, weights.groups, found[1].fitted)
+        return (yield from self.find(packed, designed, settings, self.imputes))
+
+    def _given_alike(self, looked: SearchedRows) -> Strategy[Searched | None]:
+        """The network of rows that are much alike; None where its causes explain why they are."""
+        of_lineages = yield from self._given_lineages()
+        if of_lineages is not None:
+            return of_lineages
+        rows = _as_fewer(looked)
+        found, estimates = yield from self._found_as(rows)
+        given_causes = self._looked_at(estimates.fitted)
+        if given_causes.dependence.design_effect >= _MUCH_ALIKE:
+            return Searched(found, estimates, rows)
+        if given_causes.design.design_effect > 1 and given_causes.design.groups is None:
+            rows = _as_fewer(given_causes)
+            found, estimates = yield from self._found_as(rows)
+            return Searched(found, estimates, rows)
+        return None
+
+    def _again(self, searched: Searched) -> Strategy[Searched]:
         """The network found again, while what it leaves of rows makes them fewer."""
         found, estimates, rows = searched.found, searched.estimates, searched.rows
         for _ in range(_MOST_SEARCHES):
             if rows.design.design_effect == 1 and rows.design.groups is None:
                 break
             if not rows.were_searched:
-                settings = self._settings_given(rows.n_hidden)
-                found, estimates = self.find(rows.packed, rows.design, settings, self.imputes)
+                found, estimates = yield from self._found_as(rows)
             # a network found as if rows were independent has edges that explain too much
             redesigned = _redesigned(rows, self.weights, estimates.fitted)
             if redesigned.design.design_effect < _GROWS * rows.design.design_effect:
@@ -137,7 +158,7 @@ class RowSearch:
             rows = redesigned
         return Searched(found, estimates, rows)
 
-    def _given_lineages(self) -> Searched | None:
+    def _given_lineages(self) -> Strategy[Searched | None]:
         """The network given as many causes as explain what nearly all pairs share, if they do."""
         packed = self.packed
         is_plain = packed.present is None and self.weights is None
@@ -148,7 +169,8 @@ class RowSearch:
         if n_hidden is None:
             return None
         settings = self._settings_given(n_hidden)
-        found, estimates = self.find(packed, row_design(None), settings, self.imputes)
+        search = self.find(packed, row_design(None), settings, self.imputes)
+        found, estimates = yield from search
         rows = self._looked_at(estimates.fitted)
         if rows.design.design_effect >= _MUCH_ALIKE:
             return None
@@ -160,14 +182,28 @@ class RowSearch:
             return self.settings
         return replace(self.settings, hidden=n_hidden, is_futile=needs_no_search)
 
+    def _found_as(self, rows: SearchedRows) -> Strategy[tuple[Found, NetworkEstimates]]:
+        """The network of rows that count for what was seen of them, and its couplings."""
+        settings = self._settings_given(rows.n_hidden)
+        return (yield from self.find(rows.packed, rows.design, settings, self.imputes))
+
     def find(
         self, packed: PackedSpins, design: RowDesign, settings: SearchSettings, imputes: bool
-    ) -> tuple[Found, NetworkEstimates]:
+    ) -> Strategy[tuple[Found, NetworkEstimates]]:
         """The network, and its couplings."""
+        found = yield from self._search(packed, design, settings, imputes)
+        assert found is not None
+        return found
+
+    def _search(
+        self, packed: PackedSpins, design: RowDesign, settings: SearchSettings, imputes: bool
+    ) -> Strategy[tuple[Found, NetworkEstimates] | None]:
+        """The same, or None where that is futile."""
         if packed.present is not None and imputes:
-            return find_imputed(packed, design, settings, generator(self.random_state))
-        found = find_network(packed, design, settings)
-        return found, estimates_of(found.fitted, design.n_groups)
+            rng = generator(self.random_state)
+            return (yield from imputed_search(packed, design, settings, rng))
+        found = yield Problem(packed, design, settings)
+        return None if found is None else (found, estimates_of(found.fitted, design.n_groups))
 
     def _looked_at(self, fitted: FittedGraph) -> SearchedRows:
         """Rows, and what they have to do with each other: as declared, or as it looks."""
@@ -186,7 +222,11 @@ class RowSearch:
         """Rows of which nothing was declared."""
         packed, weights = self.packed, self.weights
         samples, of_each = each_sample(packed, weights)
-        found = self._dependence(samples, fitted)
+        model = _model_of(fitted, samples)
+        shifts = fitted.shifts(samples) if fitted.samples.causes.n_causes else None
+        found = row_dependence(samples, model, shifts, is_series=self.dependence == "ordered")
+        if found.kind != "none" and weights is not None and weights.counts.max() > 1:
+            found = replace(found, advice=_COUNTED)  # copies are no series, and have no labels
         if found.kind == "none" and is_wide(samples):
             effect = inflation(samples, of_each, fitted)
             if effect > _INFLATED:
@@ -199,16 +239,10 @@ class RowSearch:
             return SearchedRows(packed, row_design(weights), as_one)
         return SearchedRows(samples, designed, found)
 
-    def _dependence(self, samples: PackedSpins, fitted: FittedGraph) -> RowDependence:
-        """Of rows, given a network."""
-        couplings = fitted.graph.matrix(fitted.graph.symmetric(fitted.couplings))
-        model = IsingModel(couplings, fitted.fields, samples.names)
-        shifts = fitted.shifts(samples) if fitted.samples.causes.n_causes else None
-        found = row_dependence(samples, model, shifts, is_series=self.dependence == "ordered")
-        are_counted = self.weights is not None and self.weights.counts.max() > 1
-        if found.kind != "none" and are_counted:
-            return replace(found, advice=_COUNTED)  # copies are no series, and have no labels
-        return found
+
+def _model_of(fitted: FittedGraph, samples: PackedSpins) -> IsingModel:
+    couplings = fitted.graph.matrix(fitted.graph.symmetric(fitted.couplings))
+    return IsingModel(couplings, fitted.fields, samples.names)
 
 
 def _as_fewer(rows: SearchedRows) -> SearchedRows:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum, auto
 
 import numpy as np
 from tqdm import tqdm
@@ -42,22 +43,17 @@ class Selection:
     n_rounds: int
 
 
-class TooManySuspects(Exception):
-    """So many pairs outside a graph stand out that edges alone will not explain them."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Stopped:
+    """A search that was given up, and where it stood.
 
-    def __init__(self, fitted: FittedGraph, tester: EdgeTester, n_suspects: int) -> None:
-        super().__init__(f"{n_suspects} pairs stand out")
-        self.fitted = fitted
-        self.tester = tester
+    It takes long and is not needed ("futile"), or so many pairs outside the graph stand out that
+    edges alone will not explain them.
+    """
 
-
-class FutileSearch(Exception):
-    """A search takes long, and what it would find will not be used."""
-
-    def __init__(self, fitted: FittedGraph, tester: EdgeTester) -> None:
-        super().__init__("what a search would find is not needed")
-        self.fitted = fitted
-        self.tester = tester
+    fitted: FittedGraph
+    tester: EdgeTester
+    is_futile: bool
 
 
 def select_edges(
@@ -68,40 +64,38 @@ def select_edges(
     control: str,
     most_suspects: float = np.inf,
     is_futile: Callable[[FittedGraph], bool] | None = None,
-) -> Selection:
+) -> Selection | Stopped:
     """Let in what passes and out what fails, the clearest of each neighbourhood first, until
     nothing moves.
 
     At first edges only go: to score all pairs outside costs most, and is of little use before.
-    Pairs `also` are tested at the end, whether they were ever in question or not. Where more than
-    `most_suspects` stand out, that is raised. A search that takes long asks once whether it
-    `is_futile`, and raises that.
+    Pairs `also` are tested at the end, whether they were ever in question or not. It stops where
+    more than `most_suspects` stand out. A search that takes long asks once whether it `is_futile`.
     """
     state = _Search(fitted, tester, level, control)
     while True:
-        state.rounds += 1
-        if not state.only_removing:
-            state.find_suspects()
-        if len(state.suspects) > most_suspects:
-            raise TooManySuspects(state.fitted, tester, len(state.suspects))
-        if is_futile is not None and state.takes_long:
-            if is_futile(state.fitted):
-                raise FutileSearch(state.fitted, tester)
-            is_futile = None
-        tests = state.test(state.suspects)
-        comes, goes = state.moves(tests)
-        moving = bool(comes.any() or goes.any())
-        if state.only_removing and not (moving and state.rounds < _MOST_ROUNDS):
-            state.only_removing = False
-            continue
-        if moving and state.rounds < _MOST_ROUNDS:
-            state.apply(tests, comes, goes)
-            continue
-        final = state.final_tests(also)
-        if final is not None:
+        if state.stage != _Stage.LAST_LOOK:
+            state.rounds += 1
+            if state.stage == _Stage.BOTH_WAYS:
+                state.find_suspects()
+            if len(state.suspects) > most_suspects:
+                return Stopped(state.fitted, tester, is_futile=False)
+            if is_futile is not None and state.takes_long:
+                if is_futile(state.fitted):
+                    return Stopped(state.fitted, tester, is_futile=True)
+                is_futile = None
+        asked = state.asked(also)
+        new = asked.new
+        found = tester.z_scores(state.fitted, asked.pairs[new], asked.critical[new])
+        tests = state.answered(asked, found)
+        if state.stage != _Stage.LAST_LOOK:
+            moved = state.moved(tests)
+            if moved is not None:
+                state.take(*state.fitted.refit(moved))
+        elif state.is_over(tests):
             if state.is_closed:
-                _warn_not_converged(int((final.passes != final.inside).sum()))
-            return Selection(state.fitted, final, state.rounds)
+                _warn_not_converged(int((tests.passes != tests.inside).sum()))
+            return Selection(state.fitted, tests, state.rounds)
 
 
 def keep_significant(
@@ -122,6 +116,25 @@ def keep_significant(
         fitted = fitted.refit(pairs[tests.passes])[0]
 
 
+class _Stage(Enum):
+    """What a search does with pairs that pass, or fail."""
+
+    REMOVING = auto()
+    BOTH_WAYS = auto()
+    LAST_LOOK = auto()  # nothing moves any more: is anything else left that would?
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """Pairs of the graph, then others, and what is asked of them."""
+
+    pairs: Pairs
+    keys: list[int]
+    weights: FloatArray  # (n_pairs, 2): for negative and for positive z-scores
+    critical: FloatArray  # (n_pairs, 2): the same
+    new: IntArray  # places of those whose z-scores are not known, or not well enough
+
+
 @dataclass(slots=True, eq=False)
 class _Search:
     """Where the search stands: a graph, what is known of pairs, and what has moved before."""
@@ -132,7 +145,7 @@ class _Search:
     control: str
     rounds: int = 0
     n_tested: int = 0  # pairs, in all rounds
-    only_removing: bool = True
+    stage: _Stage = _Stage.REMOVING
     suspects: IntArray = field(default_factory=lambda: np.empty(0, np.int64))  # keys, sorted
     # by key: a pair's z-score, and the critical one when it was tested against rivals
     known: dict[int, tuple[float, float]] = field(default_factory=dict)
@@ -143,6 +156,11 @@ class _Search:
 
     def __post_init__(self) -> None:
         self.stale = np.ones(self.fitted.n_spins, dtype=bool)
+
+    @property
+    def n_changing(self) -> int:
+        """Spins that are not constant."""
+        return int(self.tester.changes.sum())
 
     @property
     def takes_long(self) -> bool:
@@ -188,32 +206,65 @@ class _Search:
         self.suspects = np.setdiff1d(np.union1d(old, new), self.fitted.graph.keys)
         self.stale[:] = False
 
-    def test(self, outside: IntArray) -> EdgeTests:
-        """Tests of the graph's pairs and of others, by key.
+    def asked(self, also: Pairs) -> _Asked:
+        """Of the graph's pairs and of suspects; at the end of pairs `also`, too.
 
         Known z-scores are taken as they are unless less is needed now than when tested.
         """
-        pairs = np.concatenate([self.fitted.graph.pairs, pairs_of(outside, self.fitted.n_spins)])
-        keys = keys_of(pairs, self.fitted.n_spins).tolist()
+        outside = self.suspects if self.stage != _Stage.LAST_LOOK else self._at_last(also)
         graph = self.fitted.graph
+        pairs = np.concatenate([graph.pairs, pairs_of(outside, graph.n_spins)])
+        keys = keys_of(pairs, graph.n_spins).tolist()
         couplings = graph.mean_of_directions(self.fitted.couplings)
         weights = edge_weights(pairs, graph, couplings, self.tester.changes)
-        n_spins = int(self.tester.changes.sum())
-        critical = critical_z(n_spins, len(pairs), self.level, self.control, weights)
+        critical = critical_z(self.n_changing, len(pairs), self.level, self.control, weights)
         known = [self.known.get(key, _UNKNOWN) for key in keys]
         before = np.array(known).reshape(-1, 2)
         now = by_sign(critical, before[:, 0])
         z_before, critical_before = before.T
         new = np.flatnonzero(_needs_test(z_before, critical_before, now))
         self.n_tested += len(new)
-        found = self.tester.z_scores(self.fitted, pairs[new], critical[new])
-        for k, z_score in zip(new.tolist(), found.tolist(), strict=True):
-            limit = critical[k, int(z_score > 0)]
-            self.known[keys[k]] = (z_score, float(limit))
-        z_scores = np.array([self.known[key][0] for key in keys])
-        n_inside = len(graph.pairs)
-        of_sign = by_sign(weights, z_scores)
-        return test_edges(pairs, z_scores, of_sign, n_inside, n_spins, self.level, self.control)
+        return _Asked(pairs, keys, weights, critical, new)
+
+    def _at_last(self, also: Pairs) -> IntArray:
+        """Keys of suspects and of pairs `also`; those that circle are taken as when they left."""
+        graph = self.fitted.graph
+        wanted = np.setdiff1d(keys_of(also, graph.n_spins), graph.keys)
+        outside = np.union1d(wanted, self.suspects)
+        for key in np.intersect1d(outside, self.circling).tolist():
+            # outside it would be an edge, inside it is none
+            self.known[key] = (self.when_left[key][0], 0.0)
+        return outside
+
+    def answered(self, asked: _Asked, found: FloatArray) -> EdgeTests:
+        """Tests of all pairs asked of, by z-scores found for those that are new."""
+        for k, z_score in zip(asked.new.tolist(), found.tolist(), strict=True):
+            limit = asked.critical[k, int(z_score > 0)]
+            self.known[asked.keys[k]] = (z_score, float(limit))
+        z_scores = np.array([self.known[key][0] for key in asked.keys])
+        weights = by_sign(asked.weights, z_scores)
+        if self.stage == _Stage.LAST_LOOK:
+            self._weigh_as_when_left(weights, asked.keys)
+        n_inside = len(self.fitted.graph.pairs)
+        fixed = (n_inside, self.n_changing, self.level, self.control)
+        return test_edges(asked.pairs, z_scores, weights, *fixed)
+
+    def _weigh_as_when_left(self, weights: FloatArray, keys: list[int]) -> None:
+        """Pairs that circle have, in place, the weights they had inside, as z-scores are."""
+        n_inside = len(self.fitted.graph.pairs)
+        circling = np.isin(keys[n_inside:], self.circling)
+        for place in (n_inside + np.flatnonzero(circling)).tolist():
+            weights[place] = self.when_left[keys[place]][1]
+
+    def moved(self, tests: EdgeTests) -> Pairs | None:
+        """The pairs of the next graph; where none moves, it is the next stage that has come."""
+        comes, goes = self.moves(tests)
+        is_moving = bool(comes.any() or goes.any())
+        if is_moving and self.rounds < _MOST_ROUNDS:
+            return self.after(tests, comes, goes)
+        is_removing = self.stage == _Stage.REMOVING
+        self.stage = _Stage.BOTH_WAYS if is_removing else _Stage.LAST_LOOK
+        return None
 
     def moves(self, tests: EdgeTests) -> tuple[BoolArray, BoolArray]:
         """Pairs that come in, the strongest of both spins, and that go, the weakest of either."""
@@ -231,8 +282,8 @@ class _Search:
         weakest = _among_first(tests.pairs, leave, size, room)
         return strongest[0] & strongest[1], weakest[0] | weakest[1]
 
-    def apply(self, tests: EdgeTests, comes: BoolArray, goes: BoolArray) -> None:
-        """Move pairs, fit anew, and forget what was known where it no longer holds."""
+    def after(self, tests: EdgeTests, comes: BoolArray, goes: BoolArray) -> Pairs:
+        """The graph's pairs once these have moved, of which it is noted how they did."""
         n_spins = self.fitted.n_spins
         keys = keys_of(tests.pairs, n_spins)
         left = np.column_stack([tests.z_scores[goes], tests.weights[goes]]).tolist()
@@ -240,7 +291,12 @@ class _Search:
         for key in keys[comes].tolist():
             self.n_entries[key] = self.n_entries.get(key, 0) + 1
         kept = np.sort(keys[(tests.inside & ~goes) | comes])
-        self.fitted, changed = self.fitted.refit(pairs_of(kept, n_spins))
+        return pairs_of(kept, n_spins)
+
+    def take(self, fitted: FittedGraph, changed: IntArray) -> None:
+        """Go on with another graph; forget what was known where it no longer holds."""
+        n_spins = fitted.n_spins
+        self.fitted = fitted
         self.stale[changed] = True
         touched = np.zeros(n_spins, dtype=bool)
         touched[changed] = True
@@ -248,35 +304,20 @@ class _Search:
         for key in outdated:
             del self.known[key]
 
-    def as_when_left(self, tests: EdgeTests, circling: IntArray) -> EdgeTests:
-        """The tests, with weights of pairs that circle as they were inside, as z-scores are."""
-        keys = keys_of(tests.pairs, self.fitted.n_spins)
-        weights = tests.weights.copy()
-        for place in np.flatnonzero(np.isin(keys, circling)).tolist():
-            weights[place] = self.when_left[int(keys[place])][1]
-        n_inside, n_spins = int(tests.inside.sum()), int(self.tester.changes.sum())
-        fixed = (n_inside, n_spins, self.level, self.control)
-        return test_edges(tests.pairs, tests.z_scores, weights, *fixed)
-
-    def final_tests(self, also: Pairs) -> EdgeTests | None:
-        """Tests with the pairs `also`; None where one of these passes and the search must go on."""
-        graph = self.fitted.graph
-        wanted = np.setdiff1d(keys_of(also, graph.n_spins), graph.keys)
-        outside = np.union1d(wanted, self.suspects)
-        circling = np.intersect1d(outside, self.circling)
-        for key in circling.tolist():
-            # outside it would be an edge, inside it is none
-            self.known[key] = (self.when_left[key][0], 0.0)
-        tests = self.as_when_left(self.test(outside), circling)
-        passing = keys_of(tests.pairs[tests.passes & ~tests.inside], graph.n_spins)
+    def is_over(self, tests: EdgeTests) -> bool:
+        """Whether no pair passes at the last look that was not in question; else it is now."""
+        n_spins = self.fitted.n_spins
+        outside = keys_of(tests.pairs[~tests.inside], n_spins)
+        passing = keys_of(tests.pairs[tests.passes & ~tests.inside], n_spins)
         late = np.setdiff1d(passing, self.circling)
-        new = np.union1d(late, circling)
+        new = np.union1d(late, np.intersect1d(outside, self.circling))
         suspects = np.union1d(self.suspects, new).astype(np.int64)
         nothing_new = len(late) == 0 or len(suspects) == len(self.suspects)
         if nothing_new or self.rounds >= _MOST_ROUNDS:
-            return tests
+            return True
         self.suspects = suspects
-        return None
+        self.stage = _Stage.BOTH_WAYS
+        return False
 
 
 def _needs_test(

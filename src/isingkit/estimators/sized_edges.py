@@ -46,10 +46,17 @@ class SizedEdges:
 
         An edge must be one of the network, and large enough.
         """
-        in_network = self.found.selection.tests.inside
+        found = self.found
+        tests, settings = found.selection.tests, found.settings
+        in_network = tests.inside
+        weights, z_scores = tests.weights[in_network], tests.z_scores[in_network]
+        rule = (settings.level, settings.control)
+        in_search = critical_z(found.n_changing, len(weights), *rule, weights)
+        pairs = found.fitted.graph.pairs
+        of_network = found.tester.margins(found.fitted, pairs, z_scores, in_search)
         critical = self._critical_z(self.tests.weights[in_network])
         by_size = np.abs(self.tests.z_scores[in_network]) - critical
-        return np.minimum(self.found.margins(), by_size)
+        return np.minimum(of_network, by_size)
 
     def _critical_z(self, weights: FloatArray) -> FloatArray:
         n_edges = int(self.tests.inside.sum())

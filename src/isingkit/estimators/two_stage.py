@@ -26,6 +26,7 @@ from isingkit.estimators.normal import (
     all_regressions,
     correlations,
     factor_of,
+    inverse_of,
     refuse_duplicates,
     through_means,
 )
@@ -247,7 +248,8 @@ class TwoStageIsing(LinearEstimator):
         elif packed is not None and dual_is_better(normal, self.ridge_, packed):
             found = dual_regressions(normal, self.ridge_, packed, weights)
         else:
-            found = all_regressions(normal, factor_of(normal, self.ridge_))
+            inverse = inverse_of(normal, factor_of(normal, self.ridge_))
+            found = all_regressions(normal, inverse)
         self.stage_one_estimates_ = found
         most = normal.n_rows - 1 - int(self.fit_fields) - n_covariates(weights)
         try:
