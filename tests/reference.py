@@ -389,7 +389,8 @@ def saddle_energies(energies, minima):
         [(k, k ^ (1 << i)) for i in range(n_states.bit_length() - 1) for k in range(n_states)]
     )
     weights = energies[ends].max(axis=1) - energies.min() + 1  # zeros would be no edges
-    graph = csr_array((weights, ends.T), shape=(n_states, n_states))
+    places = ends.T.astype(np.int32)  # others old scipy does not take
+    graph = csr_array((weights, places), shape=(n_states, n_states))
     tree = minimum_spanning_tree(graph)
     found = np.full((len(minima), len(minima)), np.nan)
     for a, start in enumerate(minima):

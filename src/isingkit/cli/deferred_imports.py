@@ -7,6 +7,7 @@ again.
 
 import sys
 from importlib import import_module
+from importlib.metadata import version
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,8 @@ class _Deferred(ModuleType):
     """Stands for a module until something is asked of it; then that one takes its place."""
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__version__":  # which scikit-learn 1.6 compares with that of old pandas
+            return version(self.__name__)
         if name.startswith("__") and name != "__path__":
             raise AttributeError(name)  # whoever looks through all modules uses none of them
         if sys.modules.get(self.__name__) is self:
