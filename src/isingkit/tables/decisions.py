@@ -263,7 +263,7 @@ def _remedies_of(column: Column, threshold: float | None, n_rows: int) -> tuple[
         return (f"--row-groups {shlex.quote(column.name)}", *known)
     if column.is_text:
         return _remedies_of_text(column, known, n_rows)
-    return _named_remedy(column, n_rows) or _remedies_of_numbers(column, known, threshold)
+    return _named_remedy(column) or _remedies_of_numbers(column, known, threshold)
 
 
 def _remedies_of_text(column: Column, known: tuple[str, ...], n_rows: int) -> tuple[str, ...]:
@@ -271,17 +271,17 @@ def _remedies_of_text(column: Column, known: tuple[str, ...], n_rows: int) -> tu
     is_many = len(column.distinct or ()) >= min(_MANY, n_rows)
     if is_many and column.repeats and not column.n_missing:
         return f"--row-groups {name}", _drop(column)
-    if is_many or _is_name_of_rows(column, n_rows):
+    if is_many or _is_name_of_rows(column):
         return f"--id-column {name}", _drop(column)
     return known
 
 
-def _named_remedy(column: Column, n_rows: int) -> tuple[str, ...]:
+def _named_remedy(column: Column) -> tuple[str, ...]:
     """What the name of a column of numbers says that it is, if it does."""
     roles = {
         "--weights": _WEIGHTS.fullmatch(column.name) is not None,
         "--counts": _COUNTS.fullmatch(column.name) is not None,
-        "--id-column": _is_name_of_rows(column, n_rows),
+        "--id-column": _is_name_of_rows(column),
     }
     named = [option for option, is_so in roles.items() if is_so]
     return (f"{named[0]} {shlex.quote(column.name)}", _drop(column)) if named else ()
@@ -370,13 +370,12 @@ def _is_whole(column: Column) -> bool:
     return all(float(one).is_integer() and one >= 0 for one in values)
 
 
-def _is_name_of_rows(column: Column, n_rows: int) -> bool:
-    """Whether it has such a name, or numbers rows from 0 or 1 on, most of them differently."""
+def _is_name_of_rows(column: Column) -> bool:
+    """Whether it has such a name, or numbers rows from 0 or 1 on."""
     distinct = column.distinct or ()
     if len(distinct) < _MANY:
         return False
-    starts = [*distinct] in ([*range(_MANY)], [*range(1, _MANY + 1)])
-    is_numbered = starts and 2 * (column.high - column.low + 1) > n_rows
+    is_numbered = [*distinct] in ([*range(_MANY)], [*range(1, _MANY + 1)])
     return is_numbered or _NAMES_OF_ROWS.fullmatch(column.name.strip()) is not None
 
 
