@@ -800,7 +800,7 @@ def test_a_bad_file_a_good_one_its_report_and_a_second_file(visit, tmp_path):
     page.click("#learn")
     page.wait_for_selector("#result-part:not([hidden])")
     assert "among 8 variables, learnt from 200 rows" in re.sub(
-        r"\d+ rows' weight", "200 rows", page.inner_text("#found")
+        r"rows worth \d+ \(by their weights\)", "200 rows", page.inner_text("#found")
     )
     report = page.frame_locator("#report")
     report.locator("html[data-ready]").wait_for()
