@@ -30,7 +30,7 @@ TABLES = {
 }
 HEIGHT = 1500  # pixels of the page; the pictures have half of them
 LOOKS = {"light": (1100, "light"), "dark": (1100, "dark"), "telephone": (390, "light")}
-COLOURS = 64
+COLOURS = 255
 
 
 def draw(browser: Browser, report: Path, picture: Path) -> None:
@@ -48,7 +48,7 @@ def draw(browser: Browser, report: Path, picture: Path) -> None:
         sheet.paste(one, (left, 0))
         left += one.width
     half = sheet.resize((sheet.width // 2, HEIGHT // 2), Image.Resampling.LANCZOS)
-    half.quantize(COLOURS, dither=Image.Dither.NONE).save(picture, optimize=True)
+    half.quantize(COLOURS, Image.Quantize.FASTOCTREE).save(picture, optimize=True)
 
 
 def main(tables: Path) -> None:
