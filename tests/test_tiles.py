@@ -496,6 +496,15 @@ def test_products_of_samples_are_those_of_centred_spins(rng, monkeypatch):
     np.testing.assert_allclose(known.centred(slice(2, 80)), centred.T[2:80], atol=1e-15)
 
 
+def test_products_of_incomplete_samples_are_those_of_centred_spins(rng):
+    """Seen to fail where a missing value counted as -1."""
+    values = rng.choice([-1.0, 1.0], (90, 150), p=[0.3, 0.7])
+    values[rng.random(values.shape) < 0.06] = np.nan
+    known = bits_of(ik.pack(ik.as_spins(values, missing="pairwise")), True)
+    centred = known.centred(slice(0, 150))
+    np.testing.assert_allclose(known.products_of_samples(), centred.T @ centred, atol=1e-10)
+
+
 @pytest.mark.parametrize(("ridge", "prune"), [(np.inf, 0.2), (0.5, 0.03)])
 def test_the_result_does_not_depend_on_the_number_of_threads(by_tiles, ridge, prune):
     samples = world(400, 150)

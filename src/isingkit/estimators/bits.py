@@ -233,8 +233,10 @@ class Bits:
 
     def products_of_samples(self) -> FloatArray:
         """(n_rows, n_rows): sums over spins of products of two samples, spins centred as `centred`
-        has them; by counting.
+        has them; by counting, where no value is missing.
         """
+        if not self.is_complete:
+            return self._products_of_numbers()
         words = np.zeros((self.n_rows, -(-self.n_spins // 64)), np.uint64)
         shift = np.zeros(self.n_rows)
         means = np.where(self.changes, self.means, 0.0)

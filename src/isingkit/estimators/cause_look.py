@@ -24,7 +24,6 @@ from isingkit.estimators.score_cache import ScoreCache
 
 _CLIPPED = 2.5  # z-scores: a missed edge is no cause, and an edge may stand for one
 _MISSED_EDGE = 6.0  # the same where edges are left out
-_NOTHING = 1e-6  # information of a spin that never changes
 _REFINEMENTS = 2  # of loadings, with the strict network given them
 _ROUNDS = 3  # of dropping edges, at most
 
@@ -89,7 +88,7 @@ class Leftover:
 
     def _principal_components(self, n: int) -> FloatArray:
         probed = self.scores.probe()
-        changing = probed[self.fitted.information[probed] > _NOTHING]
+        changing = probed[self.fitted.columns.changes[probed]]
         correlations = self.scores.correlations(changing)
         loadings = np.zeros((n, self.fitted.n_spins))
         loadings[:, changing] = eigenvectors(correlations, n)[1]

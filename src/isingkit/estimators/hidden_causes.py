@@ -180,7 +180,7 @@ def shared_causes(fitted: FittedGraph, hidden: HiddenCauses) -> SharedCauses:
 def _telling_pairs(fitted: FittedGraph, loadings: FloatArray) -> Pairs:
     """Pairs outside a graph: those of the spins with the largest loadings, and some at random."""
     n_spins = fitted.n_spins
-    changing = np.flatnonzero(fitted.information > 1e-6)
+    changing = np.flatnonzero(fitted.columns.changes)
     size = np.sqrt((loadings**2).sum(axis=0))[changing]
     strongest = changing[np.argsort(-size, kind="stable")[:_STRONGEST]]
     rng = np.random.default_rng(0)
