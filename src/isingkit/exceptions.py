@@ -352,11 +352,7 @@ class MissingValuesError(IsingkitError):
         """What choosing a policy does, and what it keeps."""
         n_seen = self.n_samples - max(self.counts.values())
         n_complete = f"at most {n_seen}" if self.n_complete is None else f"{self.n_complete}"
-        kept = {
-            MissingPolicy.DROP: f"keeps {n_complete} of {self.n_samples} rows",
-            MissingPolicy.PAIRWISE: f"keeps all, the emptiest column being seen in {n_seen}",
-            MissingPolicy.IMPUTE: "keeps all; AutoIsing only",
-        }[policy]
+        kept = policy.kept(self.n_samples, n_complete, n_seen)
         return f"missing='{policy}' {policy.remedy} ({kept})"
 
     def offering(self, policies: Sequence[MissingPolicy]) -> "MissingValuesError":

@@ -11,6 +11,7 @@ import click
 
 from isingkit import __version__
 from isingkit.cli.usage import force_option, require_new, usage_error
+from isingkit.worlds import ORDERS, UPDATES
 
 if TYPE_CHECKING:
     from isingkit.model import IsingModel
@@ -74,15 +75,15 @@ class SampleOptions:
 )
 @click.option(
     "--update",
-    type=click.Choice(["heat-bath", "metropolis"]),
-    default="heat-bath",
+    type=click.Choice(UPDATES),
+    default=UPDATES[0],
     show_default=True,
     help="Updates.",
 )
 @click.option(
     "--order",
-    type=click.Choice(["sequential", "random"]),
-    default="sequential",
+    type=click.Choice(ORDERS),
+    default=ORDERS[0],
     show_default=True,
     help="Of spins.",
 )

@@ -30,7 +30,6 @@ from isingkit.spins import Names, RowWeights
 
 # error of a look-up, in units of what must be passed, from which on a product is quicker
 _ROUGH = 0.45
-_CELLS = 1 << 22  # of spins in rows that are written out at once
 _ROUNDING = 1e-12  # relatively, of sums that weights make
 
 
@@ -276,7 +275,7 @@ class Bits:
     def large_sums(
         self,
         rows: FloatArray,
-        level: float,
+        threshold: float,
         of_rows: FloatArray,
         of_spins: FloatArray,
         *,
@@ -284,8 +283,8 @@ class Bits:
         is_centred: bool = False,
         n_jobs: int | None = None,
     ) -> tuple[IntArray, FloatArray]:
-        """(n, 2): rows r and spins j, sorted, with |x| (of_rows[:, r] . of_spins[:, j]) > level;
-        and x = sum_m rows[r, m] s_jm.
+        """(n, 2): rows r and spins j, sorted, with |x| (of_rows[:, r] . of_spins[:, j]) above the
+        threshold; and x = sum_m rows[r, m] s_jm.
 
         Sums are approximate, with an error that is known; those that may pass are computed again in
         double precision.
@@ -296,7 +295,7 @@ class Bits:
         """
         after = np.full(len(rows), -1) if after is None else after
         largest = of_spins.max(axis=1, initial=0.0) @ of_rows  # factors of rows
-        allowed = _ROUGH * level / np.maximum(largest, 1e-300)
+        allowed = _ROUGH * threshold / np.maximum(largest, 1e-300)
         looks: Any = None
         if self.is_complete:
             looks = approximate_sums(rows, of_rows, allowed, n_jobs)
@@ -312,17 +311,19 @@ class Bits:
             factors = of_spins[:, some]
             if self.is_complete:
                 words = np.ascontiguousarray(self.packed.words[some])
-                near = [one.among(words, factors, after - first, level) for one in looks]
+                near = [one.among(words, factors, after - first, threshold) for one in looks]
             else:
                 values = self._numbers(some, np.float32, is_centred)
-                near = [one.among_values(values, factors, after - first, level) for one in looks]
+                near = [
+                    one.among_values(values, factors, after - first, threshold) for one in looks
+                ]
             # no look, where there are no rows
             found = np.concatenate([np.empty((0, 2), np.int64), *near])
             found[:, 1] += first
             exact = self.sums_of(rows, found, n_jobs, is_centred=is_centred)
             row, spin = found.T
             of_pairs = (of_rows[:, row] * of_spins[:, spin]).sum(axis=0)
-            passes = np.abs(exact) * of_pairs > level
+            passes = np.abs(exact) * of_pairs > threshold
             pairs.append(found[passes])
             sums.append(exact[passes])
         all_pairs = np.concatenate(pairs)
@@ -438,7 +439,7 @@ def _spin_sums(words: Words, n_samples: int) -> IntArray:
 
 def _weighted_sums(words: Words, n_samples: int, weights: RowWeights) -> FloatArray:
     sums = np.empty(len(words))
-    step = max(1, _CELLS // n_samples)
+    step = max(1, sizes.CELLS // n_samples)
     with one_blas_thread():
         for first in range(0, len(words), step):
             some = slice(first, first + step)

@@ -245,23 +245,23 @@ class SparseScores:
         self.keys = np.concatenate([old, new])
 
     def _beyond(
-        self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray, level: float
+        self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray, threshold: float
     ) -> IntArray:
-        """(n, 2): places in `chosen` and spins whose scores in these regressions are above a
-        level.
+        """(n, 2): places in `chosen` and spins whose scores in these regressions are above the
+        threshold.
         """
         n_spins = self.bits.n_spins
-        found = self._large(fitted, chosen, residuals, level)
+        found = self._large(fitted, chosen, residuals, threshold)
         around = fitted.graph.matrix(np.ones(len(fitted.graph.indices)))
         hidden = np.column_stack((around[chosen] @ self.near).nonzero()).astype(np.int64)
-        keys = np.union1d(_keys(found, n_spins), _keys(hidden, n_spins))
+        keys = np.union1d(keys_of(found, n_spins), keys_of(hidden, n_spins))
         places = np.column_stack([keys // n_spins, keys % n_spins])
         places = places[chosen[places[:, 0]] != places[:, 1]]
         scores = self._scores(fitted, chosen, residuals, places)
-        return np.asarray(places[np.abs(scores) > level])
+        return np.asarray(places[np.abs(scores) > threshold])
 
     def _large(
-        self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray, level: float
+        self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray, threshold: float
     ) -> IntArray:
         """Scores that may be large, of spins that are near to no neighbour."""
         least = np.empty(len(chosen))
@@ -275,7 +275,7 @@ class SparseScores:
         of_spins = np.zeros((2, self.bits.n_spins))
         of_spins[0] = self.bits.changes / np.sqrt(fitted.columns.variances)
         n_jobs = fitted.n_jobs
-        found, _ = self.bits.large_sums(residuals, level, of_rows, of_spins, n_jobs=n_jobs)
+        found, _ = self.bits.large_sums(residuals, threshold, of_rows, of_spins, n_jobs=n_jobs)
         return found
 
     def suspects(self, fitted: FittedGraph, chosen: IntArray) -> IntArray:
@@ -299,12 +299,12 @@ class SparseScores:
         large = np.abs(scores) > least
         return outside[large], scores[large]
 
-    def _pairs_beyond(self, fitted: FittedGraph, some: IntArray, level: float) -> Pairs:
-        """Sorted pairs with a score above a level in either direction."""
+    def _pairs_beyond(self, fitted: FittedGraph, some: IntArray, threshold: float) -> Pairs:
+        """Sorted pairs with a score above a threshold in either direction."""
         keys = [np.empty(0, np.int64)]
         for first in range(0, len(some), sizes.PORTION):
             chosen = some[first : first + sizes.PORTION]
-            places = self._beyond(fitted, chosen, fitted.residuals_of(chosen), level)
+            places = self._beyond(fitted, chosen, fitted.residuals_of(chosen), threshold)
             pairs = np.sort(np.column_stack([chosen[places[:, 0]], places[:, 1]]), axis=1)
             keys.append(keys_of(pairs, self.bits.n_spins))
         return pairs_of(np.unique(np.concatenate(keys)), self.bits.n_spins)
@@ -337,7 +337,7 @@ class SparseScores:
         n_jobs = fitted.n_jobs
         found, sums = self.bits.large_sums(rows, 1 - 1e-6, of_rows, of_spins, n_jobs=n_jobs)
         barred_keys = barred[0] * n_spins + barred[1]
-        free = ~np.isin(_keys(found, n_spins), barred_keys)
+        free = ~np.isin(keys_of(found, n_spins), barred_keys)
         found, size = found[free], np.abs(sums[free])
         largest = np.zeros(len(rows))
         np.maximum.at(largest, found[:, 0], size)
@@ -411,10 +411,6 @@ def _nearness(bits: Bits) -> float:
     """The correlation above which spins count as near."""
     tail = min(_NEAR_BY_NOISE / (2 * bits.n_spins), 0.5)
     return max(_NEAR, -float(ndtri(tail)) / np.sqrt(bits.n_samples))
-
-
-def _keys(places: IntArray, n_spins: int) -> IntArray:
-    return np.asarray(places[:, 0] * n_spins + places[:, 1])
 
 
 def _scale(information: FloatArray, unexplained: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from isingkit._kernels.threads import blas_threads_for
 from isingkit.arrays import BoolArray, FloatArray
 from isingkit.drawing import Look, draw_network
 from isingkit.estimators.auto import AutoIsing
-from isingkit.estimators.covariate_table import benjamini_hochberg
+from isingkit.estimators.q_values import benjamini_hochberg
 from isingkit.exceptions import IsingkitWarning, require_choice, require_number
 from isingkit.groups.deviations import deviations, pooled_fit
 from isingkit.groups.grouped_rows import GroupedRows, grouped_rows
