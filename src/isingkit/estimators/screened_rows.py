@@ -101,6 +101,7 @@ def screened_matrices(
         return dense_scores(moments, samples, settings.fit_fields, least)
 
     pairs = candidates(screened, moments)
+    screened = replace(screened, scores=screened.scores.astype(np.float32))  # to be looked at
     looks = design.outcomes is None  # which is not known of rows that were imputed
     of_some = None
     if design.is_counted and packed.present is None and samples.n_rows > _MOST_ROWS:
