@@ -158,7 +158,7 @@ class DenseScores:
             some = np.arange(start, min(start + _ROWS, n_spins))
             sums = fitted.residuals_of(some) @ fitted.samples.outcomes.T
             sums /= self._scale_of(fitted, some)
-            scores[some] = sums * self.changes
+            scores[some] = sums * self.changes * self.changes[some, None]
         pairs = [np.empty((0, 2), np.int64)]
         for start in range(0, n_spins, _ROWS):
             rows = slice(start, start + _ROWS)
@@ -244,6 +244,7 @@ def dense_scores(
 ) -> DenseScores:
     """Room for the scores of all pairs."""
     single = samples.outcomes.astype(np.float32)
+    single[~moments.changes] = 0.0
     means = np.zeros(moments.n_spins)
     if not fit_fields:  # moments are those of spins as they are
         means = samples.spins @ samples.sample_weights / samples.sample_weights.sum()
@@ -368,7 +369,7 @@ class SparseScores:
     ) -> tuple[IntArray, FloatArray]:
         n_spins = self.bits.n_spins
         of_rows = np.stack([1 / least, np.zeros(len(rows))])
-        of_spins = np.ones((2, n_spins))
+        of_spins = np.tile(self.bits.changes * 1.0, (2, 1))
         n_jobs = fitted.n_jobs
         found, sums = self.bits.large_sums(rows, 1 - 1e-6, of_rows, of_spins, n_jobs=n_jobs)
         barred_keys = barred[0] * n_spins + barred[1]

@@ -71,7 +71,7 @@ def screened_bits(packed: PackedSpins, design: RowDesign, settings: SearchSettin
     n_jobs = settings.n_jobs
     checkpoint = settings.checkpoint
     if checkpoint is not None and design.design_effect != 1:
-        checkpoint = checkpoint / ALIKE
+        checkpoint = checkpoint / ALIKE / f"{design.design_effect:.9g}"
     screened, pairs = screen_by_tiles(bits, checkpoint, n_jobs, settings.progress)
     samples = samples_of_bits(packed, design)
 

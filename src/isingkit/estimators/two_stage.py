@@ -197,6 +197,7 @@ class TwoStageIsing(LinearEstimator):
     def _learn_by_tiles(
         self, packed: PackedSpins, weights: RowWeights | None, warned: bool
     ) -> Self:
+        self.__dict__.pop("gram_", None)  # of an earlier partial_fit
         bits = bits_of(packed, self.fit_fields, weights)
         if not warned:
             warn_of_constants(bits.names, ~bits.changes)
