@@ -315,10 +315,10 @@ def test_looking_where_rows_are_few_searches_for_no_other_network(monkeypatch):
     n_searches = 0
     selected = network_search.select_edges
 
-    def counted(*arguments):
+    def counted(*arguments, **named):
         nonlocal n_searches
         n_searches += 1
-        return selected(*arguments)
+        return selected(*arguments, **named)
 
     monkeypatch.setattr(network_search, "select_edges", counted)
     truth = ik.erdos_renyi(n_spins=100, mean_degree=4, coupling=0.4, random_state=1)

@@ -174,7 +174,8 @@ def test_structure_without_knobs_is_the_same_by_tiles_at_two_thousand_spins(monk
     assert many.model_.n_edges > 2000
     assert scipy.sparse.issparse(many.screen_.scores)
     kept = many.screen_.scores.tocoo()
-    np.testing.assert_allclose(kept.data, few.screen_.scores[kept.row, kept.col], rtol=1e-8)
+    in_single = few.screen_.scores[kept.row, kept.col]  # as all pairs are kept
+    np.testing.assert_allclose(kept.data, in_single, rtol=1e-7)
 
 
 @pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
