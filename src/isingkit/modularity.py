@@ -72,7 +72,9 @@ def best_partition(couplings: csr_array, rng: Generator) -> tuple[IntArray, floa
 
 
 def _shares(couplings: csr_array) -> _Network:
-    weights = csr_array(couplings / abs(couplings).sum())
+    weights = csr_array(couplings, copy=True)
+    weights.data = couplings.data / abs(couplings.data).max()  # whose sum is no tiny number
+    weights.data /= abs(weights.data).sum()
     above = csr_array(weights.maximum(0), copy=True)  # of old scipy it has the places of weights
     above.eliminate_zeros()
     return _Network(weights, above, above.sum(axis=0), (above - weights).sum(axis=0))
@@ -90,7 +92,8 @@ def _climbed(network: _Network, start: IntArray, rng: Generator) -> IntArray:
             n_parts = int(labels.max()) + 1
             joined = _moved(network.joined(labels), np.arange(n_parts), rng)
             labels = _taken_apart(network, joined[labels])
-        if round(_modularity(network, labels) - _modularity(network, best), _DIGITS) <= 0:
+        gain = _modularity(network, labels) - _modularity(network, best)
+        if not round(gain, _DIGITS) > 0:
             return best
         best = labels
 
