@@ -70,6 +70,11 @@ class Leftover:
         left[first, second] = left[second, first] = weaker_direction(self.strict, pairs)
         return np.clip(left, -_CLIPPED, _CLIPPED, out=left)
 
+    @property
+    def n_probed(self) -> int:
+        """Spins that are probed and tell anything: no more causes can be told apart."""
+        return int((self.fitted.information[self.scores.probe()] > _NOTHING).sum())
+
     def eigenvalues(self, n: int) -> FloatArray:
         """(n,): the largest of z-scores, falling, in units of noise's."""
         return _in_units_of_noise(self.z_scores, self.strict, n)

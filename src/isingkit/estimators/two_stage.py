@@ -40,7 +40,7 @@ from isingkit.estimators.tiles import (
     regressions_on_candidates,
     screened,
 )
-from isingkit.exceptions import StageTwoError, require_number
+from isingkit.exceptions import LARGEST_PENALTY, StageTwoError, require_number
 from isingkit.formats import FilePath
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
@@ -171,7 +171,9 @@ class TwoStageIsing(LinearEstimator):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        require_number("ridge", self.ridge, above=0, finite=False, auto=True)
+        require_number(
+            "ridge", self.ridge, above=0, at_most=LARGEST_PENALTY, finite=False, auto=True
+        )
         require_number("prune", self.prune, at_least=0, auto=True)
 
     def _check_threshold(self) -> None:

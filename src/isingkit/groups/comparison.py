@@ -102,7 +102,7 @@ class GroupComparison(Summary):
         look = Look(places=places, strongest=strongest)
         for one, (title, couplings) in zip(axes, panels, strict=True):
             draw_network(one, couplings, self.names, look)
-            one.set_title(title)
+            one.set_title(title.replace("$", r"\$"))
         return axes
 
 
@@ -320,7 +320,8 @@ def _pooled_graph(rows: GroupedRows, fields_are_free: bool) -> BoolArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IsingkitWarning)  # of a network that is only a means
         weights = rows.weights if rows.are_weighted else None
-        estimator.fit(rows.packed, None, weights, covariates=table, groups=rows.units)
+        spins = rows.varying_within if fields_are_free else rows.packed
+        estimator.fit(spins, None, weights, covariates=table, groups=rows.units)
     return np.asarray(estimator.model_.couplings.toarray() != 0)
 
 
