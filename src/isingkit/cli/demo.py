@@ -29,7 +29,7 @@ from isingkit.atomic import replacing
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 def command(output: Path, seed: int, as_json: bool) -> None:
-    """Find a planted network from fewer samples than spins, and the network of pixels in
+    """Find a planted network from fewer rows than columns, and the network of pixels in
     handwritten digits.
     """
     output.mkdir(parents=True, exist_ok=True)

@@ -414,7 +414,7 @@ def _leftover(e: Evidence) -> Diagnosis:
     """
     name, limit = "hidden cause", LIMITS.leftover
     value = e.causes.leftover
-    words = f"outside the network, z-scores have an eigenvalue {value:.1f} times that of noise"
+    words = f"what the network leaves moves together {value:.1f} times as much as chance does"
     if value <= limit or e.fitted.n_spins <= CAUSES.few_spins:
         return Diagnosis(name, value, limit, False, words)
     advice = "pass what you know of rows as covariates="

@@ -23,7 +23,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from isingkit import __version__
-from isingkit.drawing import group_order, n_outstanding, widest_edge
+from isingkit.drawing import clearness, group_order, n_outstanding, widest_edge
 from isingkit.edge_table import COLUMNS, CSV_COLUMNS, PAGE_TABLE, PageColumn, interval_text
 from isingkit.methods import PAPER, method_named
 from isingkit.report import figures
@@ -137,8 +137,8 @@ def _hidden(contents: Contents) -> _Hidden | None:
     if not contents.loadings:
         return None
     shares = contents.facts["hidden_variance_shares"]
-    names = dict.fromkeys(row["spin"] for row in contents.loadings)
-    of_cause = {(row["spin"], row["cause"]): row for row in contents.loadings}
+    names = dict.fromkeys(row["variable"] for row in contents.loadings)
+    of_cause = {(row["variable"], row["cause"]): row for row in contents.loadings}
     causes = range(1, len(shares) + 1)
     rows = [(name, [of_cause.get((name, cause)) for cause in causes]) for name in names]
     return _Hidden([f"{share:.0%}" for share in shares], Markup(figures.loadings(contents)), rows)
@@ -205,11 +205,13 @@ def _drawn_edges(contents: Contents, columns: Sequence[PageColumn]) -> list[dict
     drawn = []
     for edge in contents.edges:
         ends = {"source": names[edge["source"]], "target": names[edge["target"]]}
-        stroke = round(widest * (0.06 + 0.94 * abs(edge["coupling"]) / strongest), 2)
+        share = abs(edge["coupling"]) / strongest
+        stroke = round(widest * (0.06 + 0.94 * share), 2)
         cells = [(_cell(column, edge | ends), column) for column in columns]
         dash = max(2 * stroke, 6.0)
         dashes = f"{dash:.3g} {dash / 2:.3g}"
-        drawn.append(edge | {"cells": cells, "stroke": stroke, "dashes": dashes})
+        look = {"stroke": stroke, "dashes": dashes, "opacity": f"{clearness(share):.2f}"}
+        drawn.append(edge | look | {"cells": cells})
     return drawn
 
 
