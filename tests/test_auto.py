@@ -639,8 +639,8 @@ def test_senators_who_never_sat_together_get_no_edge(control, hidden, shared_dat
     fewer edges are left. (Without it, neighbouring roll calls also look alike, or not, by a hair.)
     """
     table = pd.read_csv(shared_data / "senate109_645x102.csv").drop(columns="rollcall")
+    settings = {"control": control, "hidden": hidden, "rows": "independent"}
     with pytest.warns(ex.ContradictoryPairsWarning), pytest.warns(ex.UnobservedPairWarning):
-        settings = {"control": control, "hidden": hidden, "rows": "independent"}
         fit = ik.AutoIsing(missing="pairwise", **settings).fit(table)
     corzine, menendez = (
         next(name for name in table if name.startswith(who)) for who in ("CORZINE", "MENENDEZ")

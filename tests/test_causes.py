@@ -588,7 +588,7 @@ def test_as_many_causes_as_columns_that_change_are_refused():
     values = np.random.default_rng(0).choice([-1, 1], (60, 5))
     values[:, 0] = 1
     spins = ik.as_spins(values, mapping=[(-1, 1)] * 5)
-    with pytest.raises(SettingError, match="less than 4, the number of columns that change"):
+    with pytest.raises(SettingError, match="from 0 to 3, fewer than columns that vary"):
         ik.AutoIsing(hidden=4).fit(spins)
 
 

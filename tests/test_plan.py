@@ -327,6 +327,7 @@ def test_a_plan_never_asks_for_more_rows_than_allowed(seed):
     model = ik.random_regular(n_spins=6, degree=3, coupling=0.5, random_state=0)
     asked = {"method": "ridge", "precision": 0.45, "max_rows": 21, "random_state": seed}
     try:
-        assert ik.plan(model, **asked).n_rows <= 21
+        most = ik.plan(model, **asked).n_rows
     except ex.UnreachableError as error:
-        assert error.n_rows <= 21
+        most = error.n_rows
+    assert most <= 21

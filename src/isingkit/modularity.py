@@ -43,8 +43,8 @@ class _Network:
         return _Network(
             _between_parts(self.weights, labels),
             _between_parts(self.above, labels),
-            np.bincount(labels, self.positive),
-            np.bincount(labels, self.negative),
+            np.asarray(np.bincount(labels, self.positive), np.float64),
+            np.asarray(np.bincount(labels, self.negative), np.float64),
         )
 
 

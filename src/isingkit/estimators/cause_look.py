@@ -73,7 +73,7 @@ class Leftover:
     @property
     def n_probed(self) -> int:
         """Spins that are probed and tell anything: no more causes can be told apart."""
-        return int((self.fitted.information[self.scores.probe()] > _NOTHING).sum())
+        return int(self.fitted.columns.changes[self.scores.probe()].sum())
 
     def eigenvalues(self, n: int) -> FloatArray:
         """(n,): the largest of z-scores, falling, in units of noise's."""

@@ -220,9 +220,9 @@ def _left_by_stopped(stopped: Stopped, rule: EdgeRule) -> Leftover:
 def _with_causes_asked_for(
     rows: ScreenedRows, left: Leftover, n_hidden: int, rule: EdgeRule
 ) -> Asking[tuple[Network, CauseEvidence]]:
-    most = min(left.n_probed, rule.n_changing)
+    most = max(left.n_probed - 1, 0)
     if n_hidden > most:
-        expected = f"'auto' or a whole number from 0 to {most}, as many columns vary"
+        expected = f"'auto' or a whole number from 0 to {most}, fewer than columns that vary"
         raise SettingError(setting="hidden", value=n_hidden, expected=expected)
     looked = _look(left, n_hidden, rule)
     network = yield from network_from(Start(rows, looked.pairs, looked.causes))
