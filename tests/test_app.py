@@ -25,6 +25,7 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 
+from isingkit import formats
 from isingkit.app.choices import Choices, choices_of, open_questions, proposed
 from isingkit.app.guard import Keys
 from isingkit.app.jobs import Job, JobState, progress_in
@@ -769,6 +770,8 @@ def wait_until_planned(page):
 
 def test_a_bad_file_a_good_one_its_report_and_a_second_file(visit, tmp_path):
     page = visit()
+    endings = page.get_attribute("#file", "accept").split(",")
+    assert endings == [*formats.SUFFIXES, formats.COMPRESSED]
     drop_file(page, "ragged.csv", "a,b\n0,1\n1\n")
     page.wait_for_selector("#problem:not([hidden])")
     problem = page.inner_text("#problem")

@@ -886,6 +886,7 @@ def test_the_command_samples_given_covariates(data, fit_by_command, run, ending)
         (("--covariates", "broken.parquet"), "it cannot be read as Parquet"),
         (("--covariates", "table.npy"), "covariates are read from .csv, .tsv (also .gz) and"),
         (("--covariates", "gap.csv"), "'age' lacks 1 of 2 values: fill them in"),
+        (("--covariates", "endless.csv"), "'age' holds infinity: leave these rows out"),
         (("--covariates", "good.csv", "--samples", 7), "n_samples must be None or 1, one sample"),
     ],
 )
@@ -903,6 +904,7 @@ def test_mistakes_about_samples_given_covariates_are_one_line(
         "broken.parquet": "nothing",
         "table.npy": "nothing",
         "gap.csv": "age,site\n,west\n50,east\n",
+        "endless.csv": "age,site\ninf,west\n50,east\n",
         "good.csv": "age,site\n50,east\n",
     }
     for name, text in files.items():

@@ -490,6 +490,30 @@ def test_the_download_has_the_edges_shown_in_full(page, contents):
         assert [float(row[name]) for row in rows] == [edge[name] for edge in expected]
 
 
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
+def test_probabilities_of_edges_stand_beside_them_and_are_sorted_by(visit):
+    """Of few rows, so that they differ. Seen to fail with the column of q-values."""
+    truth = ik.erdos_renyi(n_spins=30, mean_degree=4, coupling=0.4, random_state=3)
+    samples = ik.sample(truth, n_samples=120, random_state=1)
+    estimator = ik.AutoIsing(inclusion=True)
+    page = visit(report_of(samples, estimator=estimator))
+    said = {frozenset(row.tolist()[:2]): row["probability"] for row in estimator.inclusion_}
+    place = page.locator("#edges th").evaluate_all(
+        "all => all.findIndex(one => one.dataset.column === 'probability')"
+    )
+    for is_falling in (False, True):
+        page.click("th[data-column=probability] button")
+        rows = page.locator("#edges tbody tr").evaluate_all(
+            "all => all.map(one => [...one.cells].map(cell => cell.innerText))"
+        )
+        shown = [float(cells[place]) for cells in rows]
+        assert len(set(shown)) > 5
+        assert shown == sorted(shown, reverse=is_falling)
+        for cells, probability in zip(rows, shown, strict=True):
+            assert abs(said[frozenset(cells[:2])] - probability) <= 0.0005
+    assert page.get_by_text("P(edge) is the probability").is_visible()
+
+
 def test_the_network_is_walked_with_the_keyboard(page, contents):
     page.locator("#dots .spin[tabindex='0']").focus()
     assert (

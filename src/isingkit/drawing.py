@@ -3,12 +3,14 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
 
 from isingkit.arrays import FloatArray
+from isingkit.atomic import replacing
 from isingkit.label_places import label_offsets
 from isingkit.network_layout import WIDTH, positions
 
@@ -256,6 +258,16 @@ def _add_legend(axes: "Axes", couplings: scipy.sparse.csr_array, look: Look) -> 
     if handles:
         below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0)}
         axes.legend(handles=handles, ncols=min(len(handles), 6), frameon=False, fontsize=8, **below)
+
+
+def save_figure(figure: Any, path: Path, dpi: float | str = "figure") -> None:
+    """Write a picture as its name says: .png, .svg or .pdf; equal ones as equal bytes."""
+    from matplotlib import rc_context
+
+    kind = path.suffix[1:].lower()
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with replacing(path) as temporary, rc_context({"svg.hashsalt": "isingkit"}):
+        figure.savefig(temporary, format=kind, dpi=dpi, metadata=undated.get(kind))
 
 
 def signed_colours() -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from isingkit.arrays import FloatArray
+from isingkit.estimators.q_values import benjamini_hochberg
 from isingkit.result_table import ResultTable, as_table
 
 _DIGITS = 9  # of z-scores and effects that rows are ordered by: rounding does not reach them
@@ -48,16 +49,3 @@ def _surest_first(z_scores: FloatArray, effects: FloatArray) -> Any:
     sizes = np.round(np.abs(z_scores), _DIGITS)
     sizes[np.isnan(z_scores)] = -1.0
     return np.lexsort((-np.round(np.abs(effects), _DIGITS), -sizes))
-
-
-def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
-    """q-values: the share of false ones to expect among this and all that are surer; over p-values
-    that are not NaN.
-    """
-    q_values = np.full(len(p_values), np.nan)
-    tested = np.flatnonzero(~np.isnan(p_values))
-    order = tested[np.argsort(p_values[tested], kind="stable")]
-    n_tests = len(order)
-    stepped = p_values[order] * n_tests / np.arange(1, n_tests + 1)
-    q_values[order] = np.minimum.accumulate(stepped[::-1])[::-1]
-    return q_values

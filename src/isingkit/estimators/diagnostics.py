@@ -369,6 +369,9 @@ def _hidden(e: Evidence) -> Diagnosis:
         return _leftover(e)
     limit = least_gain(e.fitted.n_spins)
     was_asked = e.hidden not in (0, "auto")
+    if was_asked and not e.fitted.samples.causes.are_hidden:
+        words = "nearly all pairs are coupled: edges do not allow for the hidden causes asked for"
+        return Diagnosis(name, found.gain, limit, False, words)
     if was_asked or found.n_found == 0:
         words = "nothing that is no column seems to act on many columns"
         if was_asked:

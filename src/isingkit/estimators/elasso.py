@@ -21,7 +21,7 @@ from isingkit.estimators.nodewise import (
 )
 from isingkit.estimators.pseudolikelihood import covariances
 from isingkit.estimators.symmetric import symmetric_couplings
-from isingkit.exceptions import require_number
+from isingkit.exceptions import LARGEST_PENALTY, require_number
 from isingkit.gram import gram_of
 from isingkit.missing import COMPLETE_ROWS, WHY_COMPLETE_ROWS
 from isingkit.packing import PackedSpins
@@ -134,7 +134,7 @@ class ELassoIsing(IsingEstimator):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        require_number("gamma", self.gamma, at_least=0)
+        require_number("gamma", self.gamma, at_least=0, at_most=LARGEST_PENALTY)
         require_number("n_penalties", self.n_penalties, at_least=2, whole=True)
 
     def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:

@@ -13,7 +13,7 @@ from isingkit.estimators.normal import (
     inverse_of,
     through_means,
 )
-from isingkit.exceptions import SettingError, require_number
+from isingkit.exceptions import LARGEST_PENALTY, SettingError, require_number
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins, repeated, unpacked
 from isingkit.spins import RowWeights
@@ -97,7 +97,7 @@ class RidgeIsing(LinearEstimator):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        require_number("ridge", self.ridge, above=0)
+        require_number("ridge", self.ridge, above=0, at_most=LARGEST_PENALTY)
 
     def _estimate(
         self,

@@ -93,7 +93,7 @@ class RowSearch:
         looked: list[SearchedRows] = []
 
         def is_futile(fitted: FittedGraph) -> bool:
-            n_changing = int((fitted.information > 0).sum())
+            n_changing = int(fitted.columns.changes.sum())
             sure = without_weak(fitted, EdgeRule(self.settings.level, "fwer", n_changing))
             looked.append(self._looked_at(sure))
             return looked[-1].dependence.design_effect >= _MUCH_ALIKE

@@ -40,7 +40,7 @@ from isingkit.estimators.tiles import (
     regressions_on_candidates,
     screened,
 )
-from isingkit.exceptions import StageTwoError, require_number
+from isingkit.exceptions import LARGEST_PENALTY, StageTwoError, require_number
 from isingkit.formats import FilePath
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
@@ -171,7 +171,9 @@ class TwoStageIsing(LinearEstimator):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        require_number("ridge", self.ridge, above=0, finite=False, auto=True)
+        require_number(
+            "ridge", self.ridge, above=0, at_most=LARGEST_PENALTY, finite=False, auto=True
+        )
         require_number("prune", self.prune, at_least=0, auto=True)
 
     def _check_threshold(self) -> None:
@@ -197,6 +199,7 @@ class TwoStageIsing(LinearEstimator):
     def _learn_by_tiles(
         self, packed: PackedSpins, weights: RowWeights | None, warned: bool
     ) -> Self:
+        self.__dict__.pop("gram_", None)  # of an earlier partial_fit
         bits = bits_of(packed, self.fit_fields, weights)
         if not warned:
             warn_of_constants(bits.names, ~bits.changes)

@@ -14,11 +14,12 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from isingkit import __version__
@@ -39,16 +40,11 @@ _ALWAYS = ("a", "b", "coupling")  # columns that a table without edges has, too
 
 def html_page(contents: Contents) -> str:
     """The report as HTML. All texts of the data are escaped."""
-    environment = template_environment()
-    environment.filters["signed"] = "{:+.3f}".format
-    environment.filters["small"] = lambda value: "" if value is None else f"{value:.2g}"
-    environment.filters["error"] = lambda value: "" if value is None else f"{value:.3f}"
-    environment.filters["whole_options"] = whole_options
     colours = colours_of(contents.spins)
     groups = group_order(colours)
     viewer = resource("pictures.js") + resource("viewer.js")
     columns = [one for one in PAGE_TABLE if one.key in _ALWAYS or one.is_known(contents.edges)]
-    rendered = environment.from_string(resource("page.html")).render(
+    rendered = _template().render(
         style=Markup(resource("page.css")),
         viewer=Markup(viewer),
         viewer_hash=_hash(viewer),
@@ -82,6 +78,17 @@ def html_page(contents: Contents) -> str:
         **_method(contents.facts),
     )
     return sealed(rendered)
+
+
+@cache
+def _template() -> Template:
+    """Read once a process: that takes longer than to write a small page."""
+    environment = template_environment()
+    environment.filters["signed"] = "{:+.3f}".format
+    environment.filters["small"] = lambda value: "" if value is None else f"{value:.2g}"
+    environment.filters["error"] = lambda value: "" if value is None else f"{value:.3f}"
+    environment.filters["whole_options"] = whole_options
+    return environment.from_string(resource("page.html"))
 
 
 def template_environment() -> Environment:
