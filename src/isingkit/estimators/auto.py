@@ -160,7 +160,7 @@ class AutoIsing(IsingEstimator):
         Of hidden causes, where there are any, else None: `scores` of rows, `loadings` of spins with
         `std_errors`, and `variance_shares`. They are no part of `model_`, but of `score`.
     covariate_effects_
-        Where covariates were given, structured array, surest first: variable, covariate, effect,
+        Where covariates were given, structured array, surest first: spin, covariate, effect,
         std_error, z, p_value, q_value. By maximum likelihood given neighbours, of one standard
         deviation of a number, or of a category.
     n_rounds_

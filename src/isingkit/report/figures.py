@@ -152,16 +152,16 @@ def loadings(contents: Contents) -> str:
     shares = contents.facts["hidden_variance_shares"]
     strongest: dict[str, float] = {}
     for row in contents.loadings:
-        strongest[row["variable"]] = max(abs(row["loading"]), strongest.get(row["variable"], 0.0))
+        strongest[row["spin"]] = max(abs(row["loading"]), strongest.get(row["spin"], 0.0))
     ranked = sorted(strongest, key=lambda name: -strongest[name])[:_MOST_RANKED]
     place = {name: len(ranked) - 1 - k for k, name in enumerate(ranked)}
 
     def draw(axes: Any) -> None:
         for k, one in enumerate(np.atleast_1d(axes), start=1):
             rows = [
-                row for row in contents.loadings if row["cause"] == k and row["variable"] in place
+                row for row in contents.loadings if row["cause"] == k and row["spin"] in place
             ]
-            heights = [place[row["variable"]] for row in rows]
+            heights = [place[row["spin"]] for row in rows]
             values = [row["loading"] for row in rows]
             half_widths = [1.96 * (row["std_error"] or 0.0) for row in rows]
             colours = [POSITIVE if value > 0 else NEGATIVE for value in values]

@@ -137,8 +137,8 @@ def _hidden(contents: Contents) -> _Hidden | None:
     if not contents.loadings:
         return None
     shares = contents.facts["hidden_variance_shares"]
-    names = dict.fromkeys(row["variable"] for row in contents.loadings)
-    of_cause = {(row["variable"], row["cause"]): row for row in contents.loadings}
+    names = dict.fromkeys(row["spin"] for row in contents.loadings)
+    of_cause = {(row["spin"], row["cause"]): row for row in contents.loadings}
     causes = range(1, len(shares) + 1)
     rows = [(name, [of_cause.get((name, cause)) for cause in causes]) for name in names]
     return _Hidden([f"{share:.0%}" for share in shares], Markup(figures.loadings(contents)), rows)
