@@ -6,6 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
+from isingkit.cli.wording import ranked_warnings
 from isingkit.experiments.demo import digits_report
 
 HERE = Path(__file__).parent / "pictures"
@@ -15,7 +16,7 @@ def main() -> None:
     """The demo's report from the top, one spin chosen."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as running:
         page_file = Path(folder) / "report.html"
-        page_file.write_text(digits_report(), encoding="utf-8")
+        page_file.write_text(digits_report(ranked_warnings), encoding="utf-8")
         browser = running.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )

@@ -81,6 +81,9 @@ def test_demo_prints_a_table_for_people(capsys, tmp_path):
     assert "precision    recall" in out
     assert "join touching pixels" in out
     assert str(tmp_path / "networks.png") in out
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    said = page.partition('class="warnings"')[2].partition("</section>")[0]
+    assert ("--covariates" in said, "covariates=" in said) == (True, False)
 
 
 def test_a_teacher_is_made_sampled_and_found_again(capsys, tmp_path):
@@ -1013,6 +1016,7 @@ def test_warnings_are_ranked_and_folded(capsys, tmp_path):
     plain = re.sub("</?span[^>]*>", "", before)  # options are kept whole
     assert html.escape(told[2], quote=True).replace("&#x27;", "&#39;") in plain
     assert "&#39;always&#39; hold one value only" in folded.split("</details>")[0]
+    assert "covariates=" not in folded.partition("<script")[0]  # checks, too, name options
 
 
 def test_a_file_without_names_of_columns_is_read_with_numbers(capsys, tmp_path):

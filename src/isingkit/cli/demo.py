@@ -55,6 +55,7 @@ def _measured(output: Path, seed: int) -> _Demo:
     from tqdm import tqdm
 
     with tqdm(total=6, desc="getting ready (slow only the first time)", leave=False) as progress:
+        from isingkit.cli.wording import ranked_warnings
         from isingkit.drawing import save_figure
         from isingkit.experiments import demo
 
@@ -72,7 +73,7 @@ def _measured(output: Path, seed: int) -> _Demo:
         progress.set_description("writing a report")
         report = output / "report.html"
         with replacing(report) as temporary:
-            temporary.write_text(demo.digits_report(), encoding="utf-8")
+            temporary.write_text(demo.digits_report(ranked_warnings), encoding="utf-8")
         progress.update()
         progress.set_description("drawing")
         picture = output / "networks.png"

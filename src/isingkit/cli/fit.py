@@ -42,7 +42,7 @@ from isingkit.cli.method import (
     require_row_groups,
 )
 from isingkit.cli.usage import usage_error
-from isingkit.cli.wording import MOST_SHOWN, ranked_warnings
+from isingkit.cli.wording import MOST_SHOWN, ranked_warnings, worded_checks
 from isingkit.formats import bare_name
 
 if TYPE_CHECKING:
@@ -294,6 +294,7 @@ def _fit_and_write(
         known = {"sample_weight": reading.weights, "counts": reading.counts}
         minima = quick_landscape(fit.model, packed, **known, groups=reading.groups)
         contents = contents_of(fit, check, options.title or options.name, minima)
+        contents = replace(contents, diagnostics=worded_checks(contents.diagnostics))
         page = html_page(with_groups(contents, labels))
         write_fit(fit, page, options.folder, force=options.force)
         clear_checkpoint(records)

@@ -1,8 +1,8 @@
 """What people are told: warnings in their order, and options instead of Python's arguments."""
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 from warnings import WarningMessage
 
 from isingkit.exceptions import IsingkitWarning, ReliabilityWarning
@@ -72,6 +72,14 @@ def ranked_warnings(
         *map(str, minor),
     ]
     return list(dict.fromkeys(as_options(text) for text in found))
+
+
+def worded_checks(diagnostics: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Checks whose words and advice name options."""
+    return [
+        {**one, "words": as_options(one["words"]), "advice": as_options(one["advice"])}
+        for one in diagnostics
+    ]
 
 
 def _warning_checks(fit: "Fit", *, levels_hold: bool) -> list[str]:

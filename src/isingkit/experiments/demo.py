@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,8 @@ import numpy as np
 from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.estimators.auto import AutoIsing
 from isingkit.estimators.two_stage import TwoStageIsing
-from isingkit.fit_check import fit_check
-from isingkit.fit_folder import fit_of
+from isingkit.fit_check import FitCheck, fit_check
+from isingkit.fit_folder import Fit, fit_of
 from isingkit.metrics import Scores, score
 from isingkit.model import IsingModel
 from isingkit.packing import pack
@@ -115,16 +116,23 @@ def measure_digits() -> Digits:
     )
 
 
-def digits_report() -> str:
-    """The report of the pixels' network, learnt without knobs; colours are rows of the image."""
+def digits_report(
+    warnings_of: Callable[[Sequence[warnings.WarningMessage], Fit, FitCheck], list[str]],
+) -> str:
+    """The report of the pixels' network, learnt without knobs; colours are rows of the image.
+
+    warnings_of: what is said of what was warned of, of the fit and of its check
+    """
     used, rows, columns = pixels()
     names = tuple(f"row {row} column {column}" for row, column in zip(rows, columns, strict=True))
     packed = replace(pack(used), names=names)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimator = AutoIsing().fit(packed)
-    fit = fit_of(estimator, packed, "auto", None, [str(one.message) for one in caught])
-    contents = contents_of(fit, fit_check(fit.model, packed), "Pixels of handwritten digits")
+    fit = fit_of(estimator, packed, "auto", None, [])
+    check = fit_check(fit.model, packed)
+    fit = replace(fit, facts=replace(fit.facts, warnings=warnings_of(caught, fit, check)))
+    contents = contents_of(fit, check, "Pixels of handwritten digits")
     return html_page(with_groups(contents, {name: name[:5] for name in names}))
 
 

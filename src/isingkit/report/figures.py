@@ -158,9 +158,7 @@ def loadings(contents: Contents) -> str:
 
     def draw(axes: Any) -> None:
         for k, one in enumerate(np.atleast_1d(axes), start=1):
-            rows = [
-                row for row in contents.loadings if row["cause"] == k and row["spin"] in place
-            ]
+            rows = [row for row in contents.loadings if row["cause"] == k and row["spin"] in place]
             heights = [place[row["spin"]] for row in rows]
             values = [row["loading"] for row in rows]
             half_widths = [1.96 * (row["std_error"] or 0.0) for row in rows]
