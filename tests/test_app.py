@@ -25,6 +25,7 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 
+from isingkit import formats
 from isingkit.app.choices import Choices, choices_of, open_questions, proposed
 from isingkit.app.guard import Keys
 from isingkit.app.jobs import Job, JobState, progress_in
@@ -448,6 +449,17 @@ def test_codes_of_no_answer_are_proposed_and_then_nothing_of_them_is_open():
     assert (question.column, question.text[:34]) == ("b", "It cannot be a covariate: some of ")
 
 
+def test_columns_of_three_answers_stay_variables_that_are_asked_about():
+    """Seen to fail: all of them were covariates, and the list of variables was empty."""
+    table = survey(**{name: ["no", "maybe", "yes"] for name in "abc"})
+    choices = proposed(table)
+    assert choices.roles == {}
+    assert {"a", "b", "c"} <= {one.column for one in open_questions(choices, table)}
+    all_known = replace(choices, roles=dict.fromkeys("abc", "covariates"))
+    told = [one.text for one in open_questions(all_known, table)]
+    assert told == ["A network needs two variables at least."]
+
+
 def test_marks_beside_empty_cells_are_proposed_to_mean_yes_and_no():
     columns = [column_of("a", {"x"}, 20), column_of("b", {1}, 30), column_of("c", {0, 1}, 0)]
     table = Survey(tuple(columns), 50)
@@ -758,6 +770,8 @@ def wait_until_planned(page):
 
 def test_a_bad_file_a_good_one_its_report_and_a_second_file(visit, tmp_path):
     page = visit()
+    endings = page.get_attribute("#file", "accept").split(",")
+    assert endings == [*formats.SUFFIXES, formats.COMPRESSED]
     drop_file(page, "ragged.csv", "a,b\n0,1\n1\n")
     page.wait_for_selector("#problem:not([hidden])")
     problem = page.inner_text("#problem")
@@ -789,7 +803,7 @@ def test_a_bad_file_a_good_one_its_report_and_a_second_file(visit, tmp_path):
     page.click("#learn")
     page.wait_for_selector("#result-part:not([hidden])")
     assert "among 8 variables, learnt from 200 rows" in re.sub(
-        r"\d+ rows' weight", "200 rows", page.inner_text("#found")
+        r"rows worth \d+ \(by their weights\)", "200 rows", page.inner_text("#found")
     )
     report = page.frame_locator("#report")
     report.locator("html[data-ready]").wait_for()

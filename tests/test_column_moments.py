@@ -84,7 +84,7 @@ def test_z_scores_of_long_tails_are_less_as_those_of_rare_events_are():
     mean = -1 + 2 * share
     skewness = np.full(3, -2 * mean / np.sqrt(1 - mean**2))
     skewness[2] *= -1
-    columns = ColumnMoments(np.full(3, 1 - mean**2), skewness, n_rows)
+    columns = ColumnMoments(np.full(3, 1 - mean**2), skewness, np.ones(3, bool), n_rows)
     expected = n_rows * share**2
     both = np.arange(3, 9)
     plain = (both - expected) / np.sqrt(expected)

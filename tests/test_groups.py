@@ -317,6 +317,15 @@ def test_columns_that_are_constant_in_a_group_are_not_compared():
     assert "9 pairs could not be compared" in str(found)
 
 
+@pytest.mark.parametrize("fields", ["free", "equal"])
+def test_columns_that_groups_determine_are_not_compared(fields):
+    x, labels, _ = two_groups(8)
+    x[:, 2] = np.where(labels == "a", 1, -1)
+    found = ik.compare_groups(x, labels, permutations=100, fields=fields, random_state=0)
+    assert found.n_pairs == (36 if fields == "free" else 45)
+    assert not {"x2"} & {*found.differing["source"], *found.differing["target"]}
+
+
 def test_groups_that_cannot_be_compared_are_refused():
     x, labels, _ = two_groups(9)
     with pytest.raises(ex.GroupSizeError, match="one group, 'a'"):

@@ -99,6 +99,20 @@ def test_lineages_are_found_and_edges_are_what_they_do_not_explain():
     assert len(found - planted) <= 0.2 * len(found)
 
 
+@pytest.mark.parametrize("n_hidden", [2, 8])
+def test_a_column_that_never_changes_takes_no_part_in_causes(n_hidden):
+    """Seen to fail, for 8, where what tells of causes held it to change."""
+    table, _ = of_lineages(8, n_rows=400, seed=1)
+    table = table[:, :80]
+    table[:, 7] = 1
+    spins = ik.as_spins(table, mapping=[(-1, 1)] * 80)
+    fit = quiet_fit(spins, hidden=n_hidden, merge_alike=False)
+    others = quiet_fit(np.delete(table, 7, axis=1), hidden=n_hidden, merge_alike=False)
+    assert np.abs(fit.hidden_.loadings[7]).max() < 1e-12
+    assert len(fit.edges_) == len(others.edges_)
+    np.testing.assert_allclose(fit.edges_["z"], others.edges_["z"], rtol=1e-6)
+
+
 def test_rows_of_a_tree_count_for_fewer_and_make_no_edges():
     fit = quiet_fit(of_a_tree())
     check = next(one for one in fit.diagnostics_ if one.check == "rows alike")

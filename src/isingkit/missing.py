@@ -31,6 +31,25 @@ class MissingPolicy(StrEnum):
         }[self]
 
     @property
+    def offer(self) -> str:
+        """What choosing it does, for the app."""
+        if self is MissingPolicy.ERROR:
+            return "there are none in the variables"
+        recommended = " (recommended)" if self is MissingPolicy.IMPUTE else ""
+        return self.remedy.removeprefix("to ") + recommended
+
+    def kept(self, n_samples: int, n_complete: str, n_seen: int) -> str:
+        """What a table keeps by it, for the advice of an error.
+
+        n_complete: rows in which nothing is missing     n_seen: of the emptiest column
+        """
+        return {
+            MissingPolicy.DROP: f"keeps {n_complete} of {n_samples} rows",
+            MissingPolicy.PAIRWISE: f"keeps all, the emptiest column being seen in {n_seen}",
+            MissingPolicy.IMPUTE: "keeps all; AutoIsing only",
+        }[self]
+
+    @property
     def remedy(self) -> str:
         """What choosing it does, for the advice of an error; "" where it prevents none."""
         return {

@@ -120,7 +120,7 @@ def _covariance(source, i, j):
         for w in range(words.shape[1]):
             differ += popcount(mine[w] ^ other[w])
         agreement = n_samples - 2 * np.int64(differ)
-        found = agreement - sums[i] / n_samples * sums[j]  # rounded as in `estimators.centred`
+        found = agreement - sums[i] / n_samples * sums[j]  # rounded as in `Bits.centred`
         for k in range(len(explained)):
             found -= explained[k, i] * explained[k, j]
         return found

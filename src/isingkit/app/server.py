@@ -25,6 +25,7 @@ from isingkit.app.choices import known_method
 from isingkit.app.guard import ENTRANCE, Guard, Keys, refusal
 from isingkit.app.workspace import RefusedError, Table, Workspace, archive_of
 from isingkit.atomic import private_folder
+from isingkit.formats import COMPRESSED, SUFFIXES
 from isingkit.methods import FIT_METHODS
 from isingkit.missing import EVERY_POLICY
 from isingkit.result_table import Record
@@ -89,7 +90,8 @@ class App:
                 "version": __version__,
                 "largest": self.workspace.largest,
                 "methods": methods,
-                "missing": {policy.value: policy.explanation for policy in EVERY_POLICY},
+                "missing": {policy.value: policy.offer for policy in EVERY_POLICY},
+                "endings": [*SUFFIXES, COMPRESSED],
             }
         )
 

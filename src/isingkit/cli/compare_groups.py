@@ -140,7 +140,7 @@ def _require_groups(options: CompareGroupsOptions) -> None:
     if options.output is not None and options.output.suffix.lower() not in (".html", ".htm"):
         raise usage_error(f"a page ends in .html, not '{options.output.name}'")
     if options.output is not None:
-        require_new(options.output, options.force)
+        require_new(options.output, options.force, *options.files)
 
 
 def _compared(options: CompareGroupsOptions) -> "GroupComparison":

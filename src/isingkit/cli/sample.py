@@ -11,6 +11,7 @@ import click
 
 from isingkit import __version__
 from isingkit.cli.usage import force_option, require_new, usage_error
+from isingkit.worlds import ORDERS, UPDATES
 
 if TYPE_CHECKING:
     from isingkit.model import IsingModel
@@ -74,15 +75,15 @@ class SampleOptions:
 )
 @click.option(
     "--update",
-    type=click.Choice(["heat-bath", "metropolis"]),
-    default="heat-bath",
+    type=click.Choice(UPDATES),
+    default=UPDATES[0],
     show_default=True,
     help="Updates.",
 )
 @click.option(
     "--order",
-    type=click.Choice(["sequential", "random"]),
-    default="sequential",
+    type=click.Choice(ORDERS),
+    default=ORDERS[0],
     show_default=True,
     help="Of spins.",
 )
@@ -135,7 +136,7 @@ def _require_output(options: SampleOptions) -> None:
             f"samples are saved as .spins, .npy or .csv, not as '{options.output.name}'"
         )
     if not options.is_printed:
-        require_new(options.output, options.force)
+        require_new(options.output, options.force, options.model, options.covariates)
     if not options.output.parent.is_dir():
         raise usage_error(f"no such folder: {options.output.parent}")
 

@@ -113,8 +113,9 @@ def _sample(folder: Path) -> None:
     import numpy as np
 
     import isingkit as ik
+    from isingkit.worlds import UPDATES
 
-    for update in ("heat-bath", "metropolis"):
+    for update in UPDATES:
         for degree in (3, 7, 15, 17):
             model = ik.random_regular(
                 n_spins=20, degree=degree, coupling=0.5 / degree, random_state=0

@@ -26,11 +26,11 @@ from isingkit.exceptions import NoValuesError
 from isingkit.gram import gram, gram_of
 from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins, Words, repeated, unpacked
+from isingkit.packing import bits as pack_bits
 from isingkit.spins import Names, RowWeights
 
 # error of a look-up, in units of what must be passed, from which on a product is quicker
 _ROUGH = 0.45
-_CELLS = 1 << 22  # of spins in rows that are written out at once
 _ROUNDING = 1e-12  # relatively, of sums that weights make
 
 
@@ -133,6 +133,20 @@ class Bits:
         )
         return out
 
+    def seen_together(self, pairs: IntArray) -> BoolArray:
+        """(n_pairs,): whether both spins are present in some row that counts."""
+        there = self.packed.present
+        found = np.ones(len(pairs), dtype=bool)
+        if there is None:
+            return found
+        counts = np.ones(self.n_rows) if self.weights is None else self.weights.totals
+        counting = pack_bits((counts > 0).astype(np.int8)[:, None])
+        for start in range(0, len(pairs), sizes.PORTION):
+            some = slice(start, start + sizes.PORTION)
+            first, second = pairs[some].T
+            found[some] = (there[first] & there[second] & counting).any(axis=1)
+        return found
+
     def block(self, some: IntArray) -> FloatArray:
         """(n_some, n_some): covariances of some spins."""
         sums = self.sums[some]
@@ -233,8 +247,10 @@ class Bits:
 
     def products_of_samples(self) -> FloatArray:
         """(n_rows, n_rows): sums over spins of products of two samples, spins centred as `centred`
-        has them; by counting.
+        has them; by counting, where no value is missing.
         """
+        if not self.is_complete:
+            return self._products_of_numbers()
         words = np.zeros((self.n_rows, -(-self.n_spins // 64)), np.uint64)
         shift = np.zeros(self.n_rows)
         means = np.where(self.changes, self.means, 0.0)
@@ -274,7 +290,7 @@ class Bits:
     def large_sums(
         self,
         rows: FloatArray,
-        level: float,
+        threshold: float,
         of_rows: FloatArray,
         of_spins: FloatArray,
         *,
@@ -282,8 +298,8 @@ class Bits:
         is_centred: bool = False,
         n_jobs: int | None = None,
     ) -> tuple[IntArray, FloatArray]:
-        """(n, 2): rows r and spins j, sorted, with |x| (of_rows[:, r] . of_spins[:, j]) > level;
-        and x = sum_m rows[r, m] s_jm.
+        """(n, 2): rows r and spins j, sorted, with |x| (of_rows[:, r] . of_spins[:, j]) above the
+        threshold; and x = sum_m rows[r, m] s_jm.
 
         Sums are approximate, with an error that is known; those that may pass are computed again in
         double precision.
@@ -294,7 +310,7 @@ class Bits:
         """
         after = np.full(len(rows), -1) if after is None else after
         largest = of_spins.max(axis=1, initial=0.0) @ of_rows  # factors of rows
-        allowed = _ROUGH * level / np.maximum(largest, 1e-300)
+        allowed = _ROUGH * threshold / np.maximum(largest, 1e-300)
         looks: Any = None
         if self.is_complete:
             looks = approximate_sums(rows, of_rows, allowed, n_jobs)
@@ -310,17 +326,19 @@ class Bits:
             factors = of_spins[:, some]
             if self.is_complete:
                 words = np.ascontiguousarray(self.packed.words[some])
-                near = [one.among(words, factors, after - first, level) for one in looks]
+                near = [one.among(words, factors, after - first, threshold) for one in looks]
             else:
                 values = self._numbers(some, np.float32, is_centred)
-                near = [one.among_values(values, factors, after - first, level) for one in looks]
+                near = [
+                    one.among_values(values, factors, after - first, threshold) for one in looks
+                ]
             # no look, where there are no rows
             found = np.concatenate([np.empty((0, 2), np.int64), *near])
             found[:, 1] += first
             exact = self.sums_of(rows, found, n_jobs, is_centred=is_centred)
             row, spin = found.T
             of_pairs = (of_rows[:, row] * of_spins[:, spin]).sum(axis=0)
-            passes = np.abs(exact) * of_pairs > level
+            passes = np.abs(exact) * of_pairs > threshold
             pairs.append(found[passes])
             sums.append(exact[passes])
         all_pairs = np.concatenate(pairs)
@@ -436,7 +454,7 @@ def _spin_sums(words: Words, n_samples: int) -> IntArray:
 
 def _weighted_sums(words: Words, n_samples: int, weights: RowWeights) -> FloatArray:
     sums = np.empty(len(words))
-    step = max(1, _CELLS // n_samples)
+    step = max(1, sizes.CELLS // n_samples)
     with one_blas_thread():
         for first in range(0, len(words), step):
             some = slice(first, first + step)

@@ -24,7 +24,6 @@ from isingkit.estimators.score_cache import ScoreCache
 
 _CLIPPED = 2.5  # z-scores: a missed edge is no cause, and an edge may stand for one
 _MISSED_EDGE = 6.0  # the same where edges are left out
-_NOTHING = 1e-6  # information of a spin that never changes
 _REFINEMENTS = 2  # of loadings, with the strict network given them
 _ROUNDS = 3  # of dropping edges, at most
 
@@ -69,7 +68,12 @@ class Leftover:
         pairs = pairs[(places[pairs] >= 0).all(axis=1)]
         first, second = places[pairs].T
         left[first, second] = left[second, first] = weaker_direction(self.strict, pairs)
-        return np.clip(left, -_CLIPPED, _CLIPPED)
+        return np.clip(left, -_CLIPPED, _CLIPPED, out=left)
+
+    @property
+    def n_probed(self) -> int:
+        """Spins that are probed and tell anything: no more causes can be told apart."""
+        return int(self.fitted.columns.changes[self.scores.probe()].sum())
 
     def eigenvalues(self, n: int) -> FloatArray:
         """(n,): the largest of z-scores, falling, in units of noise's."""
@@ -89,7 +93,7 @@ class Leftover:
 
     def _principal_components(self, n: int) -> FloatArray:
         probed = self.scores.probe()
-        changing = probed[self.fitted.information[probed] > _NOTHING]
+        changing = probed[self.fitted.columns.changes[probed]]
         correlations = self.scores.correlations(changing)
         loadings = np.zeros((n, self.fitted.n_spins))
         loadings[:, changing] = eigenvectors(correlations, n)[1]
@@ -193,7 +197,7 @@ def leftover(fitted: FittedGraph, scores: ScoreCache) -> float:
 def outside(fitted: FittedGraph, scores: ScoreCache) -> FloatArray:
     """(n, n): z-scores of pairs outside a network, 0 for others."""
     some = scores.probe()
-    left = np.array(scores.leftover(fitted, some), dtype=np.float64)
+    left = scores.leftover(fitted, some)
     left[fitted.graph.matrix(fitted.couplings)[some][:, some].nonzero()] = 0.0
     np.fill_diagonal(left, 0.0)
     return left

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from isingkit._kernels.threads import one_blas_thread
-from isingkit.arrays import FloatArray, IntArray, Pairs
+from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
 from isingkit.estimators import sizes
 
 _NOTHING = 1e-9  # a variance that is rounding
@@ -21,6 +21,7 @@ class ColumnMoments:
     # covariates leave; 0 where not observed
     variances: FloatArray
     skewness: FloatArray  # (n_columns,): 0 where fields are not fitted
+    changes: BoolArray  # (n_columns,): whether both values occur
     n_samples: float
 
     def as_normal(self, z_scores: FloatArray, pairs: Pairs) -> FloatArray:
@@ -60,17 +61,20 @@ def column_moments(
         basis = _orthonormal(roots * known)
         variances = np.empty(n_columns)
         skewness = np.zeros(n_columns)
+        changes = np.empty(n_columns, dtype=bool)
         portion = max(16, min(sizes.PORTION, sizes.RESIDUALS // max(len(weights), 1)))
         for start in range(0, n_columns, portion):
             some = np.arange(start, min(start + portion, n_columns))
             values = values_of(some)
             there = np.maximum(np.abs(values) @ shares, _NOTHING)
+            sums = values @ shares
+            changes[some] = there - np.abs(sums) > _NOTHING * there
             explained = ((values * roots) @ basis.T) ** 2
             variances[some] = there - explained.sum(axis=1) / there
             if fit_fields:
-                means = values @ shares / there
+                means = sums / there
                 skewness[some] = -2 * means / np.sqrt(np.maximum(1 - means**2, _NOTHING))
-    return ColumnMoments(np.maximum(variances, _NOTHING), skewness, n_samples)
+    return ColumnMoments(np.maximum(variances, _NOTHING), skewness, changes, n_samples)
 
 
 def _orthonormal(rows: FloatArray) -> FloatArray:

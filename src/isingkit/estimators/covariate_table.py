@@ -7,16 +7,17 @@ import numpy as np
 from scipy.special import ndtr
 
 from isingkit.arrays import FloatArray
+from isingkit.estimators.q_values import benjamini_hochberg
 from isingkit.result_table import ResultTable, as_table
 
 _DIGITS = 9  # of z-scores and effects that rows are ordered by: rounding does not reach them
-COVARIATE_COLUMNS = ("spin", "covariate", "effect", "std_error", "z", "p_value", "q_value")
+COVARIATE_COLUMNS = ("variable", "covariate", "effect", "std_error", "z", "p_value", "q_value")
 
 
 def covariate_table(
     names: Sequence[str], covariate_names: Sequence[str], effects: FloatArray, errors: FloatArray
 ) -> ResultTable:
-    """Table: spin, covariate, effect, std_error, z, p_value, q_value, surest first.
+    """Table: variable, covariate, effect, std_error, z, p_value, q_value, surest first.
 
     effects, errors: (n_spins, n_covariates); an error is NaN where it is not known, and so are then
     z, p and q. p-values are two-sided; q-values are Benjamini and Hochberg's over all that were
@@ -31,7 +32,7 @@ def covariate_table(
     spins = np.array(names, dtype=np.str_)
     covariates = np.array(covariate_names, dtype=np.str_)
     columns = {
-        "spin": np.repeat(spins, len(covariates)),
+        "variable": np.repeat(spins, len(covariates)),
         "covariate": np.tile(covariates, len(spins)),
         "effect": flat,
         "std_error": std_errors,
@@ -48,16 +49,3 @@ def _surest_first(z_scores: FloatArray, effects: FloatArray) -> Any:
     sizes = np.round(np.abs(z_scores), _DIGITS)
     sizes[np.isnan(z_scores)] = -1.0
     return np.lexsort((-np.round(np.abs(effects), _DIGITS), -sizes))
-
-
-def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
-    """q-values: the share of false ones to expect among this and all that are surer; over p-values
-    that are not NaN.
-    """
-    q_values = np.full(len(p_values), np.nan)
-    tested = np.flatnonzero(~np.isnan(p_values))
-    order = tested[np.argsort(p_values[tested], kind="stable")]
-    n_tests = len(order)
-    stepped = p_values[order] * n_tests / np.arange(1, n_tests + 1)
-    q_values[order] = np.minimum.accumulate(stepped[::-1])[::-1]
-    return q_values

@@ -13,6 +13,7 @@ from isingkit.estimators import sizes
 from isingkit.estimators.edge_weights import by_sign
 from isingkit.estimators.fitted_graph import FittedGraph, ScoreTests
 from isingkit.estimators.graph import ranges
+from isingkit.estimators.q_values import step_up
 from isingkit.estimators.score_cache import ScoreCache
 
 _NOTHING = 1e-12  # a variance that is rounding
@@ -108,11 +109,11 @@ def test_edges(
     p_values = np.asarray(2 * ndtr(-np.abs(z_scores)))
     n_pairs = max(n_spins * (n_spins - 1) / 2, 1.0)
     expected = p_values / weights * n_pairs
-    q_values = _step_up(expected)
+    q_values = step_up(expected)
     passes = expected <= level
     if control != "fwer":
         n_sure = int((q_values <= level / (1 + level)).sum()) if control == "fdr" else 0
-        q_values = _step_up(expected * null_share(n_pairs, n_sure, level))
+        q_values = step_up(expected * null_share(n_pairs, n_sure, level))
         passes = q_values <= level
     inside = np.arange(len(pairs)) < n_inside
     return EdgeTests(pairs, inside, z_scores, p_values, weights, q_values, passes)
@@ -356,11 +357,15 @@ def _abs_correlations(fitted: FittedGraph, pairs: IntArray) -> FloatArray:
 
 
 def abs_correlations(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:
-    """(n,): |correlation| of each two rows of -1 and +1, 0 where one never changes."""
-    shares = weights / weights.sum()
-    means = np.einsum("pk,k->p", first, shares)
-    others = np.einsum("pk,k->p", second, shares)
-    products = np.einsum("pk,pk,k->p", first, second, shares)
+    """(n,): |correlation| of each two rows of -1, +1 and, where missing, 0; where both are there.
+
+    0 where one never changes.
+    """
+    shares = np.abs(first * second) * weights
+    shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+    means = np.einsum("pk,pk->p", first, shares)
+    others = np.einsum("pk,pk->p", second, shares)
+    products = np.einsum("pk,pk,pk->p", first, second, shares)
     variances = (1 - means**2) * (1 - others**2)
     change = variances > _NOTHING
     covariances = np.abs(products - means * others)
@@ -393,13 +398,3 @@ def weaker_direction(fitted: FittedGraph, pairs: Pairs) -> FloatArray:
     back = np.asarray(table[second, first]).ravel()
     weaker = np.sign(forth) * np.minimum(np.abs(forth), np.abs(back))
     return np.where(forth * back > 0, weaker, 0.0)
-
-
-def _step_up(expected: FloatArray) -> FloatArray:
-    """q-values from how many pairs would do as well by chance."""
-    order = np.argsort(expected)
-    stepped = expected[order] / np.arange(1, len(expected) + 1)
-    q_values = np.empty(len(expected))
-    least_above = np.minimum.accumulate(stepped[::-1])[::-1]
-    q_values[order] = np.minimum(least_above, 1.0)
-    return q_values

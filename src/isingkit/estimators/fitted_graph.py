@@ -8,6 +8,7 @@ import numpy as np
 from isingkit._kernels import fitted_graph as kernels
 from isingkit._kernels.threads import one_blas_thread, parallel_map
 from isingkit.arrays import FloatArray, IntArray, Pairs
+from isingkit.estimators import sizes
 from isingkit.estimators.causes import Causes, known_causes, no_causes
 from isingkit.estimators.column_moments import ColumnMoments, column_moments
 from isingkit.estimators.graph import Graph, graph_of, ranges
@@ -21,7 +22,6 @@ _RIDGE = 0.5
 _FREE, _NONE = 1e-3, 1e15
 # the same of effects that are reported, which no penalty should shrink
 _PLAIN = 1e-9
-_CELLS = 1 << 22  # of bits that are numbers at a time
 _AT_A_TIME = 256  # spins whose residuals are held
 _TOGETHER = 16  # pairs or spins, on a thread, whose influences are held
 # arguments of tasks that do without
@@ -81,15 +81,8 @@ class Samples:
         n_spins = len(self.spins)
         step = n_spins
         if self.spins.dtype == np.uint64:
-            step = max(1, _CELLS // self.n_rows)
+            step = max(1, sizes.CELLS // self.n_rows)
         return [slice(first, first + step) for first in range(0, n_spins, step)]
-
-    def rows_of(self, some: IntArray) -> FloatArray:
-        """(n_some, n_rows): these spins as numbers, 0 where missing."""
-        if self.spins.dtype != np.uint64:
-            return np.asarray(self.spins[some])
-        bits = np.unpackbits(self.spins[some].view(np.uint8), axis=1, bitorder="little")
-        return np.asarray(2.0 * bits[:, : self.n_rows] - 1.0, dtype=np.float64)
 
     @property
     def are_grouped(self) -> bool:
@@ -381,12 +374,14 @@ class FittedGraph:
     def shifts(self, packed: PackedSpins | None = None) -> FloatArray:
         """(n_spins, n_rows): what causes add to fields; (n_spins, 0) where there are none.
 
-        packed: all rows of the table, where regressions look at different ones only
+        packed: all rows of the table, where regressions may look at different ones only, or in
+        another order, as numbers do without covariates
         """
         samples = self.samples
         if samples.causes.n_causes == 0:
             return np.empty((self.n_spins, 0))
-        if packed is not None and packed.n_samples != samples.n_rows:
+        are_others = samples.causes.are_hidden and samples.spins.dtype != np.uint64
+        if packed is not None and (are_others or packed.n_samples != samples.n_rows):
             spins = np.ascontiguousarray(np.asarray(packed, dtype=np.float64).T)
             ones = np.ones(packed.n_samples)
             samples = Samples(spins, ones, spins, samples.causes.in_rows(spins))

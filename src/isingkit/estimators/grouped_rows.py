@@ -8,6 +8,7 @@ from isingkit.arrays import FloatArray, IntArray
 from isingkit.estimators.fitted_graph import FittedGraph
 from isingkit.estimators.row_dependence import RowDependence
 from isingkit.estimators.row_design import RowDesign
+from isingkit.estimators.sizes import CELLS
 from isingkit.exceptions import FewGroupsError
 from isingkit.packing import PackedSpins
 from isingkit.spins import RowWeights
@@ -17,7 +18,6 @@ _SCORED = 256  # the same where nothing is known of groups
 _WIDE = 500  # columns
 _LEAST_HELD = 0.02  # design effect less 1 that groups hold, at least
 _MOST_FREEDOM = 1.0  # degrees of freedom of all pairs, for each group
-_CELLS = 1 << 22  # values in memory at a time
 _NOTHING = 1e-300
 FEWEST_GROUPS = 8  # below, nobody could tell how much groups vary
 
@@ -90,7 +90,7 @@ def residuals(packed: PackedSpins, fitted: FittedGraph, most: int = _PROBED) -> 
     if shifts.shape[1] == 0:
         shifts = np.zeros((len(some), packed.n_samples))
     left = np.empty((packed.n_samples, len(some)))
-    step = max(1, _CELLS // packed.n_spins)
+    step = max(1, CELLS // packed.n_spins)
     for start in range(0, packed.n_samples, step):
         values = np.asarray(packed[start : start + step], dtype=np.float64)
         from_causes = shifts[:, start : start + step].T

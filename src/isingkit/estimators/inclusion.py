@@ -43,7 +43,7 @@ class InclusionSettings:
 
 
 SETTINGS = InclusionSettings()
-_NOTHING = 1e-9  # information of a spin that never changes
+_NOTHING = 1e-9  # information, at least
 _MOST_LOG_ODDS = 50.0  # beyond which more are no different
 
 

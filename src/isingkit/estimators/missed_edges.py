@@ -190,10 +190,10 @@ def _taken_up(fitted: FittedGraph, i: int, missed: IntArray) -> FloatArray:
         return np.zeros((0, len(missed)))
     samples = fitted.samples
     weights = np.maximum(samples.sample_weights, 1e-300)
-    means = samples.rows_of(np.array([i])) - fitted.residuals_of(np.array([i])) / weights
+    means = samples.values_of(np.array([i])) - fitted.residuals_of(np.array([i])) / weights
     curvature = samples.sample_weights * np.maximum(1 - means**2, 0.0)
-    design = np.vstack([np.ones(samples.n_rows), samples.rows_of(neighbours)])
+    design = np.vstack([np.ones(samples.n_rows), samples.values_of(neighbours)])
     weighted = design * curvature
     hessian = weighted @ design.T + SETTINGS.ridge * np.eye(len(design))
-    taken = np.linalg.solve(hessian, weighted @ samples.rows_of(missed).T)
+    taken = np.linalg.solve(hessian, weighted @ samples.values_of(missed).T)
     return np.asarray(taken[1:])

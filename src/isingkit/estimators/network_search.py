@@ -93,7 +93,8 @@ Strategy = Generator[Problem, Found | None, Value]
 
 
 def find_network(problem: Problem) -> Found | None:
-    """The network of rows: screen, eliminate, refit, test.
+    """The network of rows: screen, eliminate, refit and test, with causes that act on many spins
+    where there are any; then less what missed neighbours explain, and, with "fdr", chance.
 
     None where `settings.is_futile` says so.
     """
@@ -108,7 +109,7 @@ def find_network(problem: Problem) -> Found | None:
         searches = Questions(_searches(rows, elimination.survivors, sparsity, settings))
         for start in searches:
             fitted, tester = _start(start, settings)
-            found = select_edges(fitted, tester, *_limits(start, settings))
+            found = select_edges(fitted, tester, **_limits(start, settings))
             if isinstance(found, Stopped):
                 searches.answer = found
             else:
@@ -193,9 +194,14 @@ def _start(start: Start, settings: SearchSettings) -> tuple[FittedGraph, EdgeTes
     return fitted, EdgeTester(*fixed, is_strict=rule.control == "fwer")
 
 
-def _limits(start: Start, settings: SearchSettings) -> tuple[Any, ...]:
+def _limits(start: Start, settings: SearchSettings) -> dict[str, Any]:
     """Of a search: the pairs to look at last, levels, and when it stops."""
     rows = start.rows
     most = max(_CROWD, _CROWD_PER_SPIN * rows.moments.n_spins) if start.is_bounded else np.inf
-    is_futile = settings.is_futile if start.hidden is None else None
-    return rows.candidates, settings.level, settings.control, most, is_futile
+    return {
+        "also": rows.candidates,
+        "level": settings.level,
+        "control": settings.control,
+        "most_suspects": most,
+        "is_futile": settings.is_futile if start.hidden is None else None,
+    }

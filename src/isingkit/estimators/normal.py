@@ -11,6 +11,7 @@ from scipy.linalg import lapack, solve_triangular
 from isingkit._kernels import estimators as kernels
 from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import BoolArray, FloatArray, IntArray
+from isingkit.estimators import sizes
 from isingkit.estimators.moments import SecondMoments
 from isingkit.exceptions import (
     ContradictoryPairsWarning,
@@ -26,9 +27,7 @@ from isingkit.gram import Gram, Joint
 from isingkit.packing import PackedSpins, unpacked
 from isingkit.spins import Names, RowWeights
 
-_TILE = 128  # rows and columns that are mirrored at a time
 _SWEEPS = 300  # over the pairs never seen together
-_CELLS = 1 << 17  # of spins in rows that are written out at once
 _DETERMINED = 1e-10  # of a spin's variance: less than this is nothing that covariates leave
 
 
@@ -111,8 +110,8 @@ class DenseResolvent:
 
 def mirror_lower(matrix: FloatArray) -> None:
     """Make a matrix symmetric in place: its lower triangle is what counts."""
-    for start in range(0, len(matrix), _TILE):
-        stop = start + _TILE
+    for start in range(0, len(matrix), sizes.MIRROR_TILE):
+        stop = start + sizes.MIRROR_TILE
         matrix[start:stop, stop:] = matrix[stop:, start:stop].T
         square = matrix[start:stop, start:stop]
         square[:] = np.tril(square) + np.tril(square, k=-1).T
@@ -240,7 +239,7 @@ def covariate_sums(
     totals = weights.totals * (normal.n_samples / weights.totals.sum())
     weighted = totals[:, None] * covariates
     products = np.zeros((normal.n_spins, covariates.shape[1]))
-    step = max(1, _CELLS // packed.n_samples)
+    step = max(1, sizes.CACHED_CELLS // packed.n_samples)
     for start in range(0, normal.n_spins, step):
         some = slice(start, start + step)
         spins: FloatArray = unpacked(packed.words[some], packed.n_samples, np.float64)

@@ -6,6 +6,7 @@ import numpy as np
 
 from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.estimators.row_distances import RowBits, bit_sums, lagged_distances
+from isingkit.estimators.sizes import CELLS
 from isingkit.packing import PackedSpins, Words, as_bits
 
 _LARGE = 5.0  # standard errors of a correlation that is no chance
@@ -19,7 +20,6 @@ _LOST = 0.15
 _LONGEST_LAG = 20  # of the table: what lasts longer is a trend
 _FEWEST_BLOCKS = 60  # of fewer, nobody could tell how much they vary
 _FIRST_ROWS = 256  # tell most tables from sorted ones
-_CELLS = 1 << 22  # of a table of numbers
 _FEWEST_COLUMNS = 16
 
 
@@ -106,7 +106,7 @@ def _score_correlations(
 
     The sum over i != j of x_{ai} x_{aj} x_{bi} x_{bj} is (x_a . x_b)^2 - \sum_i x_{ai}^2 x_{bi}^2.
     """
-    n_columns = min(len(columns), max(_FEWEST_COLUMNS, _CELLS // packed.n_samples))
+    n_columns = min(len(columns), max(_FEWEST_COLUMNS, CELLS // packed.n_samples))
     some = columns[:: -(-len(columns) // n_columns)]
     values = np.asarray(packed[:, some], dtype=np.float32)
     present = values != 0

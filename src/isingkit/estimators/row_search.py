@@ -93,7 +93,7 @@ class RowSearch:
         looked: list[SearchedRows] = []
 
         def is_futile(fitted: FittedGraph) -> bool:
-            n_changing = int((fitted.information > 0).sum())
+            n_changing = int(fitted.columns.changes.sum())
             sure = without_weak(fitted, EdgeRule(self.settings.level, "fwer", n_changing))
             looked.append(self._looked_at(sure))
             return looked[-1].dependence.design_effect >= _MUCH_ALIKE
@@ -211,7 +211,7 @@ class RowSearch:
         design = row_design(weights)
         if weights is not None and weights.groups is not None:
             designed = grouped(packed, design, weights.groups, fitted)
-            declared = independent_rows("rows belong together as groups= says")
+            declared = independent_rows("rows belong together, as their groups say")
             return SearchedRows(packed, designed, declared)
         if weights is not None and weights.counts.sum() > MOST_SAMPLES:
             unseen = independent_rows("samples are many: whether they are alike was not looked at")

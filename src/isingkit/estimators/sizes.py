@@ -7,4 +7,7 @@ BAND = 1024  # spins of a band: the unit that is recorded, resumed, or sent to a
 PORTION = 1024  # spins, or pairs, whose residuals are held at a time
 DUAL_PORTION = 512  # spins of one triangular product
 RESIDUALS = 1 << 22  # numbers of residuals held at a time
+CELLS = 1 << 22  # numbers that a table, or bits, are written out as at a time
+CACHED_CELLS = 1 << 17  # the same where they are gone through at once, and should stay in cache
+MIRROR_TILE = 128  # rows and columns of a matrix that are mirrored at a time
 LOOKUP_BYTES = 4 << 30  # of nibbles; beyond, pairs are counted by popcount, which needs bits only

@@ -13,7 +13,7 @@ from isingkit._kernels.threads import blas_threads_for
 from isingkit.arrays import BoolArray, FloatArray
 from isingkit.drawing import Look, draw_network
 from isingkit.estimators.auto import AutoIsing
-from isingkit.estimators.covariate_table import benjamini_hochberg
+from isingkit.estimators.q_values import benjamini_hochberg
 from isingkit.exceptions import IsingkitWarning, require_choice, require_number
 from isingkit.groups.deviations import deviations, pooled_fit
 from isingkit.groups.grouped_rows import GroupedRows, grouped_rows
@@ -102,7 +102,7 @@ class GroupComparison(Summary):
         look = Look(places=places, strongest=strongest)
         for one, (title, couplings) in zip(axes, panels, strict=True):
             draw_network(one, couplings, self.names, look)
-            one.set_title(title)
+            one.set_title(title.replace("$", r"\$"))
         return axes
 
 
@@ -323,7 +323,8 @@ def _pooled_graph(rows: GroupedRows, fields_are_free: bool) -> BoolArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IsingkitWarning)  # of a network that is only a means
         weights = rows.weights if rows.are_weighted else None
-        estimator.fit(rows.packed, None, weights, covariates=table, groups=rows.units)
+        spins = rows.varying_within if fields_are_free else rows.packed
+        estimator.fit(spins, None, weights, covariates=table, groups=rows.units)
     return np.asarray(estimator.model_.couplings.toarray() != 0)
 
 

@@ -9,6 +9,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 
 from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
+from isingkit.estimators.sizes import CELLS
 from isingkit.groups.grouped_rows import GroupedRows
 from isingkit.groups.regression import Regression, regress
 
@@ -17,7 +18,6 @@ _COUPLING_RIDGE = 0.25
 _SINGULAR = 1e-3  # added to sums of squares over rows
 _LEAST_INFORMATION = 1.0  # of a group on a coupling: less would be an error above 1
 _LEAST_LEFT = 0.2  # of a residual's variance, beside its leverage
-_CELLS = 1 << 22  # numbers in memory at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +108,7 @@ def pooled_fit(
 def deviations(fit: PooledFit) -> Iterator[Deviations]:
     """Those of all pairs, some at a time."""
     spins = np.arange(fit.rows.packed.n_spins)
-    width = max(1, int(np.sqrt(_CELLS / len(fit.rows.spins))))
+    width = max(1, int(np.sqrt(CELLS / len(fit.rows.spins))))
     n_blocks = -(-len(spins) // width)
     blocks = np.array_split(spins, n_blocks)
     for left, right in combinations_with_replacement(blocks, 2):

@@ -72,6 +72,14 @@ class GroupedRows:
         cells = np.unique(np.column_stack([self.units, self.groups]), axis=0)
         return len(cells) > len(np.unique(self.units))
 
+    @property
+    def varying_within(self) -> PackedSpins:
+        """The spins; what groups determine, each of which has one value of it, never changes."""
+        by_group = [self.spins[self.groups == group] for group in range(self.n_groups)]
+        varies = np.any([(part != part[0]).any(axis=0) for part in by_group], axis=0)
+        words = np.where(varies[:, None], self.packed.words, np.uint64(0))
+        return replace(self.packed, words=words)
+
     def members(self, group: int) -> IntArray:
         """Rows of a group."""
         return np.flatnonzero(self.groups == group)

@@ -11,10 +11,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs, SpinArray
+from isingkit.estimators.sizes import CELLS
 from isingkit.groups.deviations import Deviations
 from isingkit.groups.grouped_rows import GroupedRows
 
-_CELLS = 1 << 22  # relabelled statistics in memory at a time
 _BINS_PER_UNIT = 1024  # of statistics, for the p-value of a pair by itself
 _MOST = 64.0  # larger statistics count as this
 _N_BINS = int(_MOST * _BINS_PER_UNIT) + 1
@@ -127,7 +127,7 @@ def tests_of_pairs(
             is_worth = np.abs(observed) >= _WORTH_A_FIT
             observed[is_worth] = ratios(part.pairs[is_worth])
         found.append((part.pairs, observed, part.is_testable))
-        step = max(1, _CELLS // len(part.pairs))
+        step = max(1, CELLS // len(part.pairs))
         for start in range(0, n_relabellings, step):
             statistics = differences.relabelled(drawn[start : start + step])
             statistics = statistics[:, is_tested]

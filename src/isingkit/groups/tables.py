@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from isingkit.arrays import BoolArray, FloatArray, Pairs
-from isingkit.estimators.covariate_table import benjamini_hochberg
+from isingkit.estimators.q_values import benjamini_hochberg
 from isingkit.groups.grouped_rows import GroupedRows
 from isingkit.groups.nct import NetworkComparisonTest
 from isingkit.groups.networks import Estimate, GroupNetworks, ends_of

@@ -21,12 +21,14 @@ from isingkit.covariates import covariates_for
 from isingkit.exceptions import (
     NotEquilibratedError,
     SettingError,
+    require_choice,
     require_instance,
     require_number,
 )
 from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, bits, unpacked
 from isingkit.theory.phase import paramagnetic
+from isingkit.worlds import ORDERS, UPDATES
 from isingkit.worlds.equilibrium import EquilibrationMonitor
 from isingkit.worlds.graphs import Seed, generator
 
@@ -145,10 +147,8 @@ def _check_settings(
         require_number("n_chains", n_chains, at_least=1, whole=True)
     if warm_up is not None:
         require_number("warm_up", warm_up, at_least=0, whole=True)
-    if update not in ("heat-bath", "metropolis"):
-        raise SettingError(setting="update", value=update, expected="'heat-bath' or 'metropolis'")
-    if order not in ("sequential", "random"):
-        raise SettingError(setting="order", value=order, expected="'sequential' or 'random'")
+    require_choice("update", update, UPDATES)
+    require_choice("order", order, ORDERS)
 
 
 def _check_conditional(

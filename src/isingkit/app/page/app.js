@@ -15,12 +15,6 @@
     counts: "taken as the counts of rows", id: "taken as the name of the row", drop: "left out",
   };
   const OF_ONE = ["row_groups", "weights", "counts", "id"]; // roles that one column can have
-  const MISSING = {
-    error: "there are none in the variables",
-    drop: "use only rows without any",
-    pairwise: "use for each pair the rows where both are known",
-    impute: "draw them from the network found, several times (recommended)",
-  };
   const MOST_ROWS = 200; // of the table of columns; others are found by name
   const POLL = 400; // milliseconds
   let token = "";
@@ -294,7 +288,7 @@
     if (ticked.length) lines.push(`${ticked.slice(0, 6).join(", ")}${ticked.length > 6 ? ` and ${ticked.length - 6} more` : ""}: an empty cell means no`);
     if (choices.missing_codes.length) lines.push(`${choices.missing_codes.join(", ")}: missing values`);
     const n_missing = table.columns.reduce((sum, column) => sum + (roleOf(column.name) === "variable" && !choices.ticked.includes(column.name) ? column.n_missing : 0), 0);
-    if (n_missing && choices.missing !== "error") lines.push(`${counted(n_missing, "missing value")}: ${MISSING[choices.missing].replace(" (recommended)", "")}`);
+    if (n_missing && choices.missing !== "error") lines.push(`${counted(n_missing, "missing value")}: ${about.missing[choices.missing].replace(" (recommended)", "")}`);
     const n_open = plan.questions.length;
     const heading = n_open ? `${counted(n_open, "thing")} to decide below.` : lines.length ? "Ready, if this is what you mean:" : "Ready: every column has two values, and none is missing.";
     const list = element("ul");
@@ -305,7 +299,7 @@
 
   function showMissing() {
     const method = about.methods.find((one) => one.name === choices.method);
-    const boxes = Object.entries(MISSING).map(([policy, words]) => {
+    const boxes = Object.entries(about.missing).map(([policy, words]) => {
       const label = element("label");
       const box = element("input", null, { type: "radio", name: "missing", value: policy });
       box.checked = policy === choices.missing;
@@ -348,7 +342,7 @@
   function showResult() {
     const { fit } = table;
     at("result-title").textContent = table.name;
-    const rows = fit.n_samples === Math.round(fit.n_samples) ? counted(fit.n_samples, "row") : `${Math.round(fit.n_samples)} rows' weight`;
+    const rows = fit.n_samples === Math.round(fit.n_samples) ? counted(fit.n_samples, "row") : `rows worth ${Math.round(fit.n_samples)} (by their weights)`;
     const doubts = fit.warnings.length ? ` The report begins with ${counted(fit.warnings.length, "thing")} to know before you trust it.` : "";
     at("found").textContent = `${counted(fit.n_edges, "edge")} among ${counted(fit.n_spins, "variable")}, learnt from ${rows} in ${Math.max(1, Math.round(fit.seconds))} s.${doubts}`;
     at("options-note").hidden = !fit.warnings.some((text) => text.includes(" --"));
@@ -456,6 +450,7 @@
   function fill() {
     at("version").textContent = about.version;
     at("largest").textContent = `${(about.largest / 1e6).toLocaleString("en")} MB`;
+    at("file").accept = about.endings.join(",");
     for (const [value, [word, meaning]] of Object.entries(ROLES)) {
       at("glossary").append(element("dt", word), element("dd", meaning));
       if (!OF_ONE.includes(value)) at("bulk-role").append(element("option", word, { value }));
