@@ -324,6 +324,17 @@ def test_genes_of_cells_are_read_through_anndata(table, tmp_path, monkeypatch):
         assert read_spins(tmp_path / "a.h5ad", transpose=True).packed.names == ("cell0", "cell1")
 
 
+def test_places_outside_a_matrix_of_cells_are_told(table, tmp_path, monkeypatch):
+    """Seen to end the process: of files of which a bit was flipped, anndata believes all places."""
+    cells = scipy.sparse.csr_matrix(table)
+    cells.indices[5] = 2**30
+    stand_in = types.ModuleType("anndata")
+    stand_in.read_h5ad = lambda path: types.SimpleNamespace(X=cells, var_names=GENES)
+    monkeypatch.setitem(sys.modules, "anndata", stand_in)
+    with pytest.raises(ex.TableFileError, match=r"cannot be read as \.h5ad"):
+        read_spins(tmp_path / "a.h5ad")
+
+
 def test_without_anndata_the_message_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "anndata", None)
     with pytest.raises(ex.TableFileError, match="pip install anndata"):

@@ -207,6 +207,8 @@ def read_h5ad(options: ReadOptions) -> Reading:
         raise TableFileError(path=options.path, problem=problem) from None
     try:
         data = anndata.read_h5ad(options.path)
+        if scipy.sparse.issparse(data.X):
+            data.X.check_format(full_check=True)  # places outside would crash
     except Exception as error:  # of h5py and of anndata
         problem = f"it cannot be read as .h5ad ({error})"
         raise TableFileError(path=options.path, problem=problem) from None
