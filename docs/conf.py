@@ -49,6 +49,8 @@ sphinx_gallery_conf = {
     "filename_pattern": ".*",
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
+    "reset_modules": ("matplotlib", "strict_guides.hold"),
+    "reset_modules_order": "both",
     "remove_config_comments": True,
     "show_memory": False,
     "write_computation_times": False,  # that page would load scripts from elsewhere

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,9 @@ from isingkit._kernels.packing import pack_words, unpack_rows
 from isingkit.cli import main, root, warm_up
 from isingkit.cli.foreign import FOREIGN_METHODS, FOREIGN_OPTIONS
 from isingkit.cli.method import METHODS
+from isingkit.experiments import demo, scale
 from isingkit.fit_folder import write_fit
+from isingkit.report import figures
 from isingkit.report.contents import contents_in
 
 
@@ -72,18 +75,24 @@ def test_demo_finds_both_networks_and_draws_them(tmp_path):
     assert (tmp_path / "isingkit-demo" / "digits-edges.csv").read_text().count("\n") == facts[
         "digits"
     ]["edges_found"] + 1
+    page = (tmp_path / "isingkit-demo" / "report.html").read_text(encoding="utf-8")
+    said = page.partition('class="warnings"')[2].partition("</section>")[0]
+    assert ("--covariates" in said, "covariates=" in said) == (True, False)
     assert "drawing" in done.stderr
 
 
-def test_demo_prints_a_table_for_people(capsys, tmp_path):
+def test_demo_prints_a_table_for_people(capsys, tmp_path, monkeypatch):
+    """Of one small world; the report of the digits is made by the test above."""
+    monkeypatch.setattr(demo, "Config", partial(demo.Config, sizes=((40, 60),)))
+    monkeypatch.setattr(demo, "digits_report", lambda: "<html></html>")
     code, out, _ = run(capsys, "demo", "-o", str(tmp_path))
     assert code == 0
-    assert "precision    recall" in out
+    heading, row = out.splitlines()[2:4]
+    assert "planted     found  precision    recall" in heading
+    assert row.split()[:3] == ["40", "60", "60"]
     assert "join touching pixels" in out
     assert str(tmp_path / "networks.png") in out
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    said = page.partition('class="warnings"')[2].partition("</section>")[0]
-    assert ("--covariates" in said, "covariates=" in said) == (True, False)
+    assert (tmp_path / "report.html").as_uri() in out
 
 
 def test_a_teacher_is_made_sampled_and_found_again(capsys, tmp_path):
@@ -338,6 +347,12 @@ def test_theory_refuses_what_it_cannot_answer_in_one_line(capsys, arguments):
 
 
 @pytest.fixture
+def plain_pages(monkeypatch):
+    """Reports without charts, which take most of the time of a small fit."""
+    monkeypatch.setattr(figures, "_svg", lambda *_: "<svg></svg>")
+
+
+@pytest.fixture
 def survey(tmp_path, spins):
     """A table of names, yes/no answers and how often each row was seen."""
     path = tmp_path / "survey.csv"
@@ -350,6 +365,7 @@ def survey(tmp_path, spins):
     return path
 
 
+@pytest.mark.usefixtures("plain_pages")
 def test_counts_and_groups_of_rows_count_in_the_resting_states_of_the_report(capsys, tmp_path):
     """Two columns that agree: 1,1 is seen half as often again as 0,0, in as many lines."""
     table = pd.DataFrame({"a": [1, 0] * 30, "b": [1, 0] * 30, "seen": [9, 6] * 30})
@@ -403,6 +419,7 @@ def test_fit_writes_a_folder_that_says_all(capsys, survey, spins, monkeypatch):
     assert not list(survey.parent.glob(".*"))  # nothing half-written is left
 
 
+@pytest.mark.usefixtures("plain_pages")
 def test_fit_takes_methods_and_their_settings(capsys, survey):
     folder = survey.parent / "ridge"
     arguments = [
@@ -462,6 +479,7 @@ def test_fit_leaves_folders_that_are_no_fits_alone(capsys, survey):
         write_fit(None, "", survey.parent / "mine", force=True)
 
 
+@pytest.mark.usefixtures("plain_pages")
 def test_fit_tells_how_numbers_became_spins(capsys, tmp_path, rng):
     np.save(tmp_path / "rates.npy", rng.random((200, 4)))
     code, out, _ = run(
@@ -509,6 +527,9 @@ def test_warming_up_takes_every_road_and_says_what_it_compiled(capsys, monkeypat
     assert {f"method {name}" for name in METHODS} < set(rows)
     assert {"reading tables", "many rows", "sampling", "report", "many columns"} < set(rows)
     assert "compiling: sampling" in err
+    roads = warm_up._roads()
+    few = {name: roads[name] for name in ("reading tables", "method auto")}
+    monkeypatch.setattr(warm_up, "_roads", lambda: few)
     assert run(capsys, "warm-up")[1].endswith("\nall of it was compiled before\n")
 
 
@@ -578,6 +599,7 @@ def test_a_model_has_a_report_and_a_score(capsys, tmp_path):
     )
 
 
+@pytest.mark.usefixtures("plain_pages")
 def test_a_report_is_written_anew_with_groups(capsys, survey):
     folder = survey.parent / "found"
     assert run(capsys, "fit", str(survey), "--drop", "person,seen", "-o", str(folder))[0] == 0
@@ -987,6 +1009,7 @@ def test_foreign_words_lead_to_what_they_mean_here(capsys, survey):
     assert not set(FOREIGN_METHODS) & set(METHODS)
 
 
+@pytest.mark.usefixtures("plain_pages")
 def test_warnings_are_ranked_and_folded(capsys, tmp_path):
     """Far from the data comes first, then levels that do not hold; minor ones are last."""
     rng = np.random.default_rng(0)
@@ -1019,6 +1042,7 @@ def test_warnings_are_ranked_and_folded(capsys, tmp_path):
     assert "covariates=" not in folded.partition("<script")[0]  # checks, too, name options
 
 
+@pytest.mark.usefixtures("plain_pages")
 def test_a_file_without_names_of_columns_is_read_with_numbers(capsys, tmp_path):
     path = tmp_path / "bare.csv"
     path.write_text("0,1,1\n1,0,1\n1,1,0\n0,0,0\n" * 20)
@@ -1144,16 +1168,22 @@ def test_what_does_not_fit_into_memory_is_refused_with_an_option_that_helps(
     assert "--method two-stage --set ridge=inf needs least" in err
 
 
-def test_bench_scale_plants_and_finds_networks(capsys):
-    code, out, _ = run(capsys, "bench", "scale", "--spins", "6000", "--samples", "1024", "--json")
+def test_bench_scale_plants_and_finds_networks(capsys, monkeypatch):
+    monkeypatch.setattr(scale, "measure_rates", partial(scale.measure_rates, rounds=1))
+    arguments = ["bench", "scale", "--spins", "6000", "--samples", "1024"]
+    code, out, _ = run(capsys, *arguments, "--json")
     assert code == 0
     facts = json.loads(out)
     assert facts["rows"][0]["n_spins"] == 6000
     assert facts["rows"][0]["wrong_edges"] <= 2
     assert min(facts["rates"][name] for name in ("screen", "dual", "product")) > 0
-    assert "wrong edges" in run(capsys, "bench", "scale", "--spins", "6000", "--samples", "1024")[1]
+    monkeypatch.setattr(scale, "measure_rates", lambda *_: scale.Rates(**facts["rates"]))
+    out = run(capsys, *arguments)[1]
+    assert "wrong edges" in out
+    assert f"float32 matrix product: {facts['rates']['product'] / 1e9:.0f};" in out
 
 
+@pytest.mark.usefixtures("plain_pages")
 def test_rows_of_a_file_may_belong_together_or_be_a_series(capsys, survey, monkeypatch):
     seen = {}
 
@@ -1171,6 +1201,7 @@ def test_rows_of_a_file_may_belong_together_or_be_a_series(capsys, survey, monke
     assert seen["rows"] == "ordered"
 
 
+@pytest.mark.usefixtures("plain_pages")
 def test_counts_are_samples_when_knobs_are_chosen(capsys, tmp_path, rng):
     """A histogram gives the edges that its rows, written out, give."""
     values = np.asarray(
@@ -1251,6 +1282,7 @@ def test_pairwise_is_advised_only_where_it_helps(capsys, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["here", "empty", "link"])
+@pytest.mark.usefixtures("plain_pages")
 def test_an_empty_folder_that_is_there_is_filled(capsys, survey, monkeypatch, kind):
     folder = survey.parent / "mine"
     folder.mkdir()
@@ -1273,6 +1305,7 @@ def test_an_empty_folder_that_is_there_is_filled(capsys, survey, monkeypatch, ki
     ("name", "folder"),
     [(".hidden.csv", "hidden-fit"), ("a.v1.csv", "a.v1-fit"), ("b.CSV", "b-fit")],
 )
+@pytest.mark.usefixtures("plain_pages")
 def test_folders_are_named_after_the_file(capsys, tmp_path, monkeypatch, name, folder):
     monkeypatch.chdir(tmp_path)
     (tmp_path / name).write_text("a,b,c\n" + "0,1,1\n1,0,1\n1,1,0\n0,0,0\n" * 20)
@@ -1280,6 +1313,7 @@ def test_folders_are_named_after_the_file(capsys, tmp_path, monkeypatch, name, f
     assert (tmp_path / folder / "report.html").is_file()
 
 
+@pytest.mark.usefixtures("plain_pages")
 def test_fit_promises_no_level_where_rows_that_are_alike_were_taken_as_independent(
     capsys, tmp_path
 ):
@@ -1305,6 +1339,7 @@ def test_fit_promises_no_level_where_rows_that_are_alike_were_taken_as_independe
     assert "600 rows in 300 groups" in page
 
 
+@pytest.mark.usefixtures("plain_pages")
 def test_closed_streams_and_a_name_that_is_not_utf_8_cost_no_result(capsys, survey, monkeypatch):
     """Seen to fail: tracebacks, and with the name only after the fit."""
     name = os.fsdecode(b"d\xff\xfe.csv")

@@ -74,6 +74,14 @@ def samples():
     return ik.sample(truth, n_samples=300, random_state=1)
 
 
+@pytest.fixture
+def tiled(monkeypatch):
+    """Three bands of columns, where few are as many: what bands are does not hang on how many."""
+    monkeypatch.setattr(sizes, "MOST_DENSE", 10)
+    truth = ik.random_regular(n_spins=2200, degree=3, coupling=0.4, random_state=0)
+    return ik.sample(truth, n_samples=300, random_state=1)
+
+
 def same_gram(left, right):
     np.testing.assert_array_equal(left.sums, right.sums)
     np.testing.assert_array_equal(left.spin_sums, right.spin_sums)
@@ -291,14 +299,14 @@ def test_a_screen_on_workers_finds_what_one_machine_finds(
 
 
 @pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
-def test_structure_without_knobs_is_the_same_with_workers(client, samples):
+def test_structure_without_knobs_is_the_same_with_workers(client, tiled):
     """Both of its screens are tasks: of scores, and of correlations."""
-    here = ik.AutoIsing().fit(samples)
+    here = ik.AutoIsing().fit(tiled)
     with isingkit.dask.using(client):
-        there = ik.AutoIsing().fit(samples)
+        there = ik.AutoIsing().fit(tiled)
     np.testing.assert_array_equal(there.candidates_, here.candidates_)
     np.testing.assert_array_equal(there.edges_, here.edges_)
-    assert there.model_.n_edges > 5000
+    assert there.model_.n_edges > 2500
 
 
 def test_what_bands_share_is_made_once_a_process(client, samples):
@@ -821,17 +829,18 @@ def test_fit_on_a_cluster_writes_the_model_of_one_machine(
 
 
 def test_a_fit_without_knobs_that_loses_workers_writes_the_files_of_one_machine(
-    capsys, monkeypatch, client, cluster, samples, tmp_path
+    capsys, monkeypatch, client, cluster, tiled, tmp_path
 ):
     """From a file to the report. A worker is lost in the middle of each of its screens: that of
     scores, and that of correlations.
     """
-    samples.save(tmp_path / "data.spins")
+    tiled.save(tmp_path / "data.spins")
     lost, spread = [], isingkit.dask._distributed
 
     def losing(client, work, shared, items):
+        client.wait_for_workers(2, timeout=LONG)  # the one lost before is there again
         for number, found in enumerate(spread(client, work, shared, items)):
-            if number == 1:
+            if number == 0:
                 lost.append(pids(client)[0])
                 os.kill(lost[-1], signal.SIGKILL)
             yield found

@@ -18,33 +18,39 @@ def peak():  # not getrusage: a new process inherits there what its parent had
 
 """
 PROGRAM = """
+import ctypes
+import gc
+
 import numpy as np
 import isingkit as ik
 
-n_spins, n_samples = 5000, 2500
+n_spins, n_samples = 2000, 1000
 values = np.random.default_rng(0).choice(np.array([-1, 1], np.int8), (n_samples, n_spins))
-small = {estimator}.fit(values[:, :200])  # imports and compiles
-before = peak()
-{estimator}.fit(values)
-print((peak() - before) / (8 * n_spins**2))
+for estimator in (ik.RidgeIsing(), ik.TwoStageIsing(ridge=0.1, prune=0.08)):
+    estimator.fit(values[:, :200])  # imports and compiles
+    gc.collect()
+    ctypes.CDLL("libc.so.6").malloc_trim(0)
+    open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew
+    before = peak()
+    estimator.fit(values)
+    print((peak() - before) / (8 * n_spins**2))
+    del estimator
 """
 
 
-def peak(estimator):
-    """Peak memory of a fit beyond what was there before, in N x N float64 matrices."""
-    program = PEAK + PROGRAM.format(estimator=estimator)
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    return float(done.stdout)
-
-
 @pytest.mark.skipif(
-    not Path("/proc/self/status").exists(), reason="peak memory is read from Linux's /proc"
+    not Path("/proc/self/clear_refs").exists(), reason="peak memory is read from Linux's /proc"
 )
-def test_fitting_five_thousand_spins_stays_under_eight_square_matrices():
-    assert peak("ik.RidgeIsing()") < 8
-    assert peak("ik.TwoStageIsing(ridge=0.1, prune=0.08)") < 8
+def test_fitting_thousands_of_spins_stays_under_six_square_matrices():
+    """Peak memory of a fit beyond what was there before, in N x N float64 matrices, N = 2000: some
+    4; three more at the peak are caught (seen, for stage two).
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK + PROGRAM], capture_output=True, text=True, check=True
+    )
+    ridge, two_stage = map(float, done.stdout.split())
+    assert 2 < ridge < 6
+    assert 2 < two_stage < 6
 
 
 FITTING = """

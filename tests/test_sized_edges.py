@@ -46,12 +46,12 @@ def planted(edges, truth):
 @pytest.fixture(scope="module")
 def many_rows():
     truth = two_sizes(0)
-    return truth, ik.sample(truth, n_samples=100_000, random_state=1)
+    return truth, ik.sample(truth, n_samples=40_000, random_state=1)
 
 
 @doubts_allowed
 def test_with_many_rows_only_couplings_of_the_size_asked_for_are_edges(many_rows):
-    """100,000 rows, couplings of 0.3 and 0.03: all are significant, 36 of them are large."""
+    """40,000 rows, couplings of 0.3 and 0.03: all are significant, 36 of them are large."""
     truth, rows = many_rows
     everything = ik.AutoIsing().fit(rows)
     large = ik.AutoIsing(at_least=0.1).fit(rows)

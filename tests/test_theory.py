@@ -372,8 +372,9 @@ def test_cavity_messages_are_exact_on_trees_and_on_regular_graphs(rng):
 
 
 def test_ensembles_agree_with_their_members():
-    """Population dynamics against the eigenvalues of one graph of 3000 spins: within 1 percent,
-    which loops and chance allow.
+    """Population dynamics against the eigenvalues of one graph of 1200 spins: kappa within 1
+    percent and errors within 5, which loops and chance allow. A coupling of 0.41 in the ensemble
+    is caught (seen: by 9 percent in Q at infinite ridge).
     """
     regular = theory.EnsembleSpectrum([0, 0, 0, 1], 0.4, size=50)
     assert regular.log_trace(0.5) == pytest.approx(
@@ -382,13 +383,13 @@ def test_ensembles_agree_with_their_members():
     assert float(effective_ridge(regular, 0.8, 0.1)) == pytest.approx(
         float(effective_ridge(theory.RegularSpectrum(3, 0.4), 0.8, 0.1)), rel=1e-11
     )
-    model = ik.erdos_renyi(n_spins=3000, mean_degree=4, coupling=0.4, random_state=3)
+    model = ik.erdos_renyi(n_spins=1200, mean_degree=4, coupling=0.4, random_state=3)
     spectrum = theory.ModelSpectrum.of(model)
     for alpha, ridge in ((0.9, 0.1), (2.0, 0.0), (0.5, np.inf)):
         ensemble = theory.erdos_renyi(4, 0.4, alpha, ridge)
         spins = [
             theory.of_model(model, spin, alpha, ridge, spectrum=spectrum)
-            for spin in range(0, 3000, 20)
+            for spin in range(0, 1200, 8)
         ]
         assert ensemble.kappa == pytest.approx(spins[0].kappa, rel=0.01)
         for name in ("Q", "R", "unexplained", "rss"):

@@ -209,7 +209,8 @@ def _rows(setting: Setting, place: Row, results: list[Row], theory: Recovery | N
     counts = {kind: _summed(results, place["stage"], kind) for kind in KINDS}
     shown_of = [_shown(one, setting.every) for one in counts.values()]
     shown = sorted(set().union(*shown_of))
-    thresholds = [setting.thresholds[at] for at in shown]
+    every = setting.thresholds
+    thresholds = [every[at] for at in shown]
     rows = []
     for kind, count in counts.items():
         facts = place | {"kind": kind}

@@ -81,10 +81,7 @@ def of_model(
     state = solved(spectrum, alpha, penalty)
     order, distances = _ball(model, spin, depth)
     ball = IsingModel(model.couplings[order][:, order])
-    if depth is None:
-        matrix = _inverse_correlations(model)[order][:, order]
-    else:
-        matrix = _inverse_correlations(ball)
+    matrix = _of_whole(model)[order][:, order] if depth is None else _inverse_correlations(ball)
     ridges = state.effective_ridge
     found = [_mean_estimates(ball, matrix, distances, float(k)) for k in ridges.ravel()]
     return predicted(state, _stacked(found, ridges.shape), depth)
@@ -94,13 +91,17 @@ def spectrum_of(model: IsingModel) -> Spectrum:
     """A model's spectrum: eigenvalues while that is quick, belief propagation beyond."""
     if model.n_spins > FEW_SPINS:
         return CavitySpectrum(model)
-    return ModelSpectrum(np.linalg.eigvalsh(_inverse_correlations(model).toarray()))
+    return ModelSpectrum(np.linalg.eigvalsh(_of_whole(model).toarray()))
 
 
-@lru_cache(maxsize=1)  # spins of a model are asked for one after the other
 def _inverse_correlations(model: IsingModel) -> csr_array:
     """Of models whose inverse is affordable, with loops; of others as on trees."""
     return inverse_correlations(model) if model.n_spins <= FEW_SPINS else bethe_matrix(model)
+
+
+@lru_cache(maxsize=1)  # spins of a model are asked for one after the other, balls of it in between
+def _of_whole(model: IsingModel) -> csr_array:
+    return _inverse_correlations(model)
 
 
 def _ball(model: IsingModel, spin: int, depth: int | None) -> tuple[IntArray, IntArray]:
