@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-elsewhere test-lowest coverage check dist bench league soak figures docs clean
+.PHONY: demo test test-elsewhere test-lowest test-pythons coverage check dist bench league soak figures docs clean
 
 demo: .venv/installed
 	$(BIN)/isingkit demo
@@ -18,6 +18,11 @@ test-elsewhere: .venv/tested
 # The core with the lowest versions that pyproject.toml allows, in a venv of its own, from the wheel.
 test-lowest: .venv/bin/python
 	$(BIN)/python tests/lowest_versions.py
+
+# The same with the newest versions, under other Pythons: PYTHONS="python3.13 python3.14".
+PYTHONS ?= python3.12 python3.13
+test-pythons: .venv/bin/python
+	$(BIN)/python tests/lowest_versions.py --newest $(PYTHONS)
 
 # An sdist, and a wheel made from it, in dist/.
 dist: .venv/bin/python

@@ -1,7 +1,11 @@
 """The core of the package, from its wheel, with the lowest versions that pyproject.toml allows.
 
-`make test-lowest` runs it: a venv in a temporary folder, or in the one named, which is kept; the
-oldest releases of all that the package and `[io]` need; the wheel; and TESTS. Takes three minutes.
+`make test-lowest` runs it: a venv in a temporary folder; the oldest releases of all that the core
+and its extras [io], [app] and [dask] need; the wheel; TESTS, and a few of the page and the cluster.
+Takes about a minute of one core.
+
+With `--newest PYTHON ...` (`make test-pythons`) the same runs under other Pythons, with the newest
+releases instead.
 """
 
 import re
@@ -13,6 +17,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TESTS = ("test_spins", "test_packing", "test_gram", "test_model", "test_metrics", "test_fit_folder")
+EXTRAS = ("io", "app", "dask")
+REQUESTS = ("test_app", "test_dask")  # of these, what has one of these words in its name
+WORDS = "token or origin or host or proposed or gram_of"
 WITH = ("pytest>=8", "pytest-xdist>=3.5", "hypothesis>=6.100", "polars==1.0")  # to run them
 # old releases call what new ones of their own needs, which they do not bound, no longer like
 QUIET = ("-W", "ignore::DeprecationWarning")
@@ -28,22 +35,27 @@ def run(*command: object) -> None:
     subprocess.run([str(one) for one in command], check=True)
 
 
-def main(folder: Path) -> None:
+def main(python: str, folder: Path, *, newest: bool) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    needed = [*project["dependencies"], *project["optional-dependencies"]["io"]]
-    run(sys.executable, "-m", "venv", folder)
-    python = folder / "bin" / "python"
-    install = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    run(*install, *lowest(needed), *WITH)
+    extras = project["optional-dependencies"]
+    needed = [*project["dependencies"], *(one for name in EXTRAS for one in extras[name])]
+    run(python, "-m", "venv", folder)
+    inside = folder / "bin" / "python"
+    install = (inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    run(*install, *(needed if newest else lowest(needed)), *WITH)
     run(*install, "--no-deps", ROOT)
-    run(python, "-m", "pip", "check")
-    files = [ROOT / "tests" / f"{name}.py" for name in TESTS]
-    run(python, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *QUIET, *files)
+    run(inside, "-m", "pip", "check")
+    test = (inside, "-m", "pytest", "-q", "-p", "no:cacheprovider", *QUIET)
+    run(*test, "-n", "2", *map(file_of, TESTS))
+    run(*test, *map(file_of, REQUESTS), "-k", WORDS)
+
+
+def file_of(name: str) -> Path:
+    return ROOT / "tests" / f"{name}.py"
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        main(Path(sys.argv[1]))
-    else:
+    others = sys.argv[2:] if sys.argv[1:2] == ["--newest"] else []
+    for python in others or [sys.executable]:
         with tempfile.TemporaryDirectory() as temporary:
-            main(Path(temporary) / "venv")
+            main(python, Path(temporary) / "venv", newest=bool(others))

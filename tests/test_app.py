@@ -449,6 +449,17 @@ def test_codes_of_no_answer_are_proposed_and_then_nothing_of_them_is_open():
     assert (question.column, question.text[:34]) == ("b", "It cannot be a covariate: some of ")
 
 
+def test_columns_of_three_answers_stay_variables_that_are_asked_about():
+    """Seen to fail: all of them were covariates, and the list of variables was empty."""
+    table = survey(**{name: ["no", "maybe", "yes"] for name in "abc"})
+    choices = proposed(table)
+    assert choices.roles == {}
+    assert {"a", "b", "c"} <= {one.column for one in open_questions(choices, table)}
+    all_known = replace(choices, roles=dict.fromkeys("abc", "covariates"))
+    told = [one.text for one in open_questions(all_known, table)]
+    assert told == ["A network needs two variables at least."]
+
+
 def test_marks_beside_empty_cells_are_proposed_to_mean_yes_and_no():
     columns = [column_of("a", {"x"}, 20), column_of("b", {1}, 30), column_of("c", {0, 1}, 0)]
     table = Survey(tuple(columns), 50)
@@ -792,7 +803,7 @@ def test_a_bad_file_a_good_one_its_report_and_a_second_file(visit, tmp_path):
     page.click("#learn")
     page.wait_for_selector("#result-part:not([hidden])")
     assert "among 8 variables, learnt from 200 rows" in re.sub(
-        r"\d+ rows' weight", "200 rows", page.inner_text("#found")
+        r"rows worth \d+ \(by their weights\)", "200 rows", page.inner_text("#found")
     )
     report = page.frame_locator("#report")
     report.locator("html[data-ready]").wait_for()

@@ -15,15 +15,21 @@ from isingkit.estimators import cause_search, network_search, screened_rows, siz
 from isingkit.estimators.cause_look import gain_over
 from isingkit.estimators.causes import known_causes, with_hidden
 from isingkit.estimators.edge_tests import SharedCauses
-from isingkit.estimators.fitted_graph import Samples, fit_graph
+from isingkit.estimators.fitted_graph import Samples, fit_graph, samples_of
 from isingkit.estimators.hidden_causes import (
+    HiddenCauses,
     HiddenReport,
+    _variance_shares,
     errors_beside_scores,
     hidden_of,
     iterated,
     shared_causes,
 )
-from isingkit.exceptions import CovariatesError, ReliabilityWarning, SettingError
+from isingkit.exceptions import (
+    CovariatesError,
+    ReliabilityWarning,
+    SettingError,
+)
 from isingkit.model import log_pseudolikelihood
 from parts import kernel_of
 
@@ -84,7 +90,7 @@ def test_effects_are_those_of_logistic_regression_on_the_same_neighbours(n_covar
     fit = ik.AutoIsing(hidden=0).fit(values, covariates=table)
     standardised = (table - table.mean(axis=0)) / table.std(axis=0)
     couplings = fit.model_.couplings.toarray()
-    found = {(one["spin"], one["covariate"]): one for one in fit.covariate_effects_}
+    found = {(one["variable"], one["covariate"]): one for one in fit.covariate_effects_}
     for i in range(truth.n_spins):
         neighbours = values[:, couplings[i] != 0]
         design = np.column_stack([np.ones(600), neighbours, standardised])
@@ -309,10 +315,10 @@ def test_looking_where_rows_are_few_searches_for_no_other_network(monkeypatch):
     n_searches = 0
     selected = network_search.select_edges
 
-    def counted(*arguments):
+    def counted(*arguments, **named):
         nonlocal n_searches
         n_searches += 1
-        return selected(*arguments)
+        return selected(*arguments, **named)
 
     monkeypatch.setattr(network_search, "select_edges", counted)
     truth = ik.erdos_renyi(n_spins=100, mean_degree=4, coupling=0.4, random_state=1)
@@ -370,7 +376,7 @@ def test_scores_leave_what_covariates_do_to_these():
         assert np.abs(together[0, 1:]).max() < 1e-6
         table = fit.covariate_effects_
         column = np.array([int(name[1:]) for name in table["covariate"]])
-        spin = np.array([int(name[1:]) for name in table["spin"]])
+        spin = np.array([int(name[1:]) for name in table["variable"]])
         true = planted[column, spin] * causes.std(axis=0)[column]
         held.append(np.abs(table["effect"] - true) <= 1.96 * table["std_error"])
         assert "intervals hold 92 to 93 percent" in check_of(fit, "hidden cause").words
@@ -545,6 +551,45 @@ def test_loadings_are_paid_for_where_they_gain(n_more, rng):
         gain -= 2 * (np.log(60) + np.log(6)) + n_more * sum(loads) * np.log(60)
         best = max(best, gain - 2 * np.log(comb(6, sum(loads))))
     assert gain_over(before, after, n_more) == pytest.approx(best / 6, abs=1e-9)
+
+
+def test_shifts_of_hidden_causes_are_in_the_order_of_the_rows():
+    """Though regressions look at different rows in an order of their own; seen to fail without."""
+    rng = np.random.default_rng(0)
+    cause = rng.normal(size=80)
+    values = np.where(rng.random((80, 40)) < 1 / (1 + np.exp(-cause[:, None])), 1, -1)
+    packed = ik.pack(values)
+    assert len(np.unique(values, axis=0)) == 80
+    samples = samples_of(packed)
+    causes = hidden_of(samples, np.ones((1, 40)))
+    nothing = np.empty((0, 2), np.int64)
+    fitted = fit_graph(causes.beside(samples, bent=True), nothing, fit_fields=True, n_jobs=1)
+    found = fitted.shifts(packed)
+    order = rng.permutation(80)
+    np.testing.assert_allclose(fitted.shifts(packed[order]), found[:, order])
+    assert abs(np.corrcoef(found[0], cause)[0, 1]) > 0.7
+
+
+def test_variance_shares_of_counted_rows_are_those_of_repeated_ones():
+    rng = np.random.default_rng(0)
+    spins = rng.choice([-1.0, 1.0], (40, 6))
+    spins[rng.random(spins.shape) < 0.1] = 0.0
+    counts = rng.integers(1, 5, 40)
+    scores = rng.normal(size=(40, 1))
+    hidden = HiddenCauses(scores.T, np.full((1, 6), 0.1), spins.mean(axis=0), np.empty((1, 0)))
+    of_rows = _variance_shares(spins, hidden, scores, counts / counts.sum())
+    repeated = np.repeat(spins, counts, axis=0)
+    of_each = np.full(len(repeated), 1 / len(repeated))
+    expected = _variance_shares(repeated, hidden, np.repeat(scores, counts, axis=0), of_each)
+    np.testing.assert_allclose(of_rows, expected, rtol=1e-12)
+
+
+def test_as_many_causes_as_columns_that_change_are_refused():
+    values = np.random.default_rng(0).choice([-1, 1], (60, 5))
+    values[:, 0] = 1
+    spins = ik.as_spins(values, mapping=[(-1, 1)] * 5)
+    with pytest.raises(SettingError, match="less than 4, the number of columns that change"):
+        ik.AutoIsing(hidden=4).fit(spins)
 
 
 # Not sparse

@@ -762,6 +762,7 @@ def test_check_and_a_failing_fit_list_every_column_that_needs_a_decision(capsys,
     assert listed[1].endswith(": --covariates age or --drop age")
     suggested = "--id-column person --covariates age --drop empty --missing impute"
     assert out.splitlines()[-1] == f"perhaps: isingkit fit {path} {suggested}"
+    assert "'Class' looks like an outcome" in out
     code, _, err = run(capsys, "fit", str(path), "-o", str(tmp_path / "found"))
     assert code == 2
     assert [line.strip() for line in err.splitlines()[1:5]] == listed
@@ -784,6 +785,8 @@ def test_check_and_a_failing_fit_list_every_column_that_needs_a_decision(capsys,
         ("flag", (-999, 1, 2, 9), "--missing-codes -999,9 or --drop flag"),
         ("flag", ("yes", "no", "don't know"), '--missing-codes "don\'t know" or --drop flag'),
         ("flag", ("yes", "no", "refused", "never"), "--covariates flag"),
+        ("flag", ("Yea", "Nay", "Not Voting", "Present"), "--missing-codes 'Not Voting,Present'"),
+        ("flag", ("present", "absent", "unclear"), "--missing-codes unclear or --drop flag"),
         ("score", (0, 3, 9, 10), "--covariates score"),
         ("site", [f"s{k // 3}" for k in range(90)], "--row-groups site"),
         ("person", [k // 3 for k in range(90)], "--row-groups person or --covariates person"),
@@ -810,6 +813,50 @@ def test_answers_on_a_scale_are_to_be_cut_in_two(capsys, tmp_path, rng):
     path.write_text(path.read_text() + ",1,2,3\n")  # what is missing in them is asked at once
     _, out, _ = run(capsys, "check", str(path))
     assert out.rstrip().endswith("scale.csv --binarize 3 --missing impute")
+
+
+def test_columns_that_ask_the_same_are_told_together(capsys, tmp_path, rng):
+    table = pd.DataFrame(rng.choice([0, 1, -999], (60, 4), p=[0.5, 0.4, 0.1]), columns=list("abcd"))
+    table["age of head"] = rng.normal(size=60)
+    path = tmp_path / "codes.csv"
+    table.to_csv(path, index=False)
+    _, out, _ = run(capsys, "check", str(path))
+    assert out.splitlines()[:4] == [
+        f"3 things to decide in {path}:",
+        "  4 columns: 3 values (-999, 0, 1), of which -999 may stand for no answer: "
+        "--missing-codes -999 or --drop NAME",
+        "    a, b, c, d",
+        out.splitlines()[3],
+    ]
+    assert out.splitlines()[3].startswith("  'age of head': ")
+    _, _, err = run(capsys, "fit", str(path))
+    assert err.splitlines()[1:4] == out.splitlines()[1:4]
+
+
+def test_where_nothing_would_be_left_nothing_is_proposed(capsys, tmp_path, rng):
+    """Seen to fail: every column of three answers as a covariate of the others."""
+    path = tmp_path / "maybe.csv"
+    answers = rng.choice(["no", "maybe", "yes"], (60, 4))
+    pd.DataFrame(answers, columns=list("abcd")).to_csv(path, index=False)
+    code, out, _ = run(capsys, "check", str(path))
+    assert (code, "perhaps" in out) == (1, False)
+    assert "--missing-codes VALUE" in out.splitlines()[-1]
+    code, _, err = run(capsys, "fit", str(path))
+    assert (code, "perhaps" in err, "--missing-codes VALUE" in err) == (2, False, True)
+    assert run(capsys, "check", str(path), "--missing-codes", "maybe", "--missing", "drop")[0] == 0
+
+
+def test_a_table_that_lies_on_its_side_is_noticed(capsys, tmp_path, rng):
+    path = tmp_path / "signals.npy"
+    signals = rng.integers(0, 2, (8, 300))
+    signals[:2] = [[0], [1]]  # so that no column is constant
+    np.save(path, signals)
+    _, out, _ = run(capsys, "check", str(path))
+    assert "more columns (300) than rows (8)" in out
+    assert "--transpose" in out
+    np.save(path, signals[2:])
+    _, out, _ = run(capsys, "check", str(path), "--transpose")
+    assert out == "300 rows of 6 columns: nothing to decide\n"
 
 
 def test_advice_names_options_that_the_command_has(capsys, tmp_path, rng):
@@ -887,6 +934,13 @@ def test_check_asks_about_what_stands_between_covariates_and_rows_of_totals(caps
     table[["a", "b", "rain", "sand", "loam", "height", "c"]].to_csv(path, index=False)
     _, out, _ = run(capsys, "check", str(path))
     assert "'sand', 'loam' stand between these covariates" in out
+    assert out.rstrip().endswith("--covariates rain,height,sand,loam")
+    table[["rain", "a", "b", "sand", "loam", "c", "height"]].to_csv(path, index=False)
+    _, out, _ = run(capsys, "check", str(path))  # the whole table stands there
+    assert ("stand between" in out, out.rstrip().endswith("--covariates rain,height")) == (
+        False,
+        True,
+    )
     columns = table[["a", "b", "sand", "loam"]]
     pd.concat([columns, columns.sum().to_frame().T]).to_csv(path, index=False)
     _, out, _ = run(capsys, "check", str(path))

@@ -113,6 +113,16 @@ def test_the_same_seed_gives_the_same_communities(rng):
     assert once.modularity == again.modularity
 
 
+@pytest.mark.parametrize("scale", [1e-309, 1e100])
+def test_the_scale_of_couplings_does_not_matter(rng, scale):
+    """Seen never to end: the sum of the couplings was so small that shares of it were infinite."""
+    signs = np.sign(random_couplings(rng, 12, 0.3))
+    expected = ik.communities(ik.IsingModel(signs))
+    found = ik.communities(ik.IsingModel(scale * signs))
+    np.testing.assert_array_equal(found.numbers, expected.numbers)
+    assert found.modularity == pytest.approx(expected.modularity)
+
+
 def test_networks_without_edges_and_wrong_wishes():
     found = ik.communities(ik.IsingModel(np.zeros((3, 3))))
     assert found.numbers.tolist() == [0, 0, 0]

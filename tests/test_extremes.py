@@ -217,3 +217,29 @@ def test_the_command_line_ends_well(tmp_path, capsys, table, options, method):
         assert stopped.value.code == 2
         assert said.err.startswith("isingkit: ")
         assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ik.RidgeIsing(ridge=1e308),
+        ik.TwoStageIsing(ridge=1e308),
+        ik.ELassoIsing(gamma=1e308),
+        ik.PseudolikelihoodIsing(l2=1e308),
+        ik.MaximumLikelihoodIsing(l2=1e308),
+    ],
+)
+def test_penalties_whose_products_are_infinite_are_refused(spins, estimator):
+    """Seen to end in divisions by zero, or in edges from what is no number."""
+    with pytest.raises(ex.SettingError, match=r"<= 1e\+100"):
+        estimator.fit(spins)
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
+@pytest.mark.parametrize("hidden", [5, 99, 10**20])
+def test_more_hidden_causes_than_columns_that_vary_are_refused(hidden):
+    """Seen to end in a traceback."""
+    table = np.random.default_rng(0).integers(0, 2, (80, 5))
+    table[:, 4] = 1
+    with pytest.raises(ex.SettingError, match="from 0 to 4, as many columns vary"):
+        ik.AutoIsing(hidden=hidden).fit(table)

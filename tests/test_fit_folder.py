@@ -285,6 +285,32 @@ def test_commands_write_over_nothing_without_force(data, capsys, kind):
     assert mine.read_bytes() != b"mine"
 
 
+@pytest.mark.parametrize("by_link", [False, True])
+@pytest.mark.parametrize("kind", ["sample", "report", "compare", "theory", "plan"])
+def test_commands_never_write_over_what_they_read(data, capsys, kind, by_link):
+    """Seen to fail: `report m.npz -o m.npz --force` left a page in place of the model."""
+    endings = {"sample": ".csv", "report": ".npz", "compare": ".png", "theory": ".svg"}
+    read = data.with_name(f"read{endings.get(kind, '.png')}")
+    model = data.parent / "m.npz"
+    ik.random_regular(n_spins=4, degree=3, coupling=0.1, random_state=0).save(model)
+    read.write_bytes(data.read_bytes() if kind in ("sample", "compare") else model.read_bytes())
+    output = read
+    if by_link:
+        output = read.with_name(f"link{read.suffix}")
+        output.symlink_to(read)
+    before = read.read_bytes()
+    arguments = {
+        "sample": (model, "--samples", 9, "--covariates", read, "-o", output),
+        "report": (read, "-o", output),
+        "compare": (read, "--methods", "ridge", "--plot", output),
+        "theory": ("--model", read, "--sweep", "ridge=0.1:10:3", "--plot", output),
+        "plan": (read, "--method", "ridge", "--plot", output),
+    }[kind]
+    assert run(kind, *arguments, "--force") == 2
+    assert "is what is read: name another file to write" in capsys.readouterr().err
+    assert read.read_bytes() == before
+
+
 def test_a_landscape_writes_over_nothing_without_force_and_never_over_its_data(data, capsys):
     model = data.parent / "m.npz"
     ik.IsingModel([[0, 0.5], [0.5, 0]], names=["q0", "q1"]).save(model)
@@ -294,7 +320,7 @@ def test_a_landscape_writes_over_nothing_without_force_and_never_over_its_data(d
     known = (model, "--data", rows, "--resamples", 0)
     for more in ((), ("--force",)):
         assert run("landscape", *known, "-o", data.parent, *more) == 2
-        assert "is the data: name another folder with -o" in capsys.readouterr().err
+        assert "is what is read: name another file to write" in capsys.readouterr().err
     assert rows.read_bytes() == before
     found = data.parent / "found"
     assert run("landscape", *known, "-o", found) == 0
@@ -302,8 +328,13 @@ def test_a_landscape_writes_over_nothing_without_force_and_never_over_its_data(d
     assert run("landscape", *known, "-o", found) == 2
     assert "is there already" in capsys.readouterr().err
     assert (found / "passes.csv").read_text() == "mine"
-    assert run("landscape", *known, "-o", found, "--force") == 0
+    assert (found / "rows.csv").exists()
+    assert run("landscape", model, "-o", found, "--force") == 0
     assert (found / "passes.csv").read_text() != "mine"
+    assert not (found / "rows.csv").exists()  # of the landscape before
+    picture = (found / "disconnectivity.svg").read_bytes()
+    assert run("landscape", model, "-o", found, "--force") == 0
+    assert (found / "disconnectivity.svg").read_bytes() == picture
 
 
 def test_a_link_to_a_folder_on_another_disk_stays_a_link(data, tmp_path, monkeypatch):

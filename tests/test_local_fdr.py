@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import isingkit as ik
-from isingkit.estimators.local_fdr import Evidence, SizeMixture, size_mixture
+from isingkit.estimators.local_fdr import Evidence, SizeMixture, _grid, size_mixture
 
 N_PAIRS = 1225  # of 50 spins
 N_EDGES = 50
@@ -83,3 +83,11 @@ def test_where_all_edges_are_clear_hardly_any_is_false():
         assert (fit.rejected_["q_value"] > 0.05).all()
     assert n_false <= 3
     assert n_missed == 0
+
+
+def test_sizes_that_are_tried_go_from_the_least_to_the_largest_even_where_one_is_zero():
+    """Seen to overflow."""
+    for sizes, least in ((np.array([0.2, 0.5]), 0.2), (np.array([0.0, 0.5]), 0.0005)):
+        found = _grid(sizes)
+        np.testing.assert_allclose(found[[0, -1]], [least, 0.5])
+        assert (np.diff(found) > 0).all()

@@ -1,12 +1,15 @@
 import json
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import isingkit as ik
 from isingkit import memory
+from isingkit.estimators import network_search
 from isingkit.exceptions import NotEnoughMemoryError
 
 PEAK = """
@@ -106,6 +109,31 @@ def test_memory_that_a_fit_takes_was_predicted(way, shapes):
         check=True,
     )
     assert json.loads(done.stdout) == pytest.approx([1.0] * 4, abs=0.2)
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
+def test_all_pairs_are_held_twice_once_they_are_screened(monkeypatch):
+    """Moments in double, z-scores of the screen and of tests in single precision.
+
+    Seen to fail with correlations of regressors in a matrix of their own, which made it three.
+    """
+    n_spins = 1000
+    truth = ik.random_regular(n_spins=n_spins, degree=3, coupling=0.5, random_state=0)
+    samples = ik.sample(truth, n_samples=100, random_state=1)
+    held = []
+    select = network_search.select_edges
+
+    def watched(*arguments, **named):
+        held.append(tracemalloc.get_traced_memory()[0])
+        return select(*arguments, **named)
+
+    monkeypatch.setattr(network_search, "select_edges", watched)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    ik.AutoIsing(hidden=0).fit(samples)
+    tracemalloc.stop()
+    spins = (8 + 4) * n_spins * samples.n_samples  # as numbers
+    assert (held[0] - before - spins) / (8 * n_spins**2) < 2.5
 
 
 READING = """

@@ -37,6 +37,8 @@ def test_a_model_scores_perfectly_against_itself_and_an_empty_one_claims_nothing
         ik.score(nothing, truth).f1,
     ) == (1, 0, 0)
     assert ik.score(nothing, nothing).f1 == 1
+    tiny = model_of(3, {(0, 1): 1e-200, (1, 2): -1e-310})
+    assert ik.score(tiny, tiny).exact
 
 
 def test_spins_are_matched_by_name():

@@ -469,3 +469,16 @@ def test_rows_either_complete_or_empty_lack_nothing(rng):
 def test_a_table_of_empty_rows_only_has_no_rows():
     with pytest.raises(ex.EmptyTableError, match="None of the 2 rows holds any value"):
         ik.as_spins(np.full((2, 2), np.nan), missing="pairwise", mapping=[(0, 1)] * 2)
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
+def test_stability_of_counted_rows_with_holes_finds_their_edges(rng):
+    """Seen to find none where a counted row was one that repeats itself."""
+    pair = ik.IsingModel([[0, 0.5, 0], [0.5, 0, 0], [0, 0, 0]])
+    values = np.asarray(ik.exact(pair).sample(n_samples=300, random_state=0)).astype(float)
+    values[rng.random(values.shape) < 0.03] = np.nan
+    rows, counts = np.unique(np.nan_to_num(values), axis=0, return_counts=True)
+    rows = np.where(rows == 0, np.nan, rows)
+    estimator = ik.AutoIsing(hidden=0, rows="independent", missing="impute")
+    edges = estimator.stability(rows, counts=counts, n_resamples=2, random_state=0).edges
+    assert (edges["source"][0], edges["target"][0], edges["frequency"][0]) == ("x0", "x1", 1.0)

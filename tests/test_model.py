@@ -34,7 +34,7 @@ def test_dense_and_sparse_couplings_make_the_same_model(model):
     other = ik.IsingModel(scipy.sparse.coo_array(COUPLINGS), fields=FIELDS, names=list(NAMES))
     np.testing.assert_array_equal(other.couplings.toarray(), COUPLINGS)
     assert (model.n_spins, model.n_edges, other.names) == (4, 3, NAMES)
-    assert repr(model) == "IsingModel(4 spins, 3 edges)"
+    assert repr(model) == "IsingModel(4 variables, 3 edges)"
     assert ik.IsingModel(COUPLINGS).names == ("x0", "x1", "x2", "x3")
 
 

@@ -306,3 +306,27 @@ def _lasso(n_spins, n_rows):
     from isingkit.methods import method_named, suggested_settings
 
     return method_named("lasso").build(suggested_settings(n_spins, n_rows))
+
+
+@pytest.mark.parametrize("method", ["ridge", "linear"])
+def test_a_plan_ends_where_more_rows_do_not_help(method):
+    """Two columns that are always alike. Seen never to end, and to end in a division by zero."""
+    pair = ik.IsingModel([[0, 3], [3, 0]])
+    asked = {"method": method, "precision": 0.4, "max_rows": 60, "random_state": 0}
+    if method == "ridge":
+        answer = ik.plan(pair, **asked)
+        assert (answer.n_rows, answer.low, answer.high) == (10, 10, 10)
+        return
+    with pytest.raises(ex.UnreachableError, match="of the studies find"):
+        ik.plan(pair, **asked)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_plan_never_asks_for_more_rows_than_allowed(seed):
+    """Seen to answer 32 rows where 21 were allowed."""
+    model = ik.random_regular(n_spins=6, degree=3, coupling=0.5, random_state=0)
+    asked = {"method": "ridge", "precision": 0.45, "max_rows": 21, "random_state": seed}
+    try:
+        assert ik.plan(model, **asked).n_rows <= 21
+    except ex.UnreachableError as error:
+        assert error.n_rows <= 21

@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 
 import isingkit as ik
 from isingkit import exceptions as ex
+from isingkit.estimators import auto
 from isingkit.estimators.nodewise import distinct_rows
 from isingkit.estimators.predictive import Shrinkage, _splits
 from isingkit.spins import RowWeights
@@ -120,3 +121,30 @@ def test_few_groups_and_huge_counts_are_refused_before_any_work():
     assert hasattr(ik.AutoIsing(predictive=True).fit(table, groups=np.arange(90) % 9), "model_")
     with pytest.raises(ex.SettingError, match="samples, which show weak couplings"):
         ik.AutoIsing(predictive=True).fit(table[:8], counts=np.full(8, 10**9))
+
+
+def test_folds_leave_out_as_many_groups_each_whatever_their_size():
+    """Seen to fail where rows were balanced: all small groups were left out at once."""
+    groups = np.concatenate([np.repeat(np.arange(4), 50), np.repeat(np.arange(4, 12), 2)])
+    packed = ik.pack(np.resize([1, -1, -1], (len(groups), 2)))
+    ones = np.ones(len(groups))
+    splits = list(_splits(packed, RowWeights(ones, ones, groups), None))
+    left_out = np.concatenate([out for _, out in splits])
+    np.testing.assert_array_equal(np.sort(left_out), np.arange(len(groups)))
+    for kept, out in splits:
+        assert not set(groups[kept]) & set(groups[out])
+        assert len(set(groups[kept])) >= 8
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.IsingkitWarning")
+def test_where_the_network_predicts_best_merged_columns_leave_its_hidden_causes(monkeypatch):
+    """Seen to score 3 less a row, as if there were none."""
+    monkeypatch.setattr(auto, "best_shrinkage", lambda *_, **__: None)
+    rng = np.random.default_rng(0)
+    cause = rng.normal(size=(200, 1))
+    values = np.where(rng.random((200, 12)) < 1 / (1 + np.exp(-2.4 * cause)), 1, -1)
+    values = np.column_stack([values, values[:, 0]])
+    plain = ik.AutoIsing(hidden=1, rows="independent", merge_alike=True)
+    expected = plain.fit(values).score(values)
+    found = ik.AutoIsing(hidden=1, rows="independent", merge_alike=True, predictive=True)
+    assert found.fit(values).score(values) == pytest.approx(expected)

@@ -107,6 +107,7 @@ def test_files_about_the_package_agree_with_it():
     citation = (root / "CITATION.cff").read_text(encoding="utf-8")
     assert about["referencePublication"]["name"] in citation
     assert f"license: {project['license']}" in citation
+    assert f"version: {ik.__version__}" in citation.splitlines()
     cited = set(re.findall(r"@(\w+\d{4})", (root / "paper" / "paper.md").read_text("utf-8")))
     listed = re.findall(r"@\w+\{(\w+),", (root / "paper" / "paper.bib").read_text("utf-8"))
     assert cited == set(listed)

@@ -122,7 +122,7 @@ def test_the_page_shows_the_intervals_of_the_fit():
     for low, high in fit.intervals_:
         only = f"up to {high:+.3f}" if low == 0 else f"down to {low:+.3f}"
         assert (only if low == 0 or high == 0 else f"{low:+.3f} to {high:+.3f}") in page
-    assert "how weak it may be. q is the share" in page
+    assert "how weak it may be. z says" in page
 
 
 def test_betweenness_is_that_of_the_shortest_paths():
@@ -490,6 +490,30 @@ def test_the_download_has_the_edges_shown_in_full(page, contents):
         assert [float(row[name]) for row in rows] == [edge[name] for edge in expected]
 
 
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ReliabilityWarning")
+def test_probabilities_of_edges_stand_beside_them_and_are_sorted_by(visit):
+    """Of few rows, so that they differ. Seen to fail with the column of q-values."""
+    truth = ik.erdos_renyi(n_spins=30, mean_degree=4, coupling=0.4, random_state=3)
+    samples = ik.sample(truth, n_samples=120, random_state=1)
+    estimator = ik.AutoIsing(inclusion=True)
+    page = visit(report_of(samples, estimator=estimator))
+    said = {frozenset(row.tolist()[:2]): row["probability"] for row in estimator.inclusion_}
+    place = page.locator("#edges th").evaluate_all(
+        "all => all.findIndex(one => one.dataset.column === 'probability')"
+    )
+    for is_falling in (False, True):
+        page.click("th[data-column=probability] button")
+        rows = page.locator("#edges tbody tr").evaluate_all(
+            "all => all.map(one => [...one.cells].map(cell => cell.innerText))"
+        )
+        shown = [float(cells[place]) for cells in rows]
+        assert len(set(shown)) > 5
+        assert shown == sorted(shown, reverse=is_falling)
+        for cells, probability in zip(rows, shown, strict=True):
+            assert abs(said[frozenset(cells[:2])] - probability) <= 0.0005
+    assert page.get_by_text("P(edge) is the probability").is_visible()
+
+
 def test_the_network_is_walked_with_the_keyboard(page, contents):
     page.locator("#dots .spin[tabindex='0']").focus()
     assert (
@@ -725,6 +749,25 @@ def test_names_stay_legible_on_a_telephone(visit, contents):
     assert (
         page.locator("#edges tbody tr").first.bounding_box()["height"] < 40
     )  # numbers do not break
+
+
+def test_on_a_telephone_long_names_are_cut_and_choices_folded(visit):
+    """Seen to fail: a name longer than half the picture was nowhere, and nine lines of choices came
+    before the network.
+    """
+    names = [f"Item {k}: in the last two weeks I felt rather so" for k in range(10)]
+    model = ik.random_tree(n_spins=10, coupling=0.5, random_state=0)
+    model = ik.IsingModel(model.couplings, names=names)
+    page = visit(contents_of_model(model, "long"), viewport={"width": 375, "height": 700})
+    shown = page.locator("#dots .spin:not(.quiet) text").all_text_contents()
+    assert len(shown) == 10
+    assert all(text.endswith("…") and len(text) <= 25 for text in shown)
+    assert not page.locator("#slider").is_visible()
+    assert page.locator("#closer").is_visible()
+    page.click("#controls-part > summary")
+    assert page.locator("#slider").is_visible()
+    page.locator("#dots .spin circle").first.click()
+    assert page.locator("#panel h3").text_content() in names
 
 
 def test_twelve_groups_have_twelve_colours(visit, contents):

@@ -123,15 +123,20 @@ def test_of_many_edges_weak_ones_are_faint_at_first(visit):
 
 
 def test_the_eye_finds_the_strongest_edges(visit):
-    """The widest lines are the strongest edges, on top of others, and several times as wide as
-    those in the middle.
+    """The widest and clearest lines are the strongest edges, on top of others, and several times as
+    wide as those in the middle.
     """
     page = visit()
-    widths = page.locator("#lines .edge").evaluate_all(
-        "all => all.map(one => parseFloat(getComputedStyle(one).strokeWidth))"
+    widths, opacities = (
+        page.locator("#lines .edge").evaluate_all(
+            f"all => all.map(one => parseFloat(getComputedStyle(one).{name}))"
+        )
+        for name in ("strokeWidth", "strokeOpacity")
     )
     assert widths == sorted(widths)
     assert min(widths[-5:]) > 2.5 * np.median(widths)
+    assert opacities == sorted(opacities)
+    assert min(opacities[-5:]) > 1.2 * opacities[-60]
 
 
 NAMED = """() => {
@@ -160,6 +165,8 @@ def test_every_name_is_seen_at_some_zoom_and_none_covers_another(visit, width):
     names = page.locator("#dots text").evaluate_all("all => all.map(one => one.textContent)")
     for name in set(names) - seen:
         page.click("#whole")
+        if width < 400:
+            page.evaluate("document.getElementById('controls-part').open = true")
         page.fill("#search", name)
         for _ in range(3):
             page.click("#closer")
@@ -227,7 +234,7 @@ def test_the_network_as_svg_looks_elsewhere_as_in_the_page(visit, tmp_path, sche
     root = ElementTree.fromstring(svg)
     texts = [one.text for one in root.iter(f"{SVG}text")]
     assert sum(text.startswith("scale") for text in texts) == len(page.evaluate(NAMED))
-    assert {"alike (J above 0)", "opposite (J below 0)", "community 1", "community 5"} <= set(texts)
+    assert {"alike (coupling above 0)", "community 1", "community 5"} <= set(texts)
     assert len(list(root.iter(f"{SVG}line"))) >= 379
     assert root.get("width") == "7in"
     families = {one.get("font-family") for one in root.iter()} - {None}

@@ -1,6 +1,7 @@
 """Tables of results: structured arrays that print well and become data frames."""
 
 import pickle
+import re
 import sys
 
 import numpy as np
@@ -34,6 +35,26 @@ def test_other_libraries_take_tables_by_arrow(fit):
     taken = pyarrow.table(edges).to_pandas()
     pandas.testing.assert_frame_equal(taken, edges.to_pandas())
     assert len(pyarrow.table(edges[:0])) == 0
+    older = edges.__dataframe__()
+    assert list(older.column_names()) == list(taken)
+    assert older.num_rows() == len(edges)
+
+
+def test_results_cannot_be_changed_and_copies_can(fit):
+    """Seen to fail: a column was sorted by itself, and its names stayed."""
+    with pytest.raises(ValueError, match="read-only"):
+        fit.edges_["coupling"].sort()
+    with pytest.raises(ValueError, match="read-only"):
+        fit.edges_.sort(order="z")
+    mine = fit.edges_.copy()
+    mine["coupling"] = 0
+    assert (fit.edges_["coupling"] != 0).all()
+
+
+def test_what_data_frames_have_leads_to_what_tables_have(fit):
+    for name, words in [("head", "[:5]"), ("sort_values", "sorted_by"), ("loc", "to_pandas()")]:
+        with pytest.raises(AttributeError, match=re.escape(words)):
+            getattr(fit.edges_, name)
 
 
 def test_a_table_is_still_an_array(fit):

@@ -348,8 +348,8 @@ def test_a_long_search_among_rows_that_are_much_alike_is_not_ended(rng, monkeypa
     ended = []
     select_edges = network_search.select_edges
 
-    def counted(*arguments):
-        found = select_edges(*arguments)
+    def counted(*arguments, **named):
+        found = select_edges(*arguments, **named)
         if isinstance(found, selection.Selection):
             ended.append(len(found.fitted.graph.pairs))
         return found

@@ -1,5 +1,6 @@
 """The oracles of the soak, each seen to catch what it is there for."""
 
+import contextlib
 import json
 import os
 import signal
@@ -20,7 +21,7 @@ if not hasattr(os, "fork") or not Path("/proc/self/statm").exists():
     pytest.skip("the soak is for Linux", allow_module_level=True)
 sys.path.insert(0, str(BENCHMARKS))
 
-from soak import actions, children, oracles  # noqa: E402
+from soak import actions, children, oracles, other_commands  # noqa: E402
 from soak.oracles import Ended  # noqa: E402
 
 GOOD = "isingkit: no such file: x; name another.\n"
@@ -104,6 +105,62 @@ def test_growth_of_memory_and_open_files_is_seen(tmp_path):
     del held
     with (tmp_path / "x").open("w"):
         assert any("files" in one for one in oracles.no_growth(before, oracles.resources()))
+
+
+def test_json_that_is_none_is_seen():
+    assert not other_commands.is_json('{"a": 1.5, "b": null}')
+    for text in ('{"a": NaN}', '{"a": -Infinity}', "", '{"a": 1} {}', "Traceback"):
+        assert other_commands.is_json(text)
+
+
+def test_a_name_that_a_page_has_as_markup_is_seen(tmp_path, monkeypatch):
+    from isingkit.report import page
+
+    def trusting(contents):
+        return "".join(spin["name"] for spin in contents.spins)
+
+    monkeypatch.setattr(other_commands, "ODD_NAMES", [f"<script>alert({k})" for k in range(9)])
+    monkeypatch.setattr(
+        other_commands,
+        "asked",
+        lambda rng, data, model, names: ["report", model, "-o", tmp_path / "x" / "out.html"],
+    )
+    monkeypatch.setattr(page, "html_page", trusting)
+    rng = np.random.default_rng(5)
+    found = actions.done("any command, odd names", rng, tmp_path / "x")
+    assert any("as markup" in one for one in found)
+
+
+def test_a_file_that_is_written_in_place_is_seen(tmp_path, monkeypatch):
+    """Half a file under its name, when the process is killed."""
+
+    def in_place(path):
+        @contextlib.contextmanager
+        def here():
+            path.write_bytes(b"half")
+            os.kill(os.getpid(), signal.SIGKILL)
+            yield path
+
+        return here()
+
+    monkeypatch.setattr(children.Child, "send", lambda *_: None)
+    command = other_commands.command
+
+    def broken(folder, arguments, prepare=lambda: None):
+        broken.times += 1
+        with monkeypatch.context() as patched:
+            if broken.times == 2:
+                patched.setattr("isingkit.cli.report.replacing", in_place)
+            return command(folder, arguments, prepare)
+
+    broken.times = 0
+    monkeypatch.setattr(other_commands, "command", broken)
+    page = tmp_path / "x" / "out" / "r.html"
+    monkeypatch.setattr(
+        other_commands, "writing", lambda model, out: [["report", model, "-o", page]]
+    )
+    found = actions.done("kill while writing a file", np.random.default_rng(0), tmp_path / "x")
+    assert found == ["r.html is half"]
 
 
 def test_a_child_that_hangs_or_dies_is_seen(tmp_path, monkeypatch):

@@ -10,11 +10,15 @@ Sections, each of independent worlds with fixed seeds:
 - `power`: one coupling has the other sign in one group. Shares of worlds in which its pair is
   found, and in which another one is (family-wise);
 - `nct`: the same worlds beside the Network Comparison Test with eLasso, 99 permutations.
+
+Each row of a table is written as soon as it is known, and stands in for the row that was there: a
+run that was stopped goes on with `--only null --kinds "sizes 9:1"` and the like.
 """
 
 import argparse
+import csv
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -123,9 +127,8 @@ def compared(made: World, seed: int, **settings: Any) -> ik.GroupComparison:
     return ik.compare_groups(made.spins, made.groups, random_state=seed, **known, **settings)
 
 
-def null(n_worlds: int, n_permutations: int) -> list[Row]:
-    rows = []
-    for kind in KINDS:
+def null(n_worlds: int, n_permutations: int, kinds: Sequence[str]) -> Iterator[Row]:
+    for kind in kinds:
         rejected = []
         for seed in tqdm(range(n_worlds), desc=kind):
             made = world(kind, 300, False, np.random.default_rng([SEED, seed]))
@@ -133,30 +136,25 @@ def null(n_worlds: int, n_permutations: int) -> list[Row]:
             strength = found.overall[0]["p_value"] <= LEVEL
             central = found.centralities["q_value"].min(initial=1.0) <= LEVEL
             rejected.append((found.p_value <= LEVEL, bool(strength), bool(central)))
-        rows.append(_shares({"worlds of": kind}, ("any pair", "strength", "centrality"), rejected))
-    return rows
+        yield _shares({"worlds of": kind}, ("any pair", "strength", "centrality"), rejected)
 
 
-def power(n_worlds: int, n_permutations: int) -> list[Row]:
-    rows = []
+def power(n_worlds: int, n_permutations: int) -> Iterator[Row]:
     for setting, (kind, n_rows) in POWER.items():
         outcomes = []
         for seed in tqdm(range(n_worlds), desc=setting):
             made = world(kind, n_rows, True, np.random.default_rng([SEED, 1, seed]))
             found = compared(made, seed, permutations=n_permutations)
             outcomes.append((found.p_value <= LEVEL, *_found(found, made)))
-        rows.append(_shares({"setting": setting}, ("differs", "pair found", "others"), outcomes))
-    return rows
+        yield _shares({"setting": setting}, ("differs", "pair found", "others"), outcomes)
 
 
-def nct(n_worlds: int, n_permutations: int) -> list[Row]:
+def nct(n_worlds: int, n_permutations: int) -> Iterator[Row]:
     """Both methods on the same worlds."""
     methods = {"score": n_permutations, "nct": NCT_PERMUTATIONS}
-    return [
-        beside_nct(setting, method, n_worlds, n_drawn)
-        for setting in NCT_SETTINGS
-        for method, n_drawn in methods.items()
-    ]
+    for setting in NCT_SETTINGS:
+        for method, n_drawn in methods.items():
+            yield beside_nct(setting, method, n_worlds, n_drawn)
 
 
 def beside_nct(setting: str, method: str, n_worlds: int, n_drawn: int) -> Row:
@@ -190,23 +188,44 @@ def _shares(row: Row, names: Sequence[str], outcomes: Sequence[tuple[bool, ...]]
     return row
 
 
+def _written(path: Path, rows: Iterator[Row]) -> list[Row]:
+    """Rows of a table, each in the place of the one that said the same of an earlier run."""
+    table: list[Row] = []
+    if path.exists():
+        with open(path, newline="", encoding="utf-8") as file:
+            table = list(csv.DictReader(file))
+    for row in rows:
+        known = [_heads(one) for one in table]
+        if _heads(row) in known:
+            table[known.index(_heads(row))] = row
+        else:
+            table.append(row)
+        write_table(path, table)
+    return table
+
+
+def _heads(row: Row) -> list[str]:
+    """What a row is of."""
+    return [row.get(name, "") for name in ("worlds of", "setting", "method")]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the worlds")
     parser.add_argument("--only", choices=SECTIONS)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="of null worlds")
     parser.add_argument("-o", "--output", type=Path, default=Path(__file__).parent)
     options = parser.parse_args()
     start = time.perf_counter()
     parts = 10 if options.quick else 1
-    sections = {
-        "null": lambda: null(400 // parts, 999),
+    sections: dict[str, Callable[[], Iterator[Row]]] = {
+        "null": lambda: null(400 // parts, 999, options.kinds),
         "power": lambda: power(120 // parts, 999),
         "nct": lambda: nct(40 // parts, 1000),
     }
     chosen = [options.only] if options.only else list(SECTIONS)
     for section in chosen:
-        table = sections[section]()
-        write_table(options.output / f"{NAME}_{section}.csv", table)
+        table = _written(options.output / f"{NAME}_{section}.csv", sections[section]())
         head = list(table[0])
         print(markdown([head, *[[str(row[name]) for name in head] for row in table]]), flush=True)
     settings = vars(options) | {"seed": SEED, "worlds of null": 400 // parts}

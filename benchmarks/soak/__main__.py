@@ -35,10 +35,9 @@ from soak.actions import (
     fit_on_threads,
     many_columns,
     small_tiles,
-    table,
-    write_csv,
 )
 from soak.actions import done as done_in
+from soak.files import table, write_csv
 from soak.oracles import no_growth, nothing_left, resources
 
 HERE = Path(__file__).parent
@@ -73,6 +72,12 @@ def warm_up(folder: Path) -> None:
         ["score", fit, fit],
         ["report", fit, "--force"],
         ["sample", fit / "model.npz", "--samples", "9", "-o", warm / "s.csv"],
+        ["compare", data, "--methods", "ridge"],
+        ["compare-groups", data, "--by", "q0", "--permutations", "9", "-o", warm / "c.html"],
+        ["landscape", fit, "--data", data, "--resamples", "2", "-o", warm / "l"],
+        ["plan", fit, "--method", "ridge", "--precision", "0.45", "--max-rows", "40"],
+        ["theory", "--degree", "3", "--coupling", "0.1", "--samples-per-spin", "2"],
+        ["teacher", "random-regular", "--spins", "9", "--coupling", "0.1", "-o", warm / "t.npz"],
         *(["fit", data, "-o", warm / name, "--method", name] for name in QUICK),
     ):
         with (

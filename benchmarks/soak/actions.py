@@ -2,12 +2,10 @@
 of its own, and returns what is wrong.
 """
 
-import gzip
 import json
 import os
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -18,17 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.io
-import scipy.sparse
 from numpy.random import Generator
 from sklearn.base import clone
 
 import isingkit as ik
-from isingkit import atomic
 from isingkit.estimators import sizes
 from isingkit.exceptions import IsingkitError
 from isingkit.methods import FIT_METHODS, suggested_settings
-from soak.children import command, forked, limited
+from soak.children import Problems, command, forked, limited, without_patience
+from soak.files import spoil, table, write, write_csv
 from soak.oracles import (
     ends_well,
     has_no_nan,
@@ -37,37 +33,12 @@ from soak.oracles import (
     same_bytes,
     same_models,
 )
+from soak.other_commands import SIGNALS, ask_any_command, kill_while_writing
 
-Problems = list[str]
 Action = Callable[[Generator, Path], Problems]
 METHODS = [one for one in FIT_METHODS if one.name != "boltzmann"]  # which takes minutes
 QUICK = ("ridge", "two-stage", "linear", "elasso", "auto", "pseudolikelihood")
-SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 RESULTS = ("model.npz", "edges.csv")  # of a fit, without its date
-
-
-def table(rng: Generator, most_rows: int = 300, most_columns: int = 14) -> np.ndarray:
-    """Rows of columns that follow each other, at times with an odd one."""
-    n_rows, n_columns = int(rng.integers(3, most_rows)), int(rng.integers(2, most_columns))
-    values = rng.choice([0, 1], (n_rows, n_columns))
-    for j in range(1, n_columns):
-        is_copied = rng.random(n_rows) < 0.4
-        values[is_copied, j] = values[is_copied, rng.integers(j)]
-    odd = rng.random()
-    if odd < 0.1:
-        values[:, 0] = 1
-    elif odd < 0.2:
-        values[:, -1] = values[:, 0]
-    elif odd < 0.25:
-        values[:, 0] = 0
-        values[rng.integers(n_rows), 0] = 1
-    return values
-
-
-def write_csv(path: Path, values: np.ndarray, mark: str = ",") -> Path:
-    names = mark.join(f"q{j}" for j in range(values.shape[1]))
-    np.savetxt(path, values, fmt="%d", delimiter=mark, header=names, comments="")
-    return path
 
 
 def fit_a_table(rng: Generator, folder: Path) -> Problems:
@@ -126,8 +97,8 @@ def _malformed(rng: Generator, folder: Path, kinds: Sequence[str]) -> Problems:
     values = table(rng, 60, 6)
     kind = str(rng.choice(kinds))
     data = folder / f"d.{kind}"
-    _write(data, kind, values)
-    _spoil(rng, data)
+    write(data, kind, values)
+    spoil(rng, data)
     verb = ["check"] if rng.random() < 0.4 else ["fit", "--method", "ridge", "-o", folder / "fit"]
     ended = command(folder / "said", [*verb, data]).ended()
     if verb == ["check"] and ended.status == 1 and "to decide in" in ended.out:
@@ -137,57 +108,6 @@ def _malformed(rng: Generator, folder: Path, kinds: Sequence[str]) -> Problems:
         + is_whole(folder / "fit")
         + nothing_left(folder, [data.name, "fit", "said"])
     )
-
-
-def _write(data: Path, kind: str, values: np.ndarray) -> None:
-    match kind:
-        case "csv" | "tsv" | "csv.gz":
-            write_csv(data, values, "\t" if kind == "tsv" else ",")
-        case "npy":
-            np.save(data, values.astype(np.int8))
-        case "npz":
-            np.savez_compressed(data, table=values.astype(np.int8))
-        case "parquet":
-            import pandas
-
-            pandas.DataFrame(values, columns=[f"q{j}" for j in range(values.shape[1])]).to_parquet(
-                data
-            )
-        case "spins":
-            ik.pack(ik.as_spins(values, mapping=[(0, 1)] * values.shape[1])).save(data)
-        case "sparse.npz":
-            is_small = len(values) < 40
-            scipy.sparse.save_npz(data, scipy.sparse.csr_array(values), compressed=not is_small)
-        case "mtx" | "mtx.gz":
-            with gzip.open(data, "wb") if kind == "mtx.gz" else data.open("wb") as file:
-                scipy.io.mmwrite(file, scipy.sparse.coo_array(values))
-        case "rtab" | "rtab.gz":
-            lines = [f"q{j}\t" + "\t".join(map(str, column)) for j, column in enumerate(values.T)]
-            text = "\n".join([*lines, ""]).encode()
-            data.write_bytes(gzip.compress(text) if kind == "rtab.gz" else text)
-
-
-def _spoil(rng: Generator, data: Path) -> None:
-    whole = bytearray(data.read_bytes())
-    place = int(rng.integers(len(whole)))
-    match int(rng.integers(8)):
-        case 0:
-            whole = whole[:place]
-        case 1:
-            whole[place] ^= 1 << int(rng.integers(8))
-        case 2:
-            whole[place:place] = rng.bytes(int(rng.integers(1, 9)))
-        case 3:
-            whole = bytearray(bytes(whole).decode("latin-1").encode("utf-16"))
-        case 4:
-            whole = bytearray(gzip.compress(bytes(whole)))
-        case 5:
-            whole[place:place] = b',,"\n;\x00nan,-1e999\r'
-        case 6:
-            whole = whole[place:]
-        case 7:
-            whole[place : place + 40] = whole[:40]
-    data.write_bytes(whole)
 
 
 def kill_while_replacing(rng: Generator, folder: Path) -> Problems:
@@ -218,12 +138,6 @@ def small_tiles() -> None:
     sizes.WIDE = 128
 
 
-def without_patience(prepare: Callable[[], Any] = lambda: None) -> None:
-    """What was left behind is cleared away however young it is: nobody else writes."""
-    prepare()
-    atomic._YOUNG = 0.0
-
-
 def many_columns(rng: Generator) -> ik.PackedSpins:
     truth = ik.random_regular(n_spins=200, degree=3, coupling=0.5, random_state=rng)
     return ik.sample(truth, n_samples=80, random_state=rng, check=False)
@@ -245,7 +159,7 @@ def kill_and_resume(rng: Generator, folder: Path) -> Problems:
         problems += ends_well(child.ended(), killed=True) + is_whole(folder / "fit")
         records = sorted((folder / "fit.partial").glob("band-*.npz"))
         if records and rng.random() < 0.5:
-            _spoil(rng, records[rng.integers(len(records))])
+            spoil(rng, records[rng.integers(len(records))])
         if (folder / "fit" / "fit.json").exists():
             break
     last = command(folder / "said", [*arguments, "--force"], lambda: without_patience(small_tiles))
@@ -339,7 +253,7 @@ def read_damaged(rng: Generator, folder: Path) -> Problems:
         warnings.simplefilter("ignore", ik.exceptions.IsingkitWarning)
         model = estimator.fit(values).model_
     model.save(folder / "m.npz")
-    _spoil(rng, folder / "m.npz")
+    spoil(rng, folder / "m.npz")
     try:
         found = ik.IsingModel.load(folder / "m.npz")
     except IsingkitError:
@@ -411,6 +325,8 @@ ACTIONS: dict[str, tuple[float, Action]] = {  # how often, in the mean
     "two writers of one folder": (3, write_twice_at_once),
     "read a damaged model": (20, read_damaged),
     "fork beside threads": (2, fork_beside_threads),
+    "any command, odd names": (20, ask_any_command),
+    "kill while writing a file": (4, kill_while_writing),
     "lose a worker": (0.2, lose_a_worker),
 }
 

@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from isingkit import atomic
 from soak.oracles import Ended
+
+Problems = list[str]
 
 LONGEST = 600  # seconds, after which a child hangs, on however loaded a machine
 
@@ -93,6 +96,12 @@ def command(
         main([str(one) for one in arguments])
 
     return forked(folder, work)
+
+
+def without_patience(prepare: Callable[[], Any] = lambda: None) -> None:
+    """What was left behind is cleared away however young it is: nobody else writes."""
+    prepare()
+    atomic._YOUNG = 0.0
 
 
 def limited(kind: int, amount: int) -> Callable[[], None]:

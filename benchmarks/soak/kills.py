@@ -5,6 +5,7 @@ python -m soak.kills, with `benchmarks` on the path.
 """
 
 import argparse
+import contextlib
 import shutil
 import signal
 import sys
@@ -18,8 +19,10 @@ from typing import Any
 import numpy as np
 
 import isingkit as ik
+from isingkit import cli
+from isingkit.estimators import sizes
 from isingkit.report import figures
-from soak.actions import small_tiles
+from soak.actions import many_columns, small_tiles
 from soak.children import command
 from soak.oracles import ends_well
 
@@ -89,20 +92,35 @@ def undisturbed(work: Work, folder: Path, prepare: Callable[[], Any]) -> tuple[l
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="soak.kills", description=__doc__)
     parser.add_argument("--spins", type=int, default=8000)
+    parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--kills", type=int, default=50, help="of each command")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=["two-stage", "auto", "reproduce", "sample"])
     return parser.parse_args()
 
 
+def warm_up(folder: Path) -> None:
+    """Load everything here, so that children need not."""
+    dense = sizes.MOST_DENSE, sizes.BAND, sizes.WIDE
+    small_tiles()
+    samples = folder / "warm.spins"
+    many_columns(np.random.default_rng(1)).save(samples)
+    for name in ("two-stage", "auto"):
+        arguments = ["fit", str(samples), "--method", name, "-o", str(folder / f"warm-{name}")]
+        with contextlib.suppress(SystemExit):
+            cli.main(arguments)
+    sizes.MOST_DENSE, sizes.BAND, sizes.WIDE = dense
+
+
 def main() -> None:
     asked = arguments()
     figures._svg = lambda *_, **__: "<svg></svg>"  # pages are not compared, and take long to draw
     home = Path(tempfile.mkdtemp(prefix="kills-"))
+    warm_up(home)
     data, model = home / "d.spins", home / "m.npz"
     truth = ik.random_regular(n_spins=asked.spins, degree=3, coupling=0.5, random_state=0)
     truth.save(model)
-    ik.sample(truth, n_samples=100, random_state=1, check=False).save(data)
+    ik.sample(truth, n_samples=asked.rows, random_state=1, check=False).save(data)
     prepare = small_tiles if asked.spins <= 5000 else lambda: None
     for place, work in enumerate(works(data, model)):
         if asked.only not in (None, work.name):

@@ -138,6 +138,7 @@ def bootstrap(
     sample_weight: Any = None,
     counts: Any = None,
     groups: Any = None,
+    covariates: Any = None,
     random_state: Seed = None,
     n_jobs: int | None = None,
     progress: bool = False,
@@ -162,6 +163,8 @@ def bootstrap(
         How many equal samples each row stands for; these are drawn one by one.
     groups
         Which rows belong together; these are drawn together.
+    covariates
+        What else is known of each row, as for the estimator's `fit`: it stays with the row.
     random_state
         Seed, or a numpy Generator.
     n_jobs
@@ -179,7 +182,7 @@ def bootstrap(
     array([ True])
     """
     require_number("n_resamples", n_resamples, at_least=2, whole=True)
-    rows = refits(estimator, X, sample_weight, counts, groups)
+    rows = refits(estimator, X, sample_weight, counts, groups, covariates)
     own, *seeds = generator(random_state).spawn(1 + n_resamples)
     whole = _edges_of(rows.network((rows.packed, rows.weights), own))
     every = over_resamples(_redrawn_edges, rows, seeds, "bootstrap", n_jobs, progress)

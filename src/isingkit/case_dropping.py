@@ -100,6 +100,7 @@ def case_dropping(
     sample_weight: Any = None,
     counts: Any = None,
     groups: Any = None,
+    covariates: Any = None,
     random_state: Seed = None,
     n_jobs: int | None = None,
     progress: bool = False,
@@ -125,6 +126,8 @@ def case_dropping(
         How many equal samples each row stands for; these are dropped one by one.
     groups
         Which rows belong together; these are dropped together.
+    covariates
+        What else is known of each row, as for the estimator's `fit`: it stays with the row.
     random_state
         Seed, or a numpy Generator.
     n_jobs
@@ -142,7 +145,7 @@ def case_dropping(
     """
     shares = _checked_shares(dropped)
     require_number("n_resamples", n_resamples, at_least=2, whole=True)
-    rows = refits(estimator, X, sample_weight, counts, groups)
+    rows = refits(estimator, X, sample_weight, counts, groups, covariates)
     own, *seeds = generator(random_state).spawn(1 + len(shares) * n_resamples)
     whole = rows.network((rows.packed, rows.weights), own)
     shared = _Shared(rows, _values_of(whole))

@@ -43,6 +43,7 @@ class CovariateColumn:
                 advice="pass the same columns",
             )
         if not self.categories:
+            _require_finite(self.name, column)
             return np.asarray((column[:, None] - self.means) / self.scale, dtype=np.float64)
         texts = column.astype(str)
         unknown = sorted(set(texts.tolist()) - set(self.categories))
@@ -232,14 +233,18 @@ def _with_known(coding: CovariateColumn, column: Any) -> Any:
 def _numbers(name: str, column: Any, weights: FloatArray) -> CovariateColumn:
     """Of a column of numbers, which will be standardised."""
     numbers = column.astype(np.float64)
-    if not np.isfinite(numbers).all():
-        raise CovariatesError(problem=f"'{name}' holds infinity", advice="leave these rows out")
+    _require_finite(name, numbers)
     mean = float(weights @ numbers / weights.sum())
     variance = weights @ (numbers - mean) ** 2 / weights.sum()
     scale = float(np.sqrt(variance))
     if scale <= 1e-12 * max(abs(mean), 1e-300):
         raise _constant(name)
     return CovariateColumn(name, (), (mean,), scale)
+
+
+def _require_finite(name: str, numbers: Any) -> None:
+    if not np.isfinite(numbers).all():
+        raise CovariatesError(problem=f"'{name}' holds infinity", advice="leave these rows out")
 
 
 def _constant(name: str) -> CovariatesError:

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
 
 from isingkit.arrays import FloatArray
+from isingkit.atomic import replacing
 from isingkit.label_places import label_offsets
 from isingkit.network_layout import WIDTH, positions
 
@@ -25,6 +27,7 @@ COLOURS = (
     "#5a3d8a", "#6b7280", "#b3003c", "#4d7c0f", "#7a4a1e", "#00707a",
 )  # fmt: skip
 MOST_LABELS = 120
+_FAINT = 0.14  # opacity of edges that do not stand out
 _MOST_SIZED = 300  # nodes up to which they are as large as their couplings are strong
 _LEADER = 12.0  # points from a node beyond which a line leads to its name
 _MOST_IN_LEGEND = 12
@@ -94,7 +97,7 @@ def _draw_edges(
     largest = strengths.max(initial=0.0) if look.strongest is None else look.strongest
     shares = strengths / max(largest, _TINY)
     widths = widest_edge(len(order)) * (0.06 + 0.94 * shares)
-    opacities = edge_opacities(strengths, len(places))
+    opacities = edge_opacities(shares, len(places))
     lines = np.stack([places[upper.row], places[upper.col]], axis=1)
     for sign, colour, style, label in (
         (1, POSITIVE, "-", "alike"),
@@ -124,11 +127,19 @@ def n_outstanding(n_nodes: int, n_edges: int) -> int:
     return n_edges if n_edges <= 1.3 * most else most
 
 
-def edge_opacities(strengths: FloatArray, n_nodes: int) -> FloatArray:
-    """(n_edges,): of a network with too many edges for an eye, weak ones are faint."""
-    outstanding = n_outstanding(n_nodes, len(strengths))
-    least = np.sort(strengths)[len(strengths) - outstanding] if outstanding else 0.0
-    return np.where(strengths >= least, 0.85, 0.14)
+def edge_opacities(shares: FloatArray, n_nodes: int) -> FloatArray:
+    """(n_edges,): the clearer the stronger; of too many for an eye, weak ones are faint.
+
+    shares: strengths, as shares of the largest
+    """
+    outstanding = n_outstanding(n_nodes, len(shares))
+    least = np.sort(shares)[len(shares) - outstanding] if outstanding else 0.0
+    return np.where(shares >= least, clearness(shares), _FAINT)
+
+
+def clearness(shares: FloatArray | float) -> FloatArray:
+    """Opacity of edges that stand out, by strengths as shares of the largest."""
+    return np.asarray(0.4 + 0.5 * shares)
 
 
 def _radii(couplings: scipy.sparse.csr_array, look: Look) -> FloatArray:
@@ -247,6 +258,16 @@ def _add_legend(axes: "Axes", couplings: scipy.sparse.csr_array, look: Look) -> 
     if handles:
         below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0)}
         axes.legend(handles=handles, ncols=min(len(handles), 6), frameon=False, fontsize=8, **below)
+
+
+def save_figure(figure: Any, path: Path, dpi: float | str = "figure") -> None:
+    """Write a picture as its name says: .png, .svg or .pdf; equal ones as equal bytes."""
+    from matplotlib import rc_context
+
+    kind = path.suffix[1:].lower()
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with replacing(path) as temporary, rc_context({"svg.hashsalt": "isingkit"}):
+        figure.savefig(temporary, format=kind, dpi=dpi, metadata=undated.get(kind))
 
 
 def signed_colours() -> Any:

@@ -55,7 +55,7 @@ EDGE_TABLE = (
     EdgeColumn("low", float, "low", "+.3f"),
     EdgeColumn("high", float, "high", "+.3f"),
     EdgeColumn("std_error", float, "error", ".3f"),
-    EdgeColumn("z", float, "z", "+.3f"),
+    EdgeColumn("z", float, "z", "+.2f"),
     EdgeColumn("p_value", float, "p-value", ".2g"),
     EdgeColumn("q_value", float, "q-value", ".2g"),
 )
@@ -65,8 +65,8 @@ PAGE_TABLE = (
     PageColumn("a", "Variable", ("source",), "name"),
     PageColumn("b", "Variable", ("target",), "name"),
     PageColumn(
-        "coupling", "J", ("coupling",), "value",
-        "The coupling J of two variables says how strongly they go together whatever the others "
+        "coupling", "Coupling", ("coupling",), "value",
+        "The coupling of two variables says how strongly they go together whatever the others "
         "do: above 0 they agree, below 0 they exclude each other.",
     ),
     PageColumn(
@@ -76,7 +76,10 @@ PAGE_TABLE = (
         "and be weaker than it looks. One that only says up to or down to what: there is a "
         "coupling, but these rows do not tell how weak it may be.",
     ),
-    PageColumn("z", "z", ("z",), "magnitude"),
+    PageColumn(
+        "z", "z", ("z",), "magnitude",
+        "z says how far a pair is from chance, in standard errors.",
+    ),
     PageColumn(
         "q_value", "q", ("q_value",), "value",
         "q is the share of false edges to expect among this one and all that are surer.",

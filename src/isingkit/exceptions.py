@@ -94,25 +94,34 @@ class SettingError(IsingkitError):
         super().__init__(f"{setting} must be {expected}, but got {value!r}.")
 
 
+LARGEST_PENALTY = 1e100  # of one that is larger, products may be infinite
+
+
 def require_number(
     setting: str,
     value: object,
     *,
     at_least: float = -math.inf,
     above: float = -math.inf,
+    at_most: float = math.inf,
     finite: bool = True,
     whole: bool = False,
     auto: bool = False,
 ) -> None:
-    """Refuse what is no number within the bounds, nor "auto" where that is allowed."""
+    """Refuse what is no number within the bounds, nor "auto" where that is allowed; where infinity
+    is, `at_most` is not about it.
+    """
     if auto and value == "auto":
         return
     kind = numbers.Integral if whole else numbers.Real
     if isinstance(value, kind) and not isinstance(value, bool):
         number: Any = value
-        if number >= at_least and number > above and not (finite and math.isinf(number)):
+        is_infinite = abs(number) == math.inf
+        is_allowed = not finite if is_infinite else number <= at_most
+        if number >= at_least and number > above and is_allowed:
             return
-    expected = _number(finite, whole) + _bound(at_least, above) + (" or 'auto'" if auto else "")
+    bounds = _bound(at_least, above) + _upper_bound(at_most)
+    expected = _number(finite, whole) + bounds + (" or 'auto'" if auto else "")
     raise SettingError(setting=setting, value=value, expected=expected)
 
 
@@ -126,6 +135,10 @@ def _bound(at_least: float, above: float) -> str:
     if above > -math.inf:
         return f" > {above:g}"
     return f" >= {at_least:g}" if at_least > -math.inf else ""
+
+
+def _upper_bound(at_most: float) -> str:
+    return f" and <= {at_most:g}" if at_most < math.inf else ""
 
 
 def require_choice(setting: str, value: object, choices: Sequence[str], why: str = "") -> None:

@@ -56,7 +56,7 @@ def score(model: IsingModel, truth: IsingModel) -> Scores:
             setting, value, IsingModel, "an IsingModel, such as model_ of a fitted estimator"
         )
     found = _in_order_of(truth, model)
-    both = found.multiply(truth.couplings)
+    both = found.sign().multiply(truth.couplings.sign())  # products of tiny couplings would be 0
     true_positives = int(both.nnz) // 2
     false_positives = model.n_edges - true_positives
     false_negatives = truth.n_edges - true_positives

@@ -98,9 +98,10 @@ class IsingModel:
         return int(self.couplings.nnz) // 2
 
     def __repr__(self) -> str:
-        covariates = "" if self.effects is None else f", {len(self.effects.names)} covariates"
+        n_known = 0 if self.effects is None else len(self.effects.names)
+        covariates = f", {n_known} covariate{'s' * (n_known > 1)}" if n_known else ""
         merged = "" if self.alike is None else f", {self.alike.n_merged} columns merged"
-        return f"IsingModel({self.n_spins} spins, {self.n_edges} edges{covariates}{merged})"
+        return f"IsingModel({self.n_spins} variables, {self.n_edges} edges{covariates}{merged})"
 
     def _repr_html_(self) -> str:
         """The picture, up to 200 spins, and the table of edges."""

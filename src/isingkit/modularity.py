@@ -40,12 +40,20 @@ class _Network:
 
     def joined(self, labels: IntArray) -> "_Network":
         """Each part becomes one node; labels go from 0 on without gaps."""
-        n_parts = int(labels.max()) + 1
-        rows = np.arange(self.n_nodes)
-        member = csr_array((np.ones(self.n_nodes), (rows, labels)), shape=(self.n_nodes, n_parts))
-        weights = csr_array(member.T @ self.weights @ member)
-        above = csr_array(member.T @ self.above @ member)
-        return _Network(weights, above, self.positive @ member, self.negative @ member)
+        return _Network(
+            _between_parts(self.weights, labels),
+            _between_parts(self.above, labels),
+            np.bincount(labels, self.positive),
+            np.bincount(labels, self.negative),
+        )
+
+
+def _between_parts(weights: csr_array, labels: IntArray) -> csr_array:
+    """(n_parts, n_parts): sums over the ends of edges."""
+    n_parts = int(labels.max()) + 1
+    edges = weights.tocoo()
+    ends = (labels[edges.row], labels[edges.col])
+    return csr_array((edges.data, ends), shape=(n_parts, n_parts))
 
 
 def best_partition(couplings: csr_array, rng: Generator) -> tuple[IntArray, float]:
@@ -72,7 +80,9 @@ def best_partition(couplings: csr_array, rng: Generator) -> tuple[IntArray, floa
 
 
 def _shares(couplings: csr_array) -> _Network:
-    weights = csr_array(couplings / abs(couplings).sum())
+    weights = csr_array(couplings, copy=True)
+    weights.data = couplings.data / abs(couplings.data).max()  # whose sum is no tiny number
+    weights.data /= abs(weights.data).sum()
     above = csr_array(weights.maximum(0), copy=True)  # of old scipy it has the places of weights
     above.eliminate_zeros()
     return _Network(weights, above, above.sum(axis=0), (above - weights).sum(axis=0))
@@ -90,7 +100,8 @@ def _climbed(network: _Network, start: IntArray, rng: Generator) -> IntArray:
             n_parts = int(labels.max()) + 1
             joined = _moved(network.joined(labels), np.arange(n_parts), rng)
             labels = _taken_apart(network, joined[labels])
-        if round(_modularity(network, labels) - _modularity(network, best), _DIGITS) <= 0:
+        gain = _modularity(network, labels) - _modularity(network, best)
+        if not round(gain, _DIGITS) > 0:
             return best
         best = labels
 
@@ -155,9 +166,10 @@ def _links(weights: csr_array, labels: IntArray, node: int) -> FloatArray:
 
 
 def _modularity(network: _Network, labels: IntArray) -> float:
-    parts = network.joined(labels)
-    total = float(parts.weights.diagonal().sum())
-    for sums, sign in ((parts.positive, -1), (parts.negative, 1)):
+    edges = network.weights.tocoo()
+    total = float(edges.data[labels[edges.row] == labels[edges.col]].sum())
+    for strengths, sign in ((network.positive, -1), (network.negative, 1)):
+        sums = np.bincount(labels, strengths)
         if sums.any():
             total += sign * float(sums @ sums / sums.sum())
     return total

@@ -320,7 +320,7 @@ def draw_couplings(
     image = axes.imshow(
         couplings, cmap=signed_colours(), vmin=-largest, vmax=largest, interpolation="nearest"
     )
-    axes.figure.colorbar(image, ax=axes, label="coupling J", shrink=0.8)
+    axes.figure.colorbar(image, ax=axes, label="coupling", shrink=0.8)
     write_names(axes, names, size)
 
 
@@ -352,7 +352,7 @@ def draw_edge_weights(axes: "Axes", weights: EdgeWeights, size: float = 7) -> No
     axes.axvline(0, color="#88888888", lw=1)
     axes.set_yticks(heights, weights.labels, fontsize=size)
     axes.set_ylim(-0.7, max(n_edges, 1) - 0.3)
-    axes.set_xlabel("coupling J")
+    axes.set_xlabel("coupling")
 
 
 def draw_ranked(axes: Any, labels: Sequence[str], panels: Mapping[str, Any]) -> None:

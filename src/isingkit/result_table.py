@@ -11,15 +11,28 @@ Record = dict[str, Any]  # a row of a table, or an object of JSON
 _SHOWN = 20  # rows; of more, the first and the last half of so many
 _FORMATS = {"p_value": ".2g", "q_value": ".2g"}
 _OTHER_FORMAT = ".4g"
+# what data frames have, and what a table has instead
+_INSTEAD = {
+    "columns": "dtype.names has the names of columns",
+    "head": "table[:5] is the first rows",
+    "iloc": "table[...] takes places of rows",
+    "sort_values": "table.sorted_by(column) sorts",
+    "to_csv": "table.to_pandas().to_csv(...) writes it",
+}
 
 
 class ResultTable(np.ndarray[Any, Any]):
     """Rows of named columns.
 
     A numpy structured array: `table["z"]` is a column, `table[:10]` some rows, `table[0]` one, and
-    everything that numpy does with such arrays holds. It prints as a table, shows as one in a
-    notebook, and `to_pandas()` or `to_polars()` makes a data frame of it.
+    everything that numpy does with such arrays holds, but that results cannot be changed: take a
+    copy(). It prints as a table, shows as one in a notebook, and `to_pandas()` or `to_polars()`
+    makes a data frame of it.
     """
+
+    def __getattr__(self, name: str) -> Any:
+        instead = _INSTEAD.get(name, "to_pandas() makes a data frame of it")
+        raise AttributeError(f"a ResultTable has no '{name}': {instead}")
 
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
@@ -51,12 +64,16 @@ class ResultTable(np.ndarray[Any, Any]):
         )
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """By which other libraries (polars, pandas, duckdb, narwhals) take tables; needs pyarrow.
-        It has followed `__dataframe__`, which pandas gives up.
-        """
+        """By which others (polars, pandas, duckdb, narwhals) take tables; needs pyarrow."""
+        return self._to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any:
+        """The same for older libraries: the interchange that Arrow's has followed."""
+        return self._to_arrow().__dataframe__(nan_as_null, allow_copy)
+
+    def _to_arrow(self) -> Any:
         pyarrow = _package("pyarrow")
-        columns = {name: _plain(np.array(self[name])) for name in self._names}
-        return pyarrow.table(columns).__arrow_c_stream__(requested_schema)
+        return pyarrow.table({name: _plain(np.array(self[name])) for name in self._names})
 
     @property
     def _names(self) -> Sequence[str]:
@@ -111,7 +128,14 @@ def as_table(columns: dict[str, Any]) -> ResultTable:
     table = np.empty(size, dtype=[(name, column.dtype) for name, column in arrays.items()])
     for name, column in arrays.items():
         table[name] = column
-    return table.view(ResultTable)
+    return frozen(table)
+
+
+def frozen(table: np.ndarray[Any, Any]) -> ResultTable:
+    """A structured array as a result, which nobody changes by mistake."""
+    result = table.view(ResultTable)
+    result.flags.writeable = False
+    return result
 
 
 def _text(value: Any, name: str) -> str:

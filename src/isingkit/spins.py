@@ -399,6 +399,13 @@ class RowWeights:
         squares = self.squares * (total / total_of_squares) ** 2
         return replace(self, totals=totals, squares=squares)
 
+    def with_centred_covariates(self) -> "RowWeights":
+        """The same of rows that are some of others, of which covariates were centred."""
+        if self.covariates is None:
+            return self
+        means = np.average(self.covariates, axis=0, weights=self.totals)
+        return replace(self, covariates=self.covariates - means)
+
     @property
     def are_plain(self) -> bool:
         """Whether each row is one sample."""

@@ -78,13 +78,14 @@ def unexplained_of_pairs(start, stop, source, pairs, graph, left):
 
 
 @njit(**KERNEL)
-def unexplained(chosen, correlations, graph, left):
+def unexplained(chosen, moments, scales, graph, left):
     """left[a, j] = share of the variance of spin j that the neighbours of chosen[a] leave.
 
-    correlations: (n_spins, n_spins)     left: overwritten
+    Correlations are moments[i, j] / scales[i] / scales[j].
+    moments: (n_spins, n_spins)     scales: (n_spins,)     left: overwritten
     """
     indptr, indices = graph
-    n_spins = len(correlations)
+    n_spins = len(moments)
     for row in range(len(chosen)):
         first = indptr[chosen[row]]
         size = indptr[chosen[row] + 1] - first
@@ -93,15 +94,18 @@ def unexplained(chosen, correlations, graph, left):
         for j in range(n_spins):
             left[row, j] = 1.0
         for a in range(size):
+            i = indices[first + a]
             for b in range(a):
-                factor[a, b] = correlations[indices[first + a], indices[first + b]]
+                k = indices[first + b]
+                factor[a, b] = moments[i, k] / scales[i] / scales[k]
             factor[a, a] = 1.0 + _TRIFLE
         # correlations over different rows may contradict: as if nothing were explained
         if not factorize(factor, size):
             continue
         for a in range(size):  # rows of L^-1 times correlations
+            i = indices[first + a]
             for j in range(n_spins):
-                part[a, j] = correlations[indices[first + a], j]
+                part[a, j] = moments[i, j] / scales[i] / scales[j]
             for b in range(a):
                 for j in range(n_spins):
                     part[a, j] -= factor[a, b] * part[b, j]

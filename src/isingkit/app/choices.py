@@ -17,6 +17,8 @@ from isingkit.tables.decisions import (
     TICKED_OPTION,
     Decision,
     decisions,
+    leaves_variables,
+    likeliest_meant,
     listed_codes,
     looks_like_outcome,
 )
@@ -187,7 +189,9 @@ def proposed(survey: Survey) -> Choices:
     codes: list[str] = []
     ticked: list[str] = []
     by_option = {option: role for role, option in OPTIONS.items()}
-    for decision in decisions(survey.columns, survey.n_rows, EVERY_POLICY):
+    found = decisions(survey.columns, survey.n_rows, EVERY_POLICY)
+    is_possible = leaves_variables(survey.columns, found)
+    for decision in likeliest_meant(survey.columns, found):
         option, value = decision.options[0].split(" ", 1)
         if option == CODES_OPTION:
             codes.append(value)
@@ -199,6 +203,8 @@ def proposed(survey: Survey) -> Choices:
             others[option.removeprefix("--")] = value
             continue
         role = by_option[option]
+        if role == COVARIATES and not is_possible:
+            continue  # as a variable, it is asked about
         is_taken = role not in _SEVERAL and role in roles.values()
         roles[decision.name] = DROP if is_taken else role
     binarize = others.get("binarize")

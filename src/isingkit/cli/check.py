@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +22,16 @@ from isingkit.cli.data import (
     ticked_option,
     weights_option,
 )
-from isingkit.exceptions import IsingkitError
+from isingkit.exceptions import IsingkitError, short
 from isingkit.missing import EVERY_POLICY
 
 if TYPE_CHECKING:
     from isingkit.tables.decisions import Decision
     from isingkit.tables.rows import Reading
     from isingkit.tables.surveys import Survey
+
+_WIDE = 10  # columns a row: perhaps the table stands the other way
+_MOST_NAMED = 20  # columns in a hint
 
 
 @click.command("check")
@@ -49,7 +53,7 @@ def command(data: Path, as_json: bool, **options: Any) -> int:
     """Look through a file of data: which columns need a decision, and which option makes it. Takes
     the options of 'isingkit fit' that say how to read; exits with 1 while something is open.
     """
-    from isingkit.tables.decisions import decisions, suggested_options
+    from isingkit.tables.decisions import decisions, likeliest_meant, suggested_options
     from isingkit.tables.surveys import Survey
 
     reading: Reading | None = None
@@ -66,12 +70,14 @@ def command(data: Path, as_json: bool, **options: Any) -> int:
         found = decisions(survey.columns, survey.n_rows, EVERY_POLICY, **decided)
         if not found:
             raise
-    suggested = suggested_options(found)
+    suggested = suggested_options(likeliest_meant(survey.columns, found))
     if as_json:
         columns = survey.facts(options["binarize"])
-        click.echo(json.dumps(_facts(reading, found, suggested) | columns))
+        click.echo(json.dumps(_facts(reading, survey, found, suggested) | columns))
     else:
-        click.echo("\n".join(_lines(data, reading, survey, found, suggested)))
+        lines = _lines(data, reading, found)
+        hints = _hints(survey, found, options["transpose"])
+        click.echo("\n".join([*lines, *hints, *_suggestion(data, survey, found, suggested)]))
     return 1 if found else 0
 
 
@@ -98,56 +104,57 @@ def _read(data: Path, options: dict[str, Any]) -> "Reading":
     )
 
 
-def _facts(reading: "Reading | None", found: "list[Decision]", suggested: str) -> dict[str, Any]:
+def _facts(
+    reading: "Reading | None", survey: "Survey", found: "list[Decision]", suggested: str
+) -> dict[str, Any]:
+    from isingkit.tables.decisions import outcomes
+
     facts: dict[str, Any] = {
         "decisions": [
             {"column": one.column, "seen": one.seen, "options": list(one.options)} for one in found
         ],
         "suggested": suggested,
+        "outcomes": outcomes(survey.columns, found),
     }
     if reading is not None:
-        packed = reading.packed
-        facts |= {
-            "n_samples": reading.n_samples,
-            "n_spins": packed.n_spins,
-            "outcomes": _outcomes(reading),
-        }
+        facts |= {"n_samples": reading.n_samples, "n_spins": reading.packed.n_spins}
     return facts
 
 
-def _outcomes(reading: "Reading") -> list[str]:
-    from isingkit.tables.decisions import looks_like_outcome
-
-    return [name for name in reading.packed.names if looks_like_outcome(name)]
-
-
-def _lines(
-    data: Path,
-    reading: "Reading | None",
-    survey: "Survey",
-    found: "list[Decision]",
-    suggested: str,
-) -> list[str]:
+def _lines(data: Path, reading: "Reading | None", found: "list[Decision]") -> list[str]:
     """What is told to people."""
-    if reading is None:
-        heading = f"{len(found)} thing{'s' * (len(found) > 1)} to decide in {data}:"
-        command_line = f"isingkit fit {shlex.quote(str(data))} {suggested}"
-        asked = [f"  {one.line()}" for one in found]
-        return [heading, *asked, *_hints(survey, found), "", f"perhaps: {command_line}"]
-    lines = [f"{reading.n_samples} rows of {reading.packed.n_spins} columns: nothing to decide"]
-    for name in _outcomes(reading):
-        lines.append(
-            f"'{name}' looks like an outcome or a group of rows: if it is, use --covariates {name} "
-            f"or --drop {name}"
-        )
-    return lines
+    from isingkit.tables.decision_lines import decision_lines
+
+    if reading is not None:
+        return [f"{reading.n_samples} rows of {reading.packed.n_spins} columns: nothing to decide"]
+    asked = decision_lines(found)
+    heading = f"{len(asked)} thing{'s' * (len(asked) > 1)} to decide in {data}:"
+    return [heading, *(f"  {line}" for lines in asked for line in lines)]
 
 
-def _hints(survey: "Survey", found: "list[Decision]") -> list[str]:
+def _suggestion(data: Path, survey: "Survey", found: "list[Decision]", suggested: str) -> list[str]:
+    """A command that would do, where there is something to decide."""
+    from isingkit.tables.decision_lines import NOTHING_LEFT
+    from isingkit.tables.decisions import leaves_variables
+
+    if not found:
+        return []
+    if not leaves_variables(survey.columns, found):
+        return ["", NOTHING_LEFT]
+    return ["", f"perhaps: isingkit fit {shlex.quote(str(data))} {suggested}"]
+
+
+def _hints(survey: "Survey", found: "list[Decision]", transposed: bool) -> list[str]:
     """What options mean, and what they may leave out."""
-    from isingkit.tables.decisions import among_covariates, has_totals
+    from isingkit.tables.decisions import among_covariates, has_totals, outcomes
 
     hints = []
+    n_columns = len(survey.columns)
+    if n_columns > _WIDE * survey.n_rows and not transposed:
+        hints.append(
+            f"There are far more columns ({n_columns}) than rows ({survey.n_rows}): if each line "
+            "of the file is a variable (a gene, a signal), add --transpose."
+        )
     if has_totals(survey.columns):
         hints.append("Is one row the totals of the others? Then delete it in the file.")
     if any(option.startswith("--binarize") for one in found for option in one.options):
@@ -156,10 +163,31 @@ def _hints(survey: "Survey", found: "list[Decision]") -> list[str]:
         hints.append("--ticked: an empty cell of such a column means no.")
     names = among_covariates(survey.columns, found)
     if names:
-        listed_names = ", ".join(f"'{name}'" for name in names)
         hints.append(
-            f"{listed_names} {'stands' if len(names) == 1 else 'stand'} between these covariates: "
-            "what tells what rows are, rather than what happened in them, belongs to --covariates, "
-            "too."
+            f"{_quoted(names)} {'stands' if len(names) == 1 else 'stand'} between these covariates "
+            "and may be such, too, as is proposed below: covariates tell what rows are, and not "
+            "what happened in them."
         )
+    if found:
+        hints += _hints_on_others(survey, found)
+    hints += [
+        f"'{name}' looks like an outcome or a group of rows: if it is, use --covariates {name} "
+        f"or --drop {name}"
+        for name in outcomes(survey.columns, found)
+    ]
     return ["", *hints] if hints else []
+
+
+def _hints_on_others(survey: "Survey", found: "list[Decision]") -> list[str]:
+    """Of columns that ask for nothing, those of one value."""
+    asked = {one.name for one in found}
+    names = [one.name for one in survey.columns if one.low == one.high and one.name not in asked]
+    if not names:
+        return []
+    verb = "holds" if len(names) == 1 else "hold"
+    return [f"{_quoted(names)} {verb} one value only, and will be without edges."]
+
+
+def _quoted(names: Sequence[str]) -> str:
+    more = f", and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(f"'{short(name)}'" for name in names[:_MOST_NAMED]) + more

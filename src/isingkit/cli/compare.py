@@ -107,7 +107,7 @@ def command(**arguments: Any) -> None:
     if options.plot is not None and options.plot.suffix.lower() not in _PICTURES:
         raise usage_error(f"pictures are .png, .svg or .pdf, not '{options.plot.name}'")
     if options.plot is not None:
-        require_new(options.plot, options.force)
+        require_new(options.plot, options.force, options.data, options.truth)
     with learning_on(options.scheduler, options.workers):
         found = _compared(options)
     best = found.best()
@@ -151,10 +151,9 @@ def _compared(options: CompareOptions) -> "Comparison":
 
 
 def _draw(found: "Comparison", picture: Path) -> None:
-    from isingkit.atomic import replacing
+    from isingkit.drawing import save_figure
 
-    with replacing(picture) as temporary:
-        found.plot().savefig(temporary, format=picture.suffix[1:].lower(), dpi=150)
+    save_figure(found.plot(), picture, dpi=150)
 
 
 def _facts(found: "Comparison", options: CompareOptions) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from isingkit.cli.data import (
     binarize_option,
     codes_option,
     columns_option,
+    counts_option,
     covariates_option,
     drop_option,
     id_option,
@@ -44,6 +45,7 @@ class CompareGroupsOptions:
     covariates: str | None
     row_groups: str | None
     weights: str | None
+    counts: str | None
     binarize: float | None
     missing: str
     missing_codes: str | None
@@ -96,6 +98,7 @@ class CompareGroupsOptions:
     "--row-groups", help="Column of labels, the same for rows that belong together (a person)."
 )
 @weights_option
+@counts_option
 @binarize_option
 @missing_option(COMPLETE_ROWS)
 @codes_option
@@ -137,7 +140,7 @@ def _require_groups(options: CompareGroupsOptions) -> None:
     if options.output is not None and options.output.suffix.lower() not in (".html", ".htm"):
         raise usage_error(f"a page ends in .html, not '{options.output.name}'")
     if options.output is not None:
-        require_new(options.output, options.force)
+        require_new(options.output, options.force, *options.files)
 
 
 def _compared(options: CompareGroupsOptions) -> "GroupComparison":
@@ -157,7 +160,11 @@ def _compared(options: CompareGroupsOptions) -> "GroupComparison":
         columns=options.columns,
         drop=as_list([*listed(options.drop), *([options.id_column] if options.id_column else [])]),
         covariates=options.covariates,
-        of_rows={"groups": options.row_groups, "weights": options.weights},
+        of_rows={
+            "groups": options.row_groups,
+            "weights": options.weights,
+            "counts": options.counts,
+        },
         missing=options.missing,
     )
     return ik.compare_groups(
@@ -168,6 +175,7 @@ def _compared(options: CompareGroupsOptions) -> "GroupComparison":
         covariates=grouped.covariates,
         row_groups=grouped.row_groups,
         sample_weight=grouped.weights,
+        counts=grouped.counts,
         control=options.control,
         method=options.method,
         random_state=options.seed,

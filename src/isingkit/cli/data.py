@@ -1,5 +1,6 @@
 """DATA and the options that say how to read it, for commands that learn from a file."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -125,7 +126,13 @@ def _tell_all_decisions(
     error: IsingkitError, policies: Sequence[MissingPolicy], options: dict[str, Any]
 ) -> None:
     """Where a table leaves things open, all of them, and options that settle them."""
-    from isingkit.tables.decisions import decisions, suggested_options
+    from isingkit.tables.decision_lines import NOTHING_LEFT, decision_lines
+    from isingkit.tables.decisions import (
+        decisions,
+        leaves_variables,
+        likeliest_meant,
+        suggested_options,
+    )
 
     if error.survey is None:
         return
@@ -140,8 +147,12 @@ def _tell_all_decisions(
         ) from None
     if len(found) < 2:
         return
-    click.echo(f"isingkit: {len(found)} things to decide:", err=True)
-    for one in found:
-        click.echo(f"  {one.line()}", err=True)
-    remedies = suggested_options(found)
+    asked = decision_lines(found)
+    things = f"{len(asked)} thing{'s' * (len(asked) > 1)}"
+    click.echo(f"isingkit: {things} to decide:", err=True)
+    for line in itertools.chain.from_iterable(asked):
+        click.echo(f"  {line}", err=True)
+    if not leaves_variables(columns, found):
+        raise usage_error(NOTHING_LEFT) from None
+    remedies = suggested_options(likeliest_meant(columns, found))
     raise usage_error(f"this table cannot be used as it is; perhaps add: {remedies}") from None

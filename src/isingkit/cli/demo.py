@@ -29,7 +29,7 @@ from isingkit.atomic import replacing
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 def command(output: Path, seed: int, as_json: bool) -> None:
-    """Find a planted network from fewer samples than spins, and the network of pixels in
+    """Find a planted network from fewer rows than columns, and the network of pixels in
     handwritten digits.
     """
     output.mkdir(parents=True, exist_ok=True)
@@ -55,6 +55,7 @@ def _measured(output: Path, seed: int) -> _Demo:
     from tqdm import tqdm
 
     with tqdm(total=6, desc="getting ready (slow only the first time)", leave=False) as progress:
+        from isingkit.drawing import save_figure
         from isingkit.experiments import demo
 
         demo.compile_kernels()
@@ -75,8 +76,7 @@ def _measured(output: Path, seed: int) -> _Demo:
         progress.update()
         progress.set_description("drawing")
         picture = output / "networks.png"
-        with replacing(picture) as temporary:
-            demo.plot(worlds[0], digits).savefig(temporary, dpi=120)
+        save_figure(demo.plot(worlds[0], digits), picture, dpi=120)
         worlds[0].found.to_csv(output / "planted-edges.csv")
         digits.found.to_csv(output / "digits-edges.csv")
         progress.update()

@@ -56,6 +56,7 @@ _COUPLING = (
     "coupling: how strongly two columns go together (above 0) or exclude each other (below 0), "
     "whatever the others do"
 )
+_NO_EDGES = "no pair of columns is surely linked; the report says what was looked at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,7 +408,9 @@ def _summary(fit: "Fit", folder: Path) -> str:
     edges = f"{facts.n_edges} edge" + ("" if facts.n_edges == 1 else "s")
     groups = f" in {fit.n_groups} groups" if fit.n_groups else ""
     is_whole = facts.n_samples == round(facts.n_samples)
-    n_rows = f"{facts.n_samples:.0f} rows" if is_whole else f"{facts.n_samples:.0f} rows' weight"
+    n_rows = f"{facts.n_samples:.0f} rows"
+    if not is_whole:
+        n_rows = f"rows worth {facts.n_samples:.0f} (by their weights)"
     n_columns = facts.n_spins + facts.n_merged
     rows = f"{n_rows}{groups} of {n_columns} columns{_counted_covariates(facts)}"
     lines = [
@@ -419,6 +422,8 @@ def _summary(fit: "Fit", folder: Path) -> str:
     ]
     if fit.edges:
         lines += [*_edge_lines(fit.edges[:_MOST_SHOWN]), "", _COUPLING, _reliability(fit), ""]
+    else:
+        lines += [_NO_EDGES, ""]
     also = "covariate_effects.csv, " if fit.covariate_effects else ""
     also += "alike.csv, " if facts.n_merged else ""
     also += "hidden_loadings.csv, hidden_scores.csv, " if fit.hidden is not None else ""

@@ -129,11 +129,7 @@ def _require_room(options: LandscapeOptions) -> None:
     if options.output is None:
         return
     for name in _FILES:
-        path = options.output / name
-        data = options.data
-        if data is not None and path.exists() and data.exists() and path.samefile(data):
-            raise usage_error(f"'{path}' is the data: name another folder with -o")
-        require_new(path, options.force)
+        require_new(options.output / name, options.force, options.model, options.data)
 
 
 def _found(options: LandscapeOptions) -> "Landscape":
@@ -173,6 +169,7 @@ def _write(found: "Landscape", folder: Path) -> None:
     """Tables and the picture, each whole or not at all."""
     from matplotlib.figure import Figure
 
+    from isingkit.drawing import save_figure
     from isingkit.plots import plot_disconnectivity
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -202,8 +199,20 @@ def _write(found: "Landscape", folder: Path) -> None:
             _write_csv(folder / "transitions.csv", ["from", "to", "times"], rows)
     figure = Figure(figsize=(6, 4.5), layout="constrained")
     plot_disconnectivity(found, figure.subplots())
-    with replacing(folder / "disconnectivity.svg") as temporary:
-        figure.savefig(temporary, format="svg")
+    save_figure(figure, folder / "disconnectivity.svg")
+    for name in _without(found):
+        (folder / name).unlink(missing_ok=True)  # of a landscape that is replaced
+
+
+def _without(found: "Landscape") -> list[str]:
+    """Names of the files that this one has not."""
+    visits = found.visits
+    are_there = {
+        "barriers.csv": found.n_minima <= _MOST_IN_MATRIX,
+        "rows.csv": visits is not None,
+        "transitions.csv": visits is not None and visits.moves is not None,
+    }
+    return [name for name, is_there in are_there.items() if not is_there]
 
 
 def _write_square(path: Path, values: list[list[float]]) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isingkit import __version__
-from isingkit.atomic import replacing
 from isingkit.cli.method import METHODS, chosen_method, methods_that_start
 from isingkit.cli.usage import force_option, require_new, usage_error
 
@@ -174,7 +173,7 @@ def command(**arguments: Any) -> None:
     """
     options = PlanOptions(**arguments)
     _require_network(options)
-    _require_picture(options.plot, options.force)
+    _require_picture(options)
     found = _planned(options)
     if options.plot is not None:
         _draw(found, options.plot)
@@ -201,14 +200,15 @@ def _require_network(options: PlanOptions) -> None:
         raise usage_error("give one of --mean-degree and --degree")
 
 
-def _require_picture(plot: Path | None, force: bool) -> None:
+def _require_picture(options: PlanOptions) -> None:
+    plot = options.plot
     if plot is None:
         return
     if plot.suffix not in PICTURES:
         raise usage_error("--plot takes a .png, .svg or .pdf file")
     if not plot.parent.is_dir():
         raise usage_error(f"no such folder: {plot.parent}")
-    require_new(plot, force)
+    require_new(plot, options.force, options.model)
 
 
 def _planned(options: PlanOptions) -> "Plan":
@@ -243,12 +243,12 @@ def _planned(options: PlanOptions) -> "Plan":
 def _draw(found: "Plan", path: Path) -> None:
     from matplotlib.figure import Figure
 
+    from isingkit.drawing import save_figure
     from isingkit.plots import plot_plan
 
     figure = Figure(figsize=(6, 4.5), layout="constrained")
     plot_plan(found, figure.subplots())
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format=path.suffix[1:])
+    save_figure(figure, path)
 
 
 def _facts(found: "Plan", options: PlanOptions) -> dict[str, Any]:

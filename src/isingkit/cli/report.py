@@ -63,7 +63,7 @@ def command(
         click.echo(html_page(contents), nl=False)
         return
     if not _is_own_page(source, page):
-        require_new(page, force)
+        require_new(page, force, source, groups)
     with replacing(page) as temporary:
         temporary.write_text(html_page(contents), encoding="utf-8")
     click.echo(json.dumps(_facts(contents, page)) if as_json else f"written: {page}")

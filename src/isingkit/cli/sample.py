@@ -136,7 +136,7 @@ def _require_output(options: SampleOptions) -> None:
             f"samples are saved as .spins, .npy or .csv, not as '{options.output.name}'"
         )
     if not options.is_printed:
-        require_new(options.output, options.force)
+        require_new(options.output, options.force, options.model, options.covariates)
     if not options.output.parent.is_dir():
         raise usage_error(f"no such folder: {options.output.parent}")
 

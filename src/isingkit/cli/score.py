@@ -37,7 +37,7 @@ def command(found: Path, truth: Path, as_json: bool) -> None:
         "recall": (scores.recall, f"{scores.false_negatives} missed"),
         "F1": (scores.f1, "the network is exact" if scores.exact else ""),
         "signs right": (scores.sign_accuracy, "of the true edges found"),
-        "RSS": (scores.rss, "squared error of a spin's couplings"),
+        "RSS": (scores.rss, "squared error of a variable's couplings"),
     }
     for name, (value, note) in rows.items():
         click.echo(f"{name:<12} {value:.4f}  {note}".rstrip())

@@ -202,7 +202,7 @@ def command(**asked: Any) -> None:
     for problem in _problems(options, typed):
         raise click.UsageError(problem, context)
     if options.plot is not None:
-        require_new(options.plot, options.force)
+        require_new(options.plot, options.force, options.model)
 
     only_samples = options.spins is not None and not typed & ABOUT_ERRORS
     rows = [] if only_samples else _predicted(options)
@@ -355,14 +355,12 @@ def _print_found(found: Row) -> None:
 
 
 def _draw(rows: list[Row], options: Options) -> None:
-    from isingkit.atomic import replacing
+    from isingkit.drawing import save_figure
     from isingkit.experiments import theory_curves as curves
 
     assert options.plot is not None
     assert options.swept is not None
-    picture = curves.plot(rows, options.swept)
-    with replacing(options.plot) as temporary:
-        picture.savefig(temporary, format=options.plot.suffix[1:])
+    save_figure(curves.plot(rows, options.swept), options.plot)
 
 
 def _print(options: Options, rows: list[Row], needed: Row | None) -> None:

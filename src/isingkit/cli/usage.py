@@ -12,7 +12,11 @@ def usage_error(message: str) -> click.UsageError:
     return click.UsageError(message, click.get_current_context())
 
 
-def require_new(path: Path, force: bool) -> None:
-    """Refuse to write over a file, unless that was asked for."""
-    if path.exists() and not force:
+def require_new(path: Path, force: bool, *inputs: Path | None) -> None:
+    """Refuse to write over a file, unless that was asked for, and ever over one that is read."""
+    if not path.exists():
+        return
+    if any(one is not None and one.exists() and path.samefile(one) for one in inputs):
+        raise usage_error(f"'{path}' is what is read: name another file to write")
+    if not force:
         raise usage_error(f"'{path}' is there already: name another, or replace it with --force")

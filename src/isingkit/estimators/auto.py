@@ -160,7 +160,7 @@ class AutoIsing(IsingEstimator):
         Of hidden causes, where there are any, else None: `scores` of rows, `loadings` of spins with
         `std_errors`, and `variance_shares`. They are no part of `model_`, but of `score`.
     covariate_effects_
-        Where covariates were given, structured array, surest first: spin, covariate, effect,
+        Where covariates were given, structured array, surest first: variable, covariate, effect,
         std_error, z, p_value, q_value. By maximum likelihood given neighbours, of one standard
         deviation of a number, or of a category.
     n_rounds_
@@ -321,9 +321,12 @@ class AutoIsing(IsingEstimator):
         return self
 
     def _name_merged(self, as_read: PackedSpins) -> None:
+        is_network = getattr(self, "predictive_model_", None) is self.model_
         super()._name_merged(as_read)
-        if self._alike is not None and self.predictive:
-            self.predictive_model_ = replace(self.predictive_model_, alike=self._alike)
+        if self._alike is None or not self.predictive:
+            return
+        named = replace(self.predictive_model_, alike=self._alike)
+        self.predictive_model_ = self.model_ if is_network else named
 
     def _require_predictable(self, packed: PackedSpins, weights: RowWeights | None) -> None:
         """Refuse what no model of all pairs is made of."""
@@ -374,12 +377,20 @@ class AutoIsing(IsingEstimator):
         self, packed: PackedSpins, weights: RowWeights | None
     ) -> Questions[Problem, Found | None, Searched]:
         """For the network of these rows, one after the other."""
-        packed, weights = repeated_if_few(packed, weights)
-        if self.missing == MissingPolicy.IMPUTE or self._coding is not None:
-            packed, weights = each_sample(packed, weights)
+        packed, weights = self._written_out(packed, weights)
         if weights is not None and weights.groups is not None:
             require_groups(weights.groups)
         return Questions(self._row_search(packed, weights).searches())
+
+    def _written_out(
+        self, packed: PackedSpins, weights: RowWeights | None
+    ) -> tuple[PackedSpins, RowWeights | None]:
+        """Counted rows as so many, where they are few or each is looked at by itself."""
+        packed, weights = repeated_if_few(packed, weights)
+        has_covariates = weights is not None and weights.covariates is not None
+        if self.missing == MissingPolicy.IMPUTE or has_covariates:
+            return each_sample(packed, weights)
+        return packed, weights
 
     def _keep(
         self, searched: Searched, packed: PackedSpins, weights: RowWeights | None, warned: bool
@@ -399,8 +410,7 @@ class AutoIsing(IsingEstimator):
         self.hidden_ = None
         if found.network.hidden is not None:
             learnt = (found.network.hidden, estimates.fitted, self._effect_values)
-            covariates = None if weights is None else weights.covariates
-            self.hidden_ = hidden_report(*learnt, packed, covariates)
+            self.hidden_ = hidden_report(*learnt, packed, weights)
         self._tabulate_effects(found.tester.shared, estimates.fitted.samples, errors, moments.names)
         sized = sized_edges(found, estimates, self.at_least, self.control)
         directed, intercepts = self._directed(moments, estimates.fitted, sized)
@@ -528,9 +538,13 @@ class AutoIsing(IsingEstimator):
         self._check_settings()
         require_number("n_resamples", n_resamples, at_least=2, whole=True)
         packed, weights = self._read_only(X, sample_weight, counts, groups, covariates)
-        packed, weights = repeated_if_few(packed, weights)
-        # what a worker is sent: nothing fitted
+        packed, weights = self._written_out(packed, weights)
+        if weights is not None and weights.groups is not None:
+            require_groups(weights.groups)
+        # what a worker is sent: nothing fitted, and no generator that all would draw from
         plain = clone(self).set_params(n_jobs=1, checkpoint=None, progress=False)
+        if isinstance(self.random_state, np.random.Generator):
+            plain.random_state = int(self.random_state.integers(1 << 31))
 
         def find(some: PackedSpins, some_weights: RowWeights | None) -> FoundEdges:
             searches = Questions(plain._row_search(some, some_weights).as_declared())

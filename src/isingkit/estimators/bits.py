@@ -26,6 +26,7 @@ from isingkit.exceptions import NoValuesError
 from isingkit.gram import gram, gram_of
 from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins, Words, repeated, unpacked
+from isingkit.packing import bits as pack_bits
 from isingkit.spins import Names, RowWeights
 
 # error of a look-up, in units of what must be passed, from which on a product is quicker
@@ -131,6 +132,20 @@ class Bits:
             estimator_kernels.covariances_of, len(pairs), self.source, pairs, out, chunk=4096
         )
         return out
+
+    def seen_together(self, pairs: IntArray) -> BoolArray:
+        """(n_pairs,): whether both spins are present in some row that counts."""
+        there = self.packed.present
+        found = np.ones(len(pairs), dtype=bool)
+        if there is None:
+            return found
+        counts = np.ones(self.n_rows) if self.weights is None else self.weights.totals
+        counting = pack_bits((counts > 0).astype(np.int8)[:, None])
+        for start in range(0, len(pairs), sizes.PORTION):
+            some = slice(start, start + sizes.PORTION)
+            first, second = pairs[some].T
+            found[some] = (there[first] & there[second] & counting).any(axis=1)
+        return found
 
     def block(self, some: IntArray) -> FloatArray:
         """(n_some, n_some): covariances of some spins."""

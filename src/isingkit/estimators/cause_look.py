@@ -68,7 +68,12 @@ class Leftover:
         pairs = pairs[(places[pairs] >= 0).all(axis=1)]
         first, second = places[pairs].T
         left[first, second] = left[second, first] = weaker_direction(self.strict, pairs)
-        return np.clip(left, -_CLIPPED, _CLIPPED)
+        return np.clip(left, -_CLIPPED, _CLIPPED, out=left)
+
+    @property
+    def n_probed(self) -> int:
+        """Spins that are probed and tell anything: no more causes can be told apart."""
+        return int((self.fitted.information[self.scores.probe()] > _NOTHING).sum())
 
     def eigenvalues(self, n: int) -> FloatArray:
         """(n,): the largest of z-scores, falling, in units of noise's."""
@@ -192,7 +197,7 @@ def leftover(fitted: FittedGraph, scores: ScoreCache) -> float:
 def outside(fitted: FittedGraph, scores: ScoreCache) -> FloatArray:
     """(n, n): z-scores of pairs outside a network, 0 for others."""
     some = scores.probe()
-    left = np.array(scores.leftover(fitted, some), dtype=np.float64)
+    left = scores.leftover(fitted, some)
     left[fitted.graph.matrix(fitted.couplings)[some][:, some].nonzero()] = 0.0
     np.fill_diagonal(left, 0.0)
     return left

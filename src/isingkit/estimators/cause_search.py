@@ -30,6 +30,7 @@ from isingkit.estimators.graph import keys_of, pairs_of
 from isingkit.estimators.hidden_causes import HiddenCauses, hidden_of
 from isingkit.estimators.screened_rows import ScreenedRows
 from isingkit.estimators.selection import Selection, Stopped
+from isingkit.exceptions import SettingError
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +220,10 @@ def _left_by_stopped(stopped: Stopped, rule: EdgeRule) -> Leftover:
 def _with_causes_asked_for(
     rows: ScreenedRows, left: Leftover, n_hidden: int, rule: EdgeRule
 ) -> Asking[tuple[Network, CauseEvidence]]:
+    most = min(left.n_probed, rule.n_changing)
+    if n_hidden > most:
+        expected = f"'auto' or a whole number from 0 to {most}, as many columns vary"
+        raise SettingError(setting="hidden", value=n_hidden, expected=expected)
     looked = _look(left, n_hidden, rule)
     network = yield from network_from(Start(rows, looked.pairs, looked.causes))
     left_then = leftover(network.fitted, network.tester.scores)

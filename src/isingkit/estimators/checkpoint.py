@@ -15,7 +15,7 @@ from isingkit.checksums import checksum_of_arrays, checksum_of_facts
 from isingkit.exceptions import CheckpointError, DamagedRecordsWarning, warn
 from isingkit.result_table import Record
 
-ALIKE = "alike"  # the folder within for the search that allows for rows which are alike
+ALIKE = "alike"  # the folder within for searches that allow for rows which are alike
 _LABEL = "screen.json"
 _RECORDS = "band-*.npz"
 
@@ -81,7 +81,7 @@ def checkpoint_in(folder: Path, wanted: Record) -> Checkpoint:
 
 def clear_checkpoint(folder: Path) -> None:
     """Delete records, and the folder where it holds nothing else."""
-    for place in (folder / ALIKE, folder):
+    for place in (*(folder / ALIKE).glob("*"), folder / ALIKE, folder):
         for path in (*place.glob(_RECORDS), place / _LABEL):
             path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # not empty, or not there

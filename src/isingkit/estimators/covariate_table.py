@@ -11,13 +11,13 @@ from isingkit.estimators.q_values import benjamini_hochberg
 from isingkit.result_table import ResultTable, as_table
 
 _DIGITS = 9  # of z-scores and effects that rows are ordered by: rounding does not reach them
-COVARIATE_COLUMNS = ("spin", "covariate", "effect", "std_error", "z", "p_value", "q_value")
+COVARIATE_COLUMNS = ("variable", "covariate", "effect", "std_error", "z", "p_value", "q_value")
 
 
 def covariate_table(
     names: Sequence[str], covariate_names: Sequence[str], effects: FloatArray, errors: FloatArray
 ) -> ResultTable:
-    """Table: spin, covariate, effect, std_error, z, p_value, q_value, surest first.
+    """Table: variable, covariate, effect, std_error, z, p_value, q_value, surest first.
 
     effects, errors: (n_spins, n_covariates); an error is NaN where it is not known, and so are then
     z, p and q. p-values are two-sided; q-values are Benjamini and Hochberg's over all that were
@@ -32,7 +32,7 @@ def covariate_table(
     spins = np.array(names, dtype=np.str_)
     covariates = np.array(covariate_names, dtype=np.str_)
     columns = {
-        "spin": np.repeat(spins, len(covariates)),
+        "variable": np.repeat(spins, len(covariates)),
         "covariate": np.tile(covariates, len(spins)),
         "effect": flat,
         "std_error": std_errors,

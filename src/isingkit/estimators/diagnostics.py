@@ -369,6 +369,9 @@ def _hidden(e: Evidence) -> Diagnosis:
         return _leftover(e)
     limit = least_gain(e.fitted.n_spins)
     was_asked = e.hidden not in (0, "auto")
+    if was_asked and not e.fitted.samples.causes.are_hidden:
+        words = "nearly all pairs are coupled: edges do not allow for the hidden causes asked for"
+        return Diagnosis(name, found.gain, limit, False, words)
     if was_asked or found.n_found == 0:
         words = "nothing that is no column seems to act on many columns"
         if was_asked:
@@ -411,7 +414,7 @@ def _leftover(e: Evidence) -> Diagnosis:
     """
     name, limit = "hidden cause", LIMITS.leftover
     value = e.causes.leftover
-    words = f"outside the network, z-scores have an eigenvalue {value:.1f} times that of noise"
+    words = f"what the network leaves moves together {value:.1f} times as much as chance does"
     if value <= limit or e.fitted.n_spins <= CAUSES.few_spins:
         return Diagnosis(name, value, limit, False, words)
     advice = "pass what you know of rows as covariates="

@@ -357,11 +357,15 @@ def _abs_correlations(fitted: FittedGraph, pairs: IntArray) -> FloatArray:
 
 
 def abs_correlations(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:
-    """(n,): |correlation| of each two rows of -1 and +1, 0 where one never changes."""
-    shares = weights / weights.sum()
-    means = np.einsum("pk,k->p", first, shares)
-    others = np.einsum("pk,k->p", second, shares)
-    products = np.einsum("pk,pk,k->p", first, second, shares)
+    """(n,): |correlation| of each two rows of -1, +1 and, where missing, 0; where both are there.
+
+    0 where one never changes.
+    """
+    shares = np.abs(first * second) * weights
+    shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+    means = np.einsum("pk,pk->p", first, shares)
+    others = np.einsum("pk,pk->p", second, shares)
+    products = np.einsum("pk,pk,pk->p", first, second, shares)
     variances = (1 - means**2) * (1 - others**2)
     change = variances > _NOTHING
     covariances = np.abs(products - means * others)

@@ -21,7 +21,7 @@ from isingkit.estimators.nodewise import (
 )
 from isingkit.estimators.pseudolikelihood import covariances
 from isingkit.estimators.symmetric import symmetric_couplings
-from isingkit.exceptions import require_number
+from isingkit.exceptions import LARGEST_PENALTY, require_number
 from isingkit.gram import gram_of
 from isingkit.missing import COMPLETE_ROWS, WHY_COMPLETE_ROWS
 from isingkit.packing import PackedSpins
@@ -88,8 +88,8 @@ class ELassoIsing(IsingEstimator):
         Table of columns that became part of another's spin: column, spin, correlation. Empty where
         none did; else `model_` and all that is said of spins has one for all of them.
     covariate_effects_
-        Where `fit` was given covariates: structured array of the columns spin, covariate, effect,
-        std_error, z, p_value and q_value, strongest first; it has no errors.
+        Where `fit` was given covariates: structured array of the columns variable, covariate,
+        effect, std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
         Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_
@@ -134,7 +134,7 @@ class ELassoIsing(IsingEstimator):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        require_number("gamma", self.gamma, at_least=0)
+        require_number("gamma", self.gamma, at_least=0, at_most=LARGEST_PENALTY)
         require_number("n_penalties", self.n_penalties, at_least=2, whole=True)
 
     def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:

@@ -374,12 +374,14 @@ class FittedGraph:
     def shifts(self, packed: PackedSpins | None = None) -> FloatArray:
         """(n_spins, n_rows): what causes add to fields; (n_spins, 0) where there are none.
 
-        packed: all rows of the table, where regressions look at different ones only
+        packed: all rows of the table, where regressions may look at different ones only, or in
+        another order, as numbers do without covariates
         """
         samples = self.samples
         if samples.causes.n_causes == 0:
             return np.empty((self.n_spins, 0))
-        if packed is not None and packed.n_samples != samples.n_rows:
+        are_others = samples.causes.are_hidden and samples.spins.dtype != np.uint64
+        if packed is not None and (are_others or packed.n_samples != samples.n_rows):
             spins = np.ascontiguousarray(np.asarray(packed, dtype=np.float64).T)
             ones = np.ones(packed.n_samples)
             samples = Samples(spins, ones, spins, samples.causes.in_rows(spins))

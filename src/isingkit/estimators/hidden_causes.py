@@ -14,6 +14,7 @@ from isingkit.estimators.edge_tests import SharedCauses, precisions
 from isingkit.estimators.fitted_graph import FittedGraph, Samples, fit_graph
 from isingkit.estimators.graph import keys_of, pairs_of
 from isingkit.packing import PackedSpins
+from isingkit.spins import RowWeights
 
 MOST_BENT = 5  # causes
 _ITERATIONS = 2  # of loadings
@@ -196,13 +197,15 @@ def hidden_report(
     fitted: FittedGraph,
     effects: FloatArray,
     packed: PackedSpins,
-    covariates: FloatArray | None,
+    weights: RowWeights | None,
 ) -> HiddenReport:
     """What to tell of causes, given the network that was found with them.
 
     effects: (n_spins, n_causes), of all causes of the network
-    covariates: (n_rows, n), of all rows
+    weights: of all rows
     """
+    covariates = None if weights is None else weights.covariates
+    totals = np.ones(packed.n_samples) if weights is None else weights.totals
     causes = fitted.samples.causes
     of_hidden = slice(causes.n_covariates, None)
     linear = fit_graph(
@@ -219,7 +222,7 @@ def hidden_report(
         scores=sums if covariates is None else sums - covariates @ hidden.slopes.T,
         loadings=loadings[:, of_hidden],
         std_errors=errors[:, of_hidden],
-        variance_shares=_variance_shares(apart, sums, hidden.loadings),
+        variance_shares=_variance_shares(spins, hidden, sums, totals / totals.sum()),
         _weights=hidden.loadings,
         _means=hidden.means,
         _bends=causes.bends[of_hidden],
@@ -253,18 +256,23 @@ def errors_beside_scores(
     return np.asarray(np.sqrt(errors**2 + by_chance + shrunk**2))
 
 
-def _variance_shares(spins: FloatArray, scores: FloatArray, loadings: FloatArray) -> FloatArray:
+def _variance_shares(
+    spins: FloatArray, hidden: HiddenCauses, scores: FloatArray, of_rows: FloatArray
+) -> FloatArray:
     """(n_hidden,): mean squared correlation of spins with scores of the others.
 
-    spins: (n_rows, n_spins), less their means
+    spins: (n_rows, n_spins), 0 where missing     of_rows: (n_rows,), shares of all weight
     """
-    shares = np.zeros(len(loadings))
-    variances = (spins**2).mean(axis=0)
+    is_there = spins != 0
+    apart = np.where(is_there, spins - hidden.means, 0.0)
+    seen = np.maximum(of_rows @ is_there, 1e-300)
+    variances = of_rows @ apart**2 / seen
     changing = variances > 0
-    for k, loading in enumerate(loadings):
-        products = spins.T @ scores[:, k] / len(spins) - loading * variances
-        squares = (scores[:, [k]] ** 2).mean() - 2 * loading * (spins.T @ scores[:, k]) / len(spins)
-        squares = squares + loading**2 * variances
+    shares = np.zeros(hidden.n_hidden)
+    for k, loading in enumerate(hidden.loadings):
+        along = apart.T @ (of_rows * scores[:, k]) / seen
+        products = along - loading * variances
+        squares = of_rows @ scores[:, k] ** 2 - 2 * loading * along + loading**2 * variances
         explained = products[changing] ** 2 / (variances * np.maximum(squares, 1e-300))[changing]
         shares[k] = explained.mean() if changing.any() else 0.0
     return shares

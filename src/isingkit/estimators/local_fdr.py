@@ -25,6 +25,7 @@ class LocalFdrSettings:
     largest: float = 0.8  # local false discovery rate of an edge, or the level if that is more
     least_z: float = 2.0  # pairs outside of less are taken for no edges
     step: float = 1.2  # from one size of couplings to the next
+    least_size: float = 1e-3  # of couplings, in units of the largest: an edge's may be 0
     most_dense: float = 0.9  # share of pairs that are edges
     n_steps: int = 100  # of expectation and maximisation
 
@@ -114,6 +115,7 @@ def likelier_than_chance(
 
 def _grid(sizes: FloatArray) -> FloatArray:
     """From the smallest to the largest, in equal ratios."""
-    least, most = float(sizes.min()), float(sizes.max())
+    most = float(sizes.max())
+    least = max(float(sizes.min()), SETTINGS.least_size * most)
     n_sizes = 2 + int(np.log(most / least) / np.log(SETTINGS.step))
     return np.geomspace(least, most, n_sizes)

@@ -10,6 +10,7 @@ from isingkit.estimators.base import GramEstimator
 from isingkit.estimators.boltzmann import Moments, boltzmann
 from isingkit.estimators.normal import NormalEquations, constant_fields
 from isingkit.exceptions import (
+    LARGEST_PENALTY,
     NotConvergedError,
     SeparationError,
     SettingError,
@@ -146,7 +147,7 @@ class MaximumLikelihoodIsing(GramEstimator):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        require_number("l2", self.l2, at_least=0)
+        require_number("l2", self.l2, at_least=0, at_most=LARGEST_PENALTY)
         require_number("tolerance", self.tolerance, above=0)
         require_number("n_chains", self.n_chains, at_least=64, whole=True)
         require_number("max_steps", self.max_steps, at_least=1, whole=True)

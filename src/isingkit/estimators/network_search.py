@@ -38,6 +38,7 @@ from isingkit.estimators.screened_rows import (
 )
 from isingkit.estimators.selection import Selection, Stopped, keep_significant, select_edges
 from isingkit.estimators.sparsity import Sparsity, sparsity_of
+from isingkit.exceptions import SettingError
 from isingkit.packing import PackedSpins
 
 # pairs outside a network that stand out, beyond which causes are looked for first; noise makes some
@@ -151,6 +152,9 @@ def _sparse(
 ) -> Asking[tuple[Network, CauseEvidence] | None]:
     """As if few pairs were coupled."""
     rule = _rule(rows, settings)
+    if settings.hidden != "auto" and int(settings.hidden) >= max(rule.n_changing, 1):
+        expected = f"less than {rule.n_changing}, the number of columns that change, or 'auto'"
+        raise SettingError(setting="hidden", value=settings.hidden, expected=expected)
     plain = sparsity.causes
     if rows.looks_for_causes and settings.hidden == "auto" and plain is not None:
         fields, n_jobs = settings.fit_fields, settings.n_jobs

@@ -30,6 +30,7 @@ from isingkit.estimators.normal import (
     without_covariates,
 )
 from isingkit.exceptions import (
+    LARGEST_PENALTY,
     NotConvergedWarning,
     SeparationError,
     SettingError,
@@ -314,7 +315,7 @@ class NodewiseEstimator(IsingEstimator):
     def _check_settings(self) -> None:
         super()._check_settings()
         require_number("l1", self.l1, at_least=0)
-        require_number("l2", self.l2, at_least=0)
+        require_number("l2", self.l2, at_least=0, at_most=LARGEST_PENALTY)
         require_instance("joint", self.joint, bool, "True or False")
 
     @property

@@ -8,12 +8,13 @@ from isingkit.estimators.primal import bytes_of_primal
 from isingkit.estimators.score_cache import n_plausible_pairs, n_probed
 
 # of buffers, whatever the size, where rows are few and where they are many
-_START, _START_MANY = 44e6, 25e6
-_PAIRS, _CELLS = 56, 18  # for each pair of spins and each cell, with all pairs in memory
-_PLAUSIBLE = 300  # for each pair that noise makes plausible
-# by tiles: for each of these where rows are many, each pair of spins that are probed, each spin and
-# each cell
-_PLAUSIBLE_MANY, _PROBED, _SPIN, _HELD = 500, 26, 7_000, 8
+_START, _START_MANY = 25e6, 10e6
+# with all pairs in memory: for each pair of spins, each cell, and each pair that noise makes
+# plausible
+_PAIRS, _CELLS, _PLAUSIBLE = 29, 18, 400
+# by tiles: for each pair that noise makes plausible where rows are few and where they are many,
+# each pair of spins that are probed, each spin and each cell
+_PLAUSIBLE_FEW, _PLAUSIBLE_MANY, _PROBED, _SPIN, _HELD = 300, 500, 26, 7_000, 8
 _BOTH = 2  # matrices of all pairs of spins, while ridges are compared
 _COUNTING = 45e6  # of pairs of all spins
 
@@ -38,7 +39,7 @@ def bytes_by_tiles(n_spins: int, n_rows: int, is_complete: bool) -> float:
         of_pair = _PLAUSIBLE_MANY
     else:
         of_screen = float(bytes_of_dual(n_spins, n_rows))
-        of_pair = _PLAUSIBLE
+        of_pair = _PLAUSIBLE_FEW
     n_plausible = n_plausible_pairs(n_spins, are_rows_few=n_rows < n_spins)
     of_pairs = max(_PROBED * n_probed(n_spins) ** 2, of_pair * n_plausible)
     of_tests = of_pairs + n_spins * (_SPIN + _HELD * n_rows)

@@ -167,7 +167,7 @@ def _splits(
     packed: PackedSpins, weights: RowWeights | None, rng: Generator | None
 ) -> Iterator[tuple[IntArray, IntArray]]:
     """Rows kept and rows left out; rows that belong together stay together."""
-    from sklearn.model_selection import GroupKFold, KFold  # slow to load, and rarely needed
+    from sklearn.model_selection import KFold  # slow to load, and rarely needed
 
     groups = None if weights is None else weights.groups
     n_apart = packed.n_samples if groups is None else len(np.unique(groups))
@@ -175,9 +175,13 @@ def _splits(
     n_folds = n_apart if groups is not None and n_apart < 2 * SETTINGS.n_folds else SETTINGS.n_folds
     n_folds = min(n_folds, n_apart)
     splitter = KFold(n_folds)
-    if groups is not None:
-        splitter = GroupKFold(n_folds)
-    elif rng is not None:
+    if groups is not None:  # as many groups in each fold, however many rows they have
+        codes = np.unique(groups, return_inverse=True)[1]
+        for _, out in splitter.split(np.zeros((n_apart, 1))):
+            is_out = np.isin(codes, out)
+            yield np.flatnonzero(~is_out), np.flatnonzero(is_out)
+        return
+    if rng is not None:
         seed = int(rng.integers(1 << 31))
         splitter = KFold(n_folds, shuffle=True, random_state=seed)
-    yield from splitter.split(np.zeros((packed.n_samples, 1)), groups=groups)
+    yield from splitter.split(np.zeros((packed.n_samples, 1)))

@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from isingkit._kernels.threads import one_blas_thread, parallel_map
 from isingkit.arrays import IntArray
+from isingkit.covariates import CovariateCoding
 from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.executor import Work, current_executor
 from isingkit.exceptions import require_instance
@@ -115,28 +116,37 @@ class Refits:
     estimator: IsingEstimator  # unfitted
     packed: PackedSpins
     weights: RowWeights | None
+    coding: CovariateCoding | None  # of the covariates in `weights`
 
     def network(self, rows: Rows, rng: Generator) -> IsingModel:
         """What is learnt from these rows."""
         estimator = clone(self.estimator)
         if estimator.get_params().get("random_state", 0) is None:
             estimator.set_params(random_state=rng)
+        estimator._coding = self.coding
         packed, weights = rows
         n_samples = packed.n_samples if weights is None else weights.n_samples
         require_network(n_samples, packed.n_spins)
+        if weights is not None:
+            weights = weights.with_centred_covariates()
         in_samples = estimator._in_samples(packed, weights)
         model: IsingModel = estimator._learn(packed, in_samples, warned=True).model_
         return model
 
 
 def refits(
-    estimator: IsingEstimator, X: Any, sample_weight: Any, counts: Any, groups: Any
+    estimator: IsingEstimator,
+    X: Any,
+    sample_weight: Any,
+    counts: Any,
+    groups: Any,
+    covariates: Any,
 ) -> Refits:
     """What refits need, of what a user has given for a fit."""
     expected = "an estimator of isingkit, such as ELassoIsing()"
     require_instance("estimator", estimator, IsingEstimator, expected)
-    estimator._check_settings()
     settings = estimator.get_params()
     alone = {name: value for name, value in _ALONE.items() if name in settings}
-    packed, weights = estimator._read_only(X, sample_weight, counts, groups)
-    return Refits(clone(estimator).set_params(**alone), packed, weights)
+    reader = clone(estimator)
+    _, packed, weights = reader._to_learn_from(X, sample_weight, counts, groups, covariates)
+    return Refits(clone(estimator).set_params(**alone), packed, weights, reader._coding)

@@ -13,7 +13,7 @@ from isingkit.estimators.normal import (
     inverse_of,
     through_means,
 )
-from isingkit.exceptions import SettingError, require_number
+from isingkit.exceptions import LARGEST_PENALTY, SettingError, require_number
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins, repeated, unpacked
 from isingkit.spins import RowWeights
@@ -58,8 +58,8 @@ class RidgeIsing(LinearEstimator):
         Table of columns that became part of another's spin: column, spin, correlation. Empty where
         none did; else `model_` and all that is said of spins has one for all of them.
     covariate_effects_
-        Where `fit` was given covariates: structured array of the columns spin, covariate, effect,
-        std_error, z, p_value and q_value, strongest first; it has no errors.
+        Where `fit` was given covariates: structured array of the columns variable, covariate,
+        effect, std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
         Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_
@@ -97,7 +97,7 @@ class RidgeIsing(LinearEstimator):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        require_number("ridge", self.ridge, above=0)
+        require_number("ridge", self.ridge, above=0, at_most=LARGEST_PENALTY)
 
     def _estimate(
         self,

@@ -211,7 +211,7 @@ class RowSearch:
         design = row_design(weights)
         if weights is not None and weights.groups is not None:
             designed = grouped(packed, design, weights.groups, fitted)
-            declared = independent_rows("rows belong together as groups= says")
+            declared = independent_rows("rows belong together, as their groups say")
             return SearchedRows(packed, designed, declared)
         if weights is not None and weights.counts.sum() > MOST_SAMPLES:
             unseen = independent_rows("samples are many: whether they are alike was not looked at")

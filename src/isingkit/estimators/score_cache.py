@@ -34,6 +34,7 @@ _LEAST_UNEXPLAINED = 0.02  # of a spin's variance by the neighbours of another
 _SAME = 1 - 1e-4  # of sums that differ by less, which rounding may do, the first spin's is taken
 _MOST_PLAUSIBLE = 1e6  # pairs that noise makes plausible: each takes some 300 bytes
 _MOST_SPINS = 10_000  # beyond, those pairs are plausible that are suspects
+_ROWS = 256  # of a matrix of all pairs, gone through at a time
 _PROBED = 4096  # spins, where all are too many, that tell whether these have a common cause
 
 
@@ -95,8 +96,8 @@ class ScoreCache(Protocol):
     def probe(self) -> IntArray:
         """Spins enough to see whether all move together."""
 
-    def leftover(self, fitted: FittedGraph, some: IntArray) -> NDArray[np.floating]:
-        """Approximate z-scores of all pairs of some spins."""
+    def leftover(self, fitted: FittedGraph, some: IntArray) -> FloatArray:
+        """Approximate z-scores of all pairs of some spins; a new array."""
 
     def correlations(self, some: IntArray) -> FloatArray:
         """(n_some, n_some), of spins that change."""
@@ -110,14 +111,20 @@ class DenseScores:
     """Scores of all pairs, in a matrix."""
 
     single: NDArray[np.float32]  # (n_spins, n_rows): spins, 0 where not observed
-    of_regressors: FloatArray  # (n_spins, n_spins): correlations, about 0 without fields
-    centred: FloatArray  # (n_spins, n_spins): correlations
-    changes: BoolArray
+    moments: NormalEquations
+    # (n_spins, n_spins): over the scales of both spins correlations, about 0 without fields
+    of_regressors: FloatArray
+    scales: FloatArray  # (n_spins,)
+    means: FloatArray  # (n_spins,): of spins that moments are not about
     screening_z: float
     scores: NDArray[np.float32] = field(init=False)  # row i: of the regression of spin i
 
     def __post_init__(self) -> None:
         self.scores = np.zeros(self.of_regressors.shape, dtype=np.float32)
+
+    @property
+    def changes(self) -> BoolArray:
+        return self.moments.changes
 
     def update(self, fitted: FittedGraph, chosen: IntArray, residuals: FloatArray) -> None:
         def fill(start: int, stop: int) -> None:
@@ -130,13 +137,13 @@ class DenseScores:
     def _scale_of(self, fitted: FittedGraph, some: IntArray) -> FloatArray:
         """(n_some, n_spins): standard errors of scores in the regressions of these spins."""
         left = np.empty((len(some), len(self.scores)))
-        kernels.unexplained(some, self.of_regressors, fitted.graph.csr, left)
+        kernels.unexplained(some, self.of_regressors, self.scales, fitted.graph.csr, left)
         return _scale(fitted.information[some][:, None] * fitted.columns.variances, left)
 
     def suspects(self, fitted: FittedGraph, chosen: IntArray) -> IntArray:
         found = [np.empty((0, 2), np.int64)]
-        for start in range(0, len(chosen), sizes.PORTION):
-            some = chosen[start : start + sizes.PORTION]
+        for start in range(0, len(chosen), _ROWS):
+            some = chosen[start : start + _ROWS]
             both = self.scores[some] + self.scores[:, some].T
             here = np.argwhere(np.abs(both) > 2 * self.screening_z)
             pairs = np.column_stack([some[here[:, 0]], here[:, 1]])
@@ -145,17 +152,25 @@ class DenseScores:
 
     def plausible(self, fitted: FittedGraph, least: float) -> tuple[Pairs, FloatArray]:
         """In double precision: what follows from single would depend on the processor."""
+        n_spins = len(self.scores)
         scores = np.empty(self.scores.shape)
-        for start in range(0, len(scores), sizes.PORTION):
-            some = np.arange(start, min(start + sizes.PORTION, len(scores)))
+        for start in range(0, n_spins, _ROWS):
+            some = np.arange(start, min(start + _ROWS, n_spins))
             sums = fitted.residuals_of(some) @ fitted.samples.outcomes.T
-            scores[some] = sums / self._scale_of(fitted, some) * self.changes
-        scores += scores.T.copy()
-        pairs = np.argwhere(np.triu(np.abs(scores) > 2 * least, 1))
-        outside = pairs[~fitted.graph.find(pairs)[0]]
-        found = fitted.columns.as_normal(scores[tuple(outside.T)] / 2, outside)
-        is_large = np.abs(found) > least
-        return outside[is_large], found[is_large]
+            sums /= self._scale_of(fitted, some)
+            scores[some] = sums * self.changes * self.changes[some, None]
+        pairs = [np.empty((0, 2), np.int64)]
+        for start in range(0, n_spins, _ROWS):
+            rows = slice(start, start + _ROWS)
+            both = scores[rows, start:]
+            both += scores[start:, rows].T.copy()
+            row, column = np.nonzero(np.triu(np.abs(both) > 2 * least, 1))
+            pairs.append(np.column_stack([row, column]) + start)
+        found = np.concatenate(pairs)
+        outside = found[~fitted.graph.find(found)[0]]
+        z_scores = fitted.columns.as_normal(scores[tuple(outside.T)] / 2, outside)
+        is_large = np.abs(z_scores) > least
+        return outside[is_large], z_scores[is_large]
 
     def approximate(self, fitted: FittedGraph, pairs: Pairs) -> FloatArray:
         first, second = pairs.T
@@ -184,43 +199,64 @@ class DenseScores:
     def probe(self) -> IntArray:
         return np.arange(len(self.scores))
 
-    def leftover(self, fitted: FittedGraph, some: IntArray) -> NDArray[np.floating]:
-        return np.asarray((self.scores + self.scores.T) / 2)  # `probe` has all spins
+    def leftover(self, fitted: FittedGraph, some: IntArray) -> FloatArray:
+        both = np.add(self.scores, self.scores.T, dtype=np.float64)  # `probe` has all spins
+        both /= 2
+        return both
 
     def correlations(self, some: IntArray) -> FloatArray:
         some = some[self.changes[some]]
-        if len(some) == len(self.centred):
-            return self.centred
-        return np.asarray(self.centred[np.ix_(some, some)])
+        return self._correlations(some, some)
+
+    def _correlations(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """(n_rows, n_columns), of spins that change; 0 for those never present together."""
+        moments = self.moments
+        variances = moments.variances / moments.n_samples - self.means**2
+        deviations = np.sqrt(np.maximum(variances, 1e-12))
+        part = moments.matrix[np.ix_(rows, columns)]
+        part /= moments.n_samples
+        if self.means.any():
+            part -= np.outer(self.means[rows], self.means[columns])
+        part /= deviations[rows, None]
+        part /= deviations[columns]
+        for first, second in (moments.unobserved.T, moments.unobserved[:, ::-1].T):
+            here = np.isin(first, rows) & np.isin(second, columns)
+            row = np.searchsorted(rows, first[here])
+            part[row, np.searchsorted(columns, second[here])] = 0.0
+        return part
 
     def most_alike(self, candidates: Pairs, limit: float) -> tuple[float, Pairs]:
         changing = np.flatnonzero(self.changes)
-        values = np.abs(self.correlations(changing))
-        np.fill_diagonal(values, 0.0)
-        large = np.argwhere(np.triu(values > limit))
-        return float(values.max(initial=0.0)), changing[large]
+        largest = 0.0
+        large = [np.empty((0, 2), np.int64)]
+        for start in range(0, len(changing), _ROWS):
+            rows = changing[start : start + _ROWS]
+            columns = changing[start:]
+            values = np.triu(np.abs(self._correlations(rows, columns)), 1)
+            largest = max(largest, float(values.max(initial=0.0)))
+            row, column = np.nonzero(values > limit)
+            large.append(np.column_stack([rows[row], columns[column]]))
+        return largest, np.concatenate(large)
 
 
 def dense_scores(
     moments: NormalEquations, samples: Samples, fit_fields: bool, screening_z: float
 ) -> DenseScores:
     """Room for the scores of all pairs."""
+    single = samples.outcomes.astype(np.float32)
+    single[~moments.changes] = 0.0
+    means = np.zeros(moments.n_spins)
+    if not fit_fields:  # moments are those of spins as they are
+        means = samples.spins @ samples.sample_weights / samples.sample_weights.sum()
+    # weights make rounding errors of variances that are 0
+    scales = np.sqrt(np.maximum(moments.variances, 0.0))
+    scales[~moments.changes] = np.inf
+    if len(moments.unobserved) == 0:
+        return DenseScores(single, moments, moments.matrix, scales, means, screening_z)
     of_regressors = correlations(moments)
     np.fill_diagonal(of_regressors, 1.0)
-    centred = of_regressors if fit_fields else _centred_correlations(moments, samples)
-    single = samples.outcomes.astype(np.float32)
-    return DenseScores(single, of_regressors, centred, moments.changes, screening_z)
-
-
-def _centred_correlations(moments: NormalEquations, samples: Samples) -> FloatArray:
-    """Where moments are those of spins as they are."""
-    means = samples.spins @ samples.sample_weights / samples.sample_weights.sum()
-    part = moments.matrix / moments.n_samples - np.outer(means, means)
-    deviations = np.sqrt(np.maximum(np.diagonal(part), 1e-12))
-    part /= np.outer(deviations, deviations)
-    first, second = moments.unobserved.T
-    part[first, second] = part[second, first] = 0.0
-    return np.asarray(part)
+    ones = np.ones(moments.n_spins)
+    return DenseScores(single, moments, of_regressors, ones, means, screening_z)
 
 
 @dataclass(slots=True, eq=False)
@@ -333,7 +369,7 @@ class SparseScores:
     ) -> tuple[IntArray, FloatArray]:
         n_spins = self.bits.n_spins
         of_rows = np.stack([1 / least, np.zeros(len(rows))])
-        of_spins = np.ones((2, n_spins))
+        of_spins = np.tile(self.bits.changes * 1.0, (2, 1))
         n_jobs = fitted.n_jobs
         found, sums = self.bits.large_sums(rows, 1 - 1e-6, of_rows, of_spins, n_jobs=n_jobs)
         barred_keys = barred[0] * n_spins + barred[1]
@@ -352,7 +388,7 @@ class SparseScores:
     def probe(self) -> IntArray:
         return np.arange(0, self.bits.n_spins, -(-self.bits.n_spins // _PROBED))
 
-    def leftover(self, fitted: FittedGraph, some: IntArray) -> NDArray[np.floating]:
+    def leftover(self, fitted: FittedGraph, some: IntArray) -> FloatArray:
         """Not made orthogonal to neighbours."""
         residuals = fitted.residuals_of(some).astype(np.float32)
         spins = np.asarray(self.bits.packed[:, some], dtype=np.float32)

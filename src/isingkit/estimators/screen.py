@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from isingkit._kernels.threads import parallel_map
-from isingkit.arrays import FloatArray, Pairs
+from isingkit.arrays import BoolArray, FloatArray, Pairs
+from isingkit.estimators.graph import pairs_of
 from isingkit.estimators.moments import SecondMoments, best_resolvent, noise_factors
 from isingkit.estimators.normal import DenseResolvent, NormalEquations
 
@@ -14,7 +15,7 @@ RIDGES = (0.3, 1.0, 3.0)
 LEAST_SCORE = 1.5  # of a candidate
 DIGITS = 6  # of scores that tell one from another: rounding does not reach them
 _ROWS_PER_CANDIDATE = 8
-_ROWS = 64  # of a matrix, scaled at a time
+_ROWS = 64  # of a matrix, scaled or looked through at a time
 # candidates of a spin
 _FEWEST = 2
 _MOST = 25
@@ -93,15 +94,26 @@ def candidates(found: Screen, moments: SecondMoments) -> Pairs:
     Of equal scores, which rounding may tell apart, those of the first spins are better: equal
     columns are not all candidates.
     """
-    size = np.round(np.abs(found.scores), DIGITS)
     most = most_candidates(moments)
+    n_spins = moments.n_spins
+    keys = [np.empty(0, np.int64)]
+    for start in range(0, n_spins, _ROWS):
+        size = np.round(np.abs(found.scores[start : start + _ROWS]), DIGITS)
+        row, column = np.nonzero(_best(size, most) & (size > LEAST_SCORE))
+        row += start
+        keys.append(np.minimum(row, column) * n_spins + np.maximum(row, column))
+    return pairs_of(np.unique(np.concatenate(keys)), n_spins)
+
+
+def _best(size: FloatArray, most: int) -> BoolArray:
+    """Which are among so many of the largest of their row; the first of equal ones."""
     level = np.partition(size, -most, axis=1)[:, -most]
     best = size >= level[:, None]
     for i in np.flatnonzero(best.sum(axis=1) > most):
         equal = np.flatnonzero(size[i] == level[i])
         n_larger = int((size[i] > level[i]).sum())
         best[i, equal[most - n_larger :]] = False
-    return np.argwhere(np.triu((best | best.T) & (size > LEAST_SCORE), 1))
+    return best
 
 
 def most_candidates(moments: SecondMoments) -> int:

@@ -71,7 +71,7 @@ def screened_bits(packed: PackedSpins, design: RowDesign, settings: SearchSettin
     n_jobs = settings.n_jobs
     checkpoint = settings.checkpoint
     if checkpoint is not None and design.design_effect != 1:
-        checkpoint = checkpoint / ALIKE
+        checkpoint = checkpoint / ALIKE / f"{design.design_effect:.9g}"
     screened, pairs = screen_by_tiles(bits, checkpoint, n_jobs, settings.progress)
     samples = samples_of_bits(packed, design)
 
@@ -101,6 +101,7 @@ def screened_matrices(
         return dense_scores(moments, samples, settings.fit_fields, least)
 
     pairs = candidates(screened, moments)
+    screened = replace(screened, scores=screened.scores.astype(np.float32))  # to be looked at
     looks = design.outcomes is None  # which is not known of rows that were imputed
     of_some = None
     if design.is_counted and packed.present is None and samples.n_rows > _MOST_ROWS:

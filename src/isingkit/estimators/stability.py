@@ -14,7 +14,7 @@ from isingkit.estimators.resampling import over_resamples, subsample
 from isingkit.exceptions import IsingkitError
 from isingkit.notebook import Summary
 from isingkit.packing import PackedSpins
-from isingkit.result_table import ResultTable
+from isingkit.result_table import ResultTable, frozen
 from isingkit.spins import Names, RowWeights
 
 
@@ -125,4 +125,4 @@ def _table(whole: FoundEdges, keys: IntArray, couplings: FloatArray, names: Name
         table["high"][place] = estimates + off
     table["coupling"][place] = estimates
     order = np.lexsort((table["target"], table["source"], -table["frequency"]))
-    return table[order].view(ResultTable)
+    return frozen(table[order])

@@ -6,7 +6,7 @@ from isingkit.arrays import FloatArray, IntArray, Pairs
 from isingkit.edge_table import edge_array
 from isingkit.estimators.edge_tests import EdgeTests
 from isingkit.estimators.selection import DIGITS
-from isingkit.result_table import ResultTable
+from isingkit.result_table import ResultTable, frozen
 from isingkit.spins import Names
 
 
@@ -48,4 +48,4 @@ def tested_edges(
     table = edge_array(len(chosen), labels, tuple(values))
     for name, column in values.items():
         table[name] = column
-    return table
+    return frozen(table)

@@ -95,7 +95,7 @@ class ScoreScreen:
         scores = factor * sums * (own[i] * others[j] + own[j] * others[i])
         passes = (np.abs(scores) > least) & (i != j)
         both = np.column_stack([scores, scores])
-        return Kept(np.column_stack([i, j])[passes], both[passes])
+        return self._seen_together(Kept(np.column_stack([i, j])[passes], both[passes]))
 
     def _of_matrix(self, rows: IntArray, least: float, after: IntArray | None) -> Kept:
         """The same where the resolvent of all pairs is at hand."""
@@ -109,7 +109,12 @@ class ScoreScreen:
         i = rows[place]
         passes = (j > np.broadcast_to(first, len(rows))[place]) & (i != j)
         found = scores[place, j][passes]
-        return Kept(np.column_stack([i, j])[passes], np.column_stack([found, found]))
+        both = np.column_stack([found, found])
+        return self._seen_together(Kept(np.column_stack([i, j])[passes], both))
+
+    def _seen_together(self, kept: Kept) -> Kept:
+        together = self.bits.seen_together(kept.pairs)
+        return Kept(kept.pairs[together], kept.values[together])
 
 
 def screen_by_tiles(

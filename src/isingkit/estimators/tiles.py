@@ -28,7 +28,7 @@ from isingkit.estimators.checkpoint import Checkpoint, checkpoint_in
 from isingkit.estimators.executor import Run
 from isingkit.estimators.primal import Primal
 from isingkit.estimators.symmetric import TIE
-from isingkit.exceptions import StageTwoError
+from isingkit.exceptions import StageTwoError, UnobservedPairWarning, warn
 from isingkit.packing import PackedSpins, fingerprint
 from isingkit.result_table import Record
 
@@ -347,7 +347,18 @@ def screened(
                 records.write(number, pairs=kept.pairs, values=kept.values)
     ordered = [bands[number] for number in range(n_bands(screen.bits))]
     pairs = np.concatenate([kept.pairs for kept in ordered])
-    return Kept(pairs, np.concatenate([kept.values for kept in ordered]))
+    kept = Kept(pairs, np.concatenate([kept.values for kept in ordered]))
+    return _told_apart(kept, screen.bits)
+
+
+def _told_apart(kept: Kept, bits: Bits) -> Kept:
+    """Without pairs never present together, of which a warning names those that passed."""
+    together = bits.seen_together(kept.pairs)
+    if together.all():
+        return kept
+    unobserved = kept.pairs[~together]
+    warn(UnobservedPairWarning(pairs=[(bits.names[i], bits.names[j]) for i, j in unobserved]))
+    return Kept(kept.pairs[together], kept.values[together])
 
 
 def _bar(screen: BandedScreen, packed: PackedSpins, total: int, progress: bool) -> Any:

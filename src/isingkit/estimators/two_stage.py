@@ -40,7 +40,7 @@ from isingkit.estimators.tiles import (
     regressions_on_candidates,
     screened,
 )
-from isingkit.exceptions import StageTwoError, require_number
+from isingkit.exceptions import LARGEST_PENALTY, StageTwoError, require_number
 from isingkit.formats import FilePath
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
@@ -122,8 +122,8 @@ class TwoStageIsing(LinearEstimator):
         Table of columns that became part of another's spin: column, spin, correlation. Empty where
         none did; else `model_` and all that is said of spins has one for all of them.
     covariate_effects_
-        Where `fit` was given covariates: structured array of the columns spin, covariate, effect,
-        std_error, z, p_value and q_value, strongest first; it has no errors.
+        Where `fit` was given covariates: structured array of the columns variable, covariate,
+        effect, std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
         Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_
@@ -171,7 +171,9 @@ class TwoStageIsing(LinearEstimator):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        require_number("ridge", self.ridge, above=0, finite=False, auto=True)
+        require_number(
+            "ridge", self.ridge, above=0, at_most=LARGEST_PENALTY, finite=False, auto=True
+        )
         require_number("prune", self.prune, at_least=0, auto=True)
 
     def _check_threshold(self) -> None:
@@ -197,6 +199,7 @@ class TwoStageIsing(LinearEstimator):
     def _learn_by_tiles(
         self, packed: PackedSpins, weights: RowWeights | None, warned: bool
     ) -> Self:
+        self.__dict__.pop("gram_", None)  # of an earlier partial_fit
         bits = bits_of(packed, self.fit_fields, weights)
         if not warned:
             warn_of_constants(bits.names, ~bits.changes)

@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 from isingkit import __version__
 from isingkit.atomic import replacing
 from isingkit.checksums import checksum_of_facts
+from isingkit.drawing import save_figure
 from isingkit.exceptions import DamagedRecordsWarning, SettingError, warn
 
 Row = dict[str, Any]
@@ -240,8 +241,7 @@ def draw(name: str, folder: Path) -> None:
     """The pictures anew, from the table alone."""
     picture = figure(name).plot(read(name, folder))
     for kind in ("png", "svg"):
-        with replacing(folder / f"{name}.{kind}") as temporary:
-            picture.savefig(temporary, format=kind, dpi=100)
+        save_figure(picture, folder / f"{name}.{kind}", dpi=100)
 
 
 def read(name: str, folder: Path) -> Table:

@@ -102,7 +102,7 @@ class GroupComparison(Summary):
         look = Look(places=places, strongest=strongest)
         for one, (title, couplings) in zip(axes, panels, strict=True):
             draw_network(one, couplings, self.names, look)
-            one.set_title(title)
+            one.set_title(title.replace("$", r"\$"))
         return axes
 
 
@@ -144,6 +144,7 @@ def compare_groups(
     covariates: Any = None,
     row_groups: Any = None,
     sample_weight: Any = None,
+    counts: Any = None,
     control: str = "fwer",
     method: str = "score",
     missing: str = "error",
@@ -177,6 +178,8 @@ def compare_groups(
         together; those with rows in both of two groups change these for each other.
     sample_weight
         How much each row matters, as in a survey: of the rows of a group only ratios count.
+    counts
+        How many equal samples each row stands for; these are relabelled one by one.
     control
         What `differing` lists: "fwer", pairs whose family-wise p-value is at most 0.05, or "fdr",
         those whose q-value is.
@@ -207,7 +210,7 @@ def compare_groups(
     require_choice("control", control, ("fwer", "fdr"))
     require_choice("method", method, ("score", "nct"))
     require_number("permutations", permutations, at_least=1, whole=True)
-    rows = grouped_rows(X, groups, covariates, row_groups, sample_weight, missing)
+    rows = grouped_rows(X, groups, covariates, row_groups, sample_weight, counts, missing)
     rng = generator(random_state)
     settings = _Settings(method, fields, control, int(permutations))
     with blas_threads_for(rows.packed.n_spins):
@@ -320,7 +323,8 @@ def _pooled_graph(rows: GroupedRows, fields_are_free: bool) -> BoolArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IsingkitWarning)  # of a network that is only a means
         weights = rows.weights if rows.are_weighted else None
-        estimator.fit(rows.packed, None, weights, covariates=table, groups=rows.units)
+        spins = rows.varying_within if fields_are_free else rows.packed
+        estimator.fit(spins, None, weights, covariates=table, groups=rows.units)
     return np.asarray(estimator.model_.couplings.toarray() != 0)
 
 

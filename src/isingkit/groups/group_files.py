@@ -26,6 +26,7 @@ class GroupFile:
     covariates: Table | None
     row_groups: NDArray[Any] | None  # (n_rows,)
     weights: NDArray[Any] | None  # (n_rows,): how much each matters
+    counts: NDArray[Any] | None  # (n_rows,): how many samples each stands for
 
 
 def read_groups(
@@ -42,7 +43,7 @@ def read_groups(
     """The rows of one file, grouped by a column, or of several, a group each.
 
     read: a reader of files as `read_spins` is; names of columns are separated by commas
-    of_rows: columns that say what rows are, by what it calls them: "groups", "weights"
+    of_rows: columns that say what rows are, by what it calls them: "groups", "weights", "counts"
     """
     beside = tuple(dict.fromkeys(listed(covariates)))
     known = beside if by is None else [by, *beside]
@@ -62,9 +63,15 @@ def read_groups(
         labels = _in_order(values[:, 0])
         values = values[:, 1:]
     table = None if values is None or not beside else Table(tuple(beside), values)
-    matter = [one.weights for one in readings if one.weights is not None]
-    weights = np.concatenate(matter) if matter else None
-    return GroupFile(_joined(files, readings), labels, table, _units(readings), weights)
+    weights = _concatenated([one.weights for one in readings])
+    counts = _concatenated([one.counts for one in readings])
+    return GroupFile(_joined(files, readings), labels, table, _units(readings), weights, counts)
+
+
+def _concatenated(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """Of all files, which have it all or none."""
+    there = [one for one in parts if one is not None]
+    return np.concatenate(there) if there else None
 
 
 def _names(files: Sequence[Path]) -> list[str]:

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from isingkit.arrays import FloatArray, IntArray
+from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.covariates import as_covariates
 from isingkit.exceptions import GroupsError, GroupSizeError, MissingValuesError, SettingError
 from isingkit.missing import COMPLETE_ROWS
 from isingkit.packing import PackedSpins, apply_missing_policy, pack
 from isingkit.spins import (
     Names,
+    RowWeights,
     Spins,
     as_groups,
     as_spins,
@@ -71,22 +72,43 @@ class GroupedRows:
         cells = np.unique(np.column_stack([self.units, self.groups]), axis=0)
         return len(cells) > len(np.unique(self.units))
 
+    @property
+    def varying_within(self) -> PackedSpins:
+        """The spins; what groups determine, each of which has one value of it, never changes."""
+        by_group = [self.spins[self.groups == group] for group in range(self.n_groups)]
+        varies = np.any([(part != part[0]).any(axis=0) for part in by_group], axis=0)
+        words = np.where(varies[:, None], self.packed.words, np.uint64(0))
+        return replace(self.packed, words=words)
+
     def members(self, group: int) -> IntArray:
         """Rows of a group."""
         return np.flatnonzero(self.groups == group)
 
 
 def grouped_rows(
-    X: Any, groups: Any, covariates: Any, row_groups: Any, sample_weight: Any, missing: str
+    X: Any,
+    groups: Any,
+    covariates: Any,
+    row_groups: Any,
+    sample_weight: Any,
+    counts: Any,
+    missing: str,
 ) -> GroupedRows:
     """Rows as `compare_groups` is given them, refused where they cannot be compared."""
     packed, kept = _packed(X, missing)
-    require_network(packed.n_samples, packed.n_spins)
     codes, labels = _coded(groups, packed.n_samples, kept)
+    given = row_weights(sample_weight, counts, packed.n_samples, rows=kept)
+    n_samples = packed.n_samples if given is None else given.n_samples
+    require_network(n_samples, packed.n_spins)
+    if given is not None:
+        some = _of_weight(given, codes, labels)
+        kept = _among(kept, packed.n_samples, some)
+        packed, codes, given = packed[some], codes[some], given[some]
     values: FloatArray = np.empty((packed.n_samples, 0))
     names: Names = ()
     if covariates is not None:
-        coded = as_covariates(covariates, packed.n_samples, kept)
+        counted = None if given is None else given.counts
+        coded = as_covariates(covariates, packed.n_samples, kept, counted)
         values = coded.values
         names = coded.names
     units = None if row_groups is None else as_groups(row_groups, packed.n_samples, kept)
@@ -94,21 +116,47 @@ def grouped_rows(
         units = np.unique(units, return_inverse=True)[1].astype(np.int64)
     spins = np.asarray(packed, dtype=np.float64)
     weights = np.ones(packed.n_samples)
-    given = row_weights(sample_weight, None, packed.n_samples, rows=kept)
-    if given is not None:
-        weights = given.totals
     rows = GroupedRows(packed, spins, labels, codes, values, names, units, weights)
+    if given is not None:
+        rows = _each_sample(rows, given)
     _require_sizes(rows)
-    return replace(rows, weights=_scaled(rows)) if given is not None else rows
+    return rows
 
 
-def _scaled(rows: GroupedRows) -> FloatArray:
-    """Weights of mean 1 in each group."""
-    sums = np.bincount(rows.groups, rows.weights, minlength=rows.n_groups)
-    for label, of_group in zip(rows.labels, sums, strict=True):
-        if of_group <= 0:
+def _of_weight(given: RowWeights, codes: IntArray, labels: Names) -> IntArray:
+    """Rows of positive weight, which every group must have."""
+    some = np.flatnonzero(given.counts)
+    for group, label in enumerate(labels):
+        if group not in codes[some]:
             raise GroupSizeError(problem=f"all rows of group '{label}' have a weight of 0")
-    return np.asarray(rows.weights * (rows.sizes / sums)[rows.groups])
+    return some
+
+
+def _among(kept: BoolArray | None, n_samples: int, some: IntArray) -> BoolArray:
+    """Which rows of the table are some of the `n_samples` that were kept."""
+    rows = np.arange(n_samples) if kept is None else np.flatnonzero(kept)
+    is_there = np.zeros(n_samples if kept is None else len(kept), dtype=np.bool_)
+    is_there[rows[some]] = True
+    return is_there
+
+
+def _each_sample(rows: GroupedRows, given: RowWeights) -> GroupedRows:
+    """A row for each sample, as labels of samples are changed, of weights whose mean is 1 in each
+    group.
+    """
+    each = np.repeat(np.arange(len(rows.spins)), given.counts.astype(np.int64))
+    weights = given.of_each_sample()
+    groups = rows.groups[each]
+    means = np.bincount(groups, weights) / np.bincount(groups)
+    return replace(
+        rows,
+        packed=rows.packed[each],
+        spins=rows.spins[each],
+        groups=groups,
+        covariates=rows.covariates[each],
+        units=None if rows.units is None else rows.units[each],
+        weights=weights / means[groups],
+    )
 
 
 def _packed(X: Any, missing: str) -> tuple[PackedSpins, Any]:

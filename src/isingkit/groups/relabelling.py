@@ -73,9 +73,11 @@ class _Units:
         np.add.at(totals, self.codes, values)
         return totals
 
-    def labels(self, n_times: int, rng: Generator) -> NDArray[Any]:
-        """(n_times, n_units): the groups of units, in random order."""
-        labels = self.groups.astype(np.min_scalar_type(int(self.groups.max())))
+    def labels(self, n_times: int, rng: Generator, in_equal_parts: bool) -> NDArray[Any]:
+        """(n_times, n_units): the groups of units, or groups of equal size, in random order."""
+        n_groups = len(self.sizes)
+        groups = np.arange(len(self.groups)) % n_groups if in_equal_parts else self.groups
+        labels = groups.astype(np.min_scalar_type(n_groups - 1))
         every_time = np.broadcast_to(labels, (n_times, len(labels)))
         return rng.permuted(every_time, axis=1)
 
@@ -110,7 +112,10 @@ def tests_of_pairs(
     fields_are_free = ratios is not None
     is_paired = rows.is_paired
     kind = _PairedUnits if is_paired else _SeparateUnits
-    drawn = units.signs(n_relabellings, rng) if is_paired else units.labels(n_relabellings, rng)
+    if is_paired:
+        drawn = units.signs(n_relabellings, rng)
+    else:
+        drawn = units.labels(n_relabellings, rng, in_equal_parts=fields_are_free)
     largest = np.zeros(n_relabellings)
     counts = np.zeros(_N_BINS, dtype=np.int64)
     found = []
@@ -275,7 +280,8 @@ class _SeparateUnits:
 
     def _in_units_of_spread(self, labels: NDArray[Any]) -> FloatArray:
         """The same over the spread that relabelling gives, as likelihood ratios have one that is
-        known.
+        known. Groups are of equal size here: that ratios go by the normal distribution in small
+        groups, too, sums over their few rows do not.
         """
         typical = np.maximum(self.squares.mean(axis=0), _NOTHING)
         scaled = self.errors / np.sqrt(typical)
@@ -286,7 +292,7 @@ class _SeparateUnits:
             if group > 0:
                 sums = (labels == group).astype(np.float64) @ scaled
                 left = left - sums
-            chi_square += sums**2 / self.sizes[group]
+            chi_square += sums**2 / np.count_nonzero(labels[0] == group)
         return np.sqrt(chi_square)
 
 

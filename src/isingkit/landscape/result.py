@@ -9,7 +9,7 @@ from isingkit.arrays import FloatArray, IntArray, SpinArray
 from isingkit.landscape.passes import Passes
 from isingkit.landscape.visits import Visits
 from isingkit.notebook import Summary
-from isingkit.result_table import ResultTable
+from isingkit.result_table import ResultTable, frozen
 from isingkit.spins import Names
 
 _MOST_SHOWN = 12  # minima in a printed table
@@ -78,7 +78,7 @@ class Landscape(Summary):
         found["probability"] = self.probabilities
         found["share"] = np.nan if self.visits is None else self.visits.shares
         found["stability"] = self.stability
-        return found.view(ResultTable)
+        return frozen(found)
 
     def __str__(self) -> str:
         what = "all states looked at" if self.is_exact else "found by descents"

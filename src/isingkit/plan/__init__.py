@@ -39,6 +39,7 @@ _FEWEST_STUDIES = 48
 _REACH = math.log(3)  # studies with so many more or fewer rows say nothing of the answer
 _ASIDE = 1.2  # in logits: where studies beside the answer are best to learn the slope from
 _FARTHEST = 6  # steps aside
+_PATIENCE = 20  # times as many studies as expected
 _CLEAR = 3.0  # standard errors that the slope must be from zero, or the rows are anybody's guess
 _LEVEL = 0.05  # of AutoIsing, and of the first guess
 
@@ -271,17 +272,24 @@ class _Search:
     goal: _Goal
     simulate: Callable[[list[int]], list[Any]]
     done: list[Any] = field(default_factory=list)
+    fewest_suffice: bool = False  # known once it has run
 
     def run(self, guess: float) -> None:
         """Bracket the answer, then simulate around it until it is precise enough."""
         middle = self._bracketed(_step_of(guess))
         while True:
             curve = self.curve(middle * _STEP)
+            if self._fewest_suffice(curve):
+                self.fewest_suffice = True
+                return
             middle = self._middle_of(curve, middle)
             error = Z_95 * curve.error(middle * _STEP) if curve.rises else 1.0
             is_clear = curve.slope_z >= _CLEAR and len(self.done) >= _FEWEST_STUDIES
             if error <= self.goal.precision and is_clear:
+                self._require_allowed(curve)
                 return
+            if len(self.done) > _PATIENCE * _expected_studies(self.goal):
+                raise self._unreachable(self._highest)  # more rows are not seen to help
             near = len(self.studies.near(middle * _STEP, _REACH))
             missing = near * ((error / self.goal.precision) ** 2 - 1)
             n_studies = int(min(max(missing / 2, _BATCH), _LARGEST_BATCH))
@@ -295,6 +303,16 @@ class _Search:
         """Through the studies with about so many rows."""
         near = self.studies.near(log_rows, _REACH)
         return success_curve(np.log(near.n_rows), self.goal.success.of(near))
+
+    def _fewest_suffice(self, curve: SuccessCurve) -> bool:
+        """Whether as few rows as are simulated are surely enough."""
+        low, _ = curve.band(np.array([math.log(_FEWEST_ROWS)]))
+        return len(self.done) >= _FEWEST_STUDIES and bool(low[0] >= self.goal.probability)
+
+    def _require_allowed(self, curve: SuccessCurve) -> None:
+        """Refuse an answer beyond the most rows: it was read off the curve, and not simulated."""
+        if curve.log_rows(self.goal.probability) > math.log(self.goal.max_rows):
+            raise self._unreachable(self._highest)
 
     def _bracketed(self, start: int) -> int:
         """Between a number of rows with which too few studies succeed, and one with which enough
@@ -327,8 +345,11 @@ class _Search:
 
     def _allowed(self, place: int) -> int:
         """The nearest step that is neither too few rows nor too many."""
-        highest = math.floor(math.log(self.goal.max_rows) / _STEP)
-        return min(max(place, _step_of(_FEWEST_ROWS)), highest)
+        return min(max(place, _step_of(_FEWEST_ROWS)), self._highest)
+
+    @property
+    def _highest(self) -> int:
+        return math.floor(math.log(self.goal.max_rows) / _STEP)
 
     def _simulate_around(self, middle: int, curve: SuccessCurve, n_studies: int) -> None:
         """Half of them with as many rows as seem needed, the others with more and with fewer."""
@@ -353,6 +374,7 @@ class _Search:
 
     def _unreachable(self, place: int) -> UnreachableError:
         n_rows = _rows_of(place)
+        self._run([place] * _BATCH)
         last = self.studies.near(math.log(n_rows), _STEP / 2)
         return UnreachableError(
             n_rows=n_rows,
@@ -375,16 +397,19 @@ def _answer(search: _Search, guess: float, network: str, method: str) -> Plan:
     goal = search.goal
     middle = float(np.median([math.log(one.n_rows) for one in search.done[-_BATCH:]]))
     curve = search.curve(middle)
-    log_rows = max(curve.log_rows(goal.probability), math.log(_FEWEST_ROWS))
-    low, high = curve.interval(goal.probability)
+    if search.fewest_suffice:
+        log_rows = low = high = math.log(_FEWEST_ROWS)
+    else:
+        log_rows = max(curve.log_rows(goal.probability), math.log(_FEWEST_ROWS))
+        low, high = curve.interval(goal.probability)
     studies = search.studies
     at = np.log(studies.n_rows)
     found, found_error = value_at(log_rows, at, studies.found)
     false_share, false_error = value_at(log_rows, at, studies.false)
     return Plan(
-        n_rows=math.ceil(math.exp(log_rows)),
-        low=math.floor(math.exp(low)),
-        high=math.ceil(math.exp(high)),
+        n_rows=math.ceil(round(math.exp(log_rows), 6)),
+        low=math.floor(round(math.exp(low), 6)),
+        high=math.ceil(round(math.exp(high), 6)),
         goal=goal.success,
         probability=goal.probability,
         precision=Z_95 * curve.error(log_rows),

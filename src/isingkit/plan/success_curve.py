@@ -29,8 +29,9 @@ class SuccessCurve:
 
     @property
     def slope_z(self) -> float:
-        """The slope in units of its standard error."""
-        return self.slope / float(np.sqrt(self.covariance[1, 1]))
+        """The slope in units of its standard error; 0 where all studies have as many rows."""
+        error = float(np.sqrt(self.covariance[1, 1]))
+        return self.slope / error if error > 0 else 0.0
 
     @property
     def rises(self) -> bool:

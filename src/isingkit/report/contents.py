@@ -51,7 +51,7 @@ class Contents:
     effects: list[dict[str, Any]] = field(default_factory=list)
     # by LOADING_COLUMNS: who follows hidden causes, of each the MOST_SPINS strongest
     loadings: list[dict[str, Any]] = field(default_factory=list)
-    # spin, alike (text): further columns that a spin stands for, of spins that are shown
+    # variable, alike (text): further columns that a spin stands for, of spins that are shown
     alike: list[dict[str, str]] = field(default_factory=list)
     # `minima_shown`: the states that the network rests in, where there are several
     landscape: dict[str, Any] | None = None
@@ -104,7 +104,7 @@ def _members(model: IsingModel, spins: Sequence[Mapping[str, Any]]) -> list[dict
     """Further columns of spins that are shown."""
     members = {} if model.alike is None else model.alike.members()
     shown = (spin["name"] for spin in spins)
-    return [{"spin": name, "alike": members[name]} for name in shown if name in members]
+    return [{"variable": name, "alike": members[name]} for name in shown if name in members]
 
 
 def _strongest_loadings(fit: Fit) -> list[dict[str, Any]]:
@@ -235,7 +235,7 @@ def contents_in(page: Path) -> Contents:
             raise FileFormatError(path=page, kind=kind, problem="it carries no contents")
         values = json.loads(found.group(1))
         for name in ("effects", "loadings", "alike"):  # pages of earlier versions have none
-            values.setdefault(name, [])
+            values[name] = [_renamed(row) for row in values.get(name, [])]
         values.setdefault("landscape", None)
         return Contents(**{one.name: values[one.name] for one in fields(Contents)})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -243,6 +243,11 @@ def contents_in(page: Path) -> Contents:
             raise
         problem = "its contents cannot be read"
         raise FileFormatError(path=page, kind=kind, problem=problem) from error
+
+
+def _renamed(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of a table as it is now: earlier versions called a variable a spin."""
+    return {"variable" if name == "spin" else name: value for name, value in row.items()}
 
 
 def require_same_fit(contents: Contents, facts: Mapping[str, Any], page: Path) -> None:

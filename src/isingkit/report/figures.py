@@ -43,8 +43,8 @@ _MOST_RANKED = 40
 _MOST_SQUARES = 1000  # edges of a heat map that stays sharp at any size
 _SQUARE = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]])
 _MEASURES = {
-    "strength": "strength: sum of |J|",
-    "influence": "influence: sum of J",
+    "strength": "strength: sum without signs",
+    "influence": "influence: sum with signs",
     "betweenness": "betweenness",
 }
 _INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
@@ -99,7 +99,7 @@ def _draw_cells(axes: "Axes", cells: Any, values: FloatArray, names: Sequence[st
     axes.set(xlim=(-0.5, n_names - 0.5), ylim=(n_names - 0.5, -0.5), aspect="equal")
     for side in ("top", "right"):
         axes.spines[side].set_visible(True)
-    bar = axes.figure.colorbar(image, ax=axes, label="coupling J", shrink=0.8)
+    bar = axes.figure.colorbar(image, ax=axes, label="coupling", shrink=0.8)
     bar.outline.set_visible(False)
     bar.ax.patch.set_alpha(0)
     write_names(axes, names)
@@ -152,14 +152,16 @@ def loadings(contents: Contents) -> str:
     shares = contents.facts["hidden_variance_shares"]
     strongest: dict[str, float] = {}
     for row in contents.loadings:
-        strongest[row["spin"]] = max(abs(row["loading"]), strongest.get(row["spin"], 0.0))
+        strongest[row["variable"]] = max(abs(row["loading"]), strongest.get(row["variable"], 0.0))
     ranked = sorted(strongest, key=lambda name: -strongest[name])[:_MOST_RANKED]
     place = {name: len(ranked) - 1 - k for k, name in enumerate(ranked)}
 
     def draw(axes: Any) -> None:
         for k, one in enumerate(np.atleast_1d(axes), start=1):
-            rows = [row for row in contents.loadings if row["cause"] == k and row["spin"] in place]
-            heights = [place[row["spin"]] for row in rows]
+            rows = [
+                row for row in contents.loadings if row["cause"] == k and row["variable"] in place
+            ]
+            heights = [place[row["variable"]] for row in rows]
             values = [row["loading"] for row in rows]
             half_widths = [1.96 * (row["std_error"] or 0.0) for row in rows]
             colours = [POSITIVE if value > 0 else NEGATIVE for value in values]

@@ -14,15 +14,16 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from isingkit import __version__
-from isingkit.drawing import group_order, n_outstanding, widest_edge
+from isingkit.drawing import clearness, group_order, n_outstanding, widest_edge
 from isingkit.edge_table import COLUMNS, CSV_COLUMNS, PAGE_TABLE, PageColumn, interval_text
 from isingkit.methods import PAPER, method_named
 from isingkit.report import figures
@@ -39,16 +40,11 @@ _ALWAYS = ("a", "b", "coupling")  # columns that a table without edges has, too
 
 def html_page(contents: Contents) -> str:
     """The report as HTML. All texts of the data are escaped."""
-    environment = template_environment()
-    environment.filters["signed"] = "{:+.3f}".format
-    environment.filters["small"] = lambda value: "" if value is None else f"{value:.2g}"
-    environment.filters["error"] = lambda value: "" if value is None else f"{value:.3f}"
-    environment.filters["whole_options"] = whole_options
     colours = colours_of(contents.spins)
     groups = group_order(colours)
     viewer = resource("pictures.js") + resource("viewer.js")
     columns = [one for one in PAGE_TABLE if one.key in _ALWAYS or one.is_known(contents.edges)]
-    rendered = environment.from_string(resource("page.html")).render(
+    rendered = _template().render(
         style=Markup(resource("page.css")),
         viewer=Markup(viewer),
         viewer_hash=_hash(viewer),
@@ -82,6 +78,17 @@ def html_page(contents: Contents) -> str:
         **_method(contents.facts),
     )
     return sealed(rendered)
+
+
+@cache
+def _template() -> Template:
+    """Read once a process: that takes longer than to write a small page."""
+    environment = template_environment()
+    environment.filters["signed"] = "{:+.3f}".format
+    environment.filters["small"] = lambda value: "" if value is None else f"{value:.2g}"
+    environment.filters["error"] = lambda value: "" if value is None else f"{value:.3f}"
+    environment.filters["whole_options"] = whole_options
+    return environment.from_string(resource("page.html"))
 
 
 def template_environment() -> Environment:
@@ -130,8 +137,8 @@ def _hidden(contents: Contents) -> _Hidden | None:
     if not contents.loadings:
         return None
     shares = contents.facts["hidden_variance_shares"]
-    names = dict.fromkeys(row["spin"] for row in contents.loadings)
-    of_cause = {(row["spin"], row["cause"]): row for row in contents.loadings}
+    names = dict.fromkeys(row["variable"] for row in contents.loadings)
+    of_cause = {(row["variable"], row["cause"]): row for row in contents.loadings}
     causes = range(1, len(shares) + 1)
     rows = [(name, [of_cause.get((name, cause)) for cause in causes]) for name in names]
     return _Hidden([f"{share:.0%}" for share in shares], Markup(figures.loadings(contents)), rows)
@@ -198,11 +205,13 @@ def _drawn_edges(contents: Contents, columns: Sequence[PageColumn]) -> list[dict
     drawn = []
     for edge in contents.edges:
         ends = {"source": names[edge["source"]], "target": names[edge["target"]]}
-        stroke = round(widest * (0.06 + 0.94 * abs(edge["coupling"]) / strongest), 2)
+        share = abs(edge["coupling"]) / strongest
+        stroke = round(widest * (0.06 + 0.94 * share), 2)
         cells = [(_cell(column, edge | ends), column) for column in columns]
         dash = max(2 * stroke, 6.0)
         dashes = f"{dash:.3g} {dash / 2:.3g}"
-        drawn.append(edge | {"cells": cells, "stroke": stroke, "dashes": dashes})
+        look = {"stroke": stroke, "dashes": dashes, "opacity": f"{clearness(share):.2f}"}
+        drawn.append(edge | look | {"cells": cells})
     return drawn
 
 

@@ -27,11 +27,16 @@
       for (const name in ends) lines[k].setAttribute(name, ends[name]);
     });
   }
+  // There the choices are folded away, above the picture.
+  const isNarrow = window.matchMedia("(max-width: 45rem)");
+  const fold = () => { at("controls-part").open = !isNarrow.matches; };
+  isNarrow.addEventListener("change", fold);
+  fold();
   const around = spins.map(() => []);
   edges.forEach((edge, k) => { around[edge.source].push(k); around[edge.target].push(k); });
   for (const element of document.querySelectorAll(".scripted")) element.hidden = false;
 
-  // Which edges are seen. Both measures are larger for better edges: |J|, or |z|.
+  // Which edges are seen. Both measures are larger for better edges: |coupling|, or |z|.
   const visible = edges.map(() => true);
   const measures = {
     strength: edges.map((edge) => Math.abs(edge.coupling)),
@@ -61,7 +66,7 @@
       const seen = edges.filter((_, k) => strong[k]);
       const worst = Math.max(...seen.map((edge) => edge.q_value ?? 0));
       limit = name === "strength"
-        ? ` with |J| of at least ${least.toPrecision(3)}`
+        ? ` with couplings of at least ${least.toPrecision(3)}`
         : ` with q of at most ${worst.toPrecision(2)}`;
     }
     const all = edges.length;
@@ -91,7 +96,7 @@
   }
   // Beside its spin, or farther off with a line that leads there; boxes are in units of the picture.
   const sides = [[0, -1], [0, 1], [1, 0], [-1, 0], [1, -1], [-1, -1], [1, 1], [-1, 1]];
-  const reaches = [0, 10, 22];
+  const reaches = [0, 10, 22, 40, 60];
   const cover = (a, b) => Math.max(0, a.across + b.across - Math.abs(a.x - b.x))
     * Math.max(0, a.down + b.down - Math.abs(a.y - b.y));
   function nameSpins(zoom) {
@@ -101,8 +106,11 @@
       ({ x: places[k][0], y: places[k][1], across: radii[k], down: radii[k], k }));
     const taken = [];
     for (const dot of dots) dot.classList.add("quiet");
+    const longest = Math.max(10, Math.floor((svg.clientWidth || 900) / 15)); // letters
     for (const k of seen.slice(0, 400)) {
-      const across = (3.3 * spins[k].name.length + 2) / zoom;
+      const { name } = spins[k];
+      const shown = name.length > longest ? `${name.slice(0, longest - 1)}…` : name;
+      const across = (3.3 * shown.length + 2) / zoom;
       const down = 6.5 / zoom;
       let best = null;
       for (const reach of reaches) {
@@ -122,6 +130,7 @@
       }
       const [, leader, text] = dots[k].children;
       const box = best ?? { x: places[k][0], y: places[k][1] - radii[k] - 8 / zoom, down, reach: 0 };
+      text.textContent = shown;
       text.setAttribute("x", box.x - places[k][0]);
       text.setAttribute("y", box.y - places[k][1] + 4 / zoom);
       leader.toggleAttribute("hidden", box.reach === 0);
@@ -184,7 +193,7 @@
       list.append(item);
     }
     const count = `${near.length} edge${near.length === 1 ? "" : "s"} shown`;
-    const facts = `${count}; strength ${strength.toFixed(3)}, field ${signed(field)}`;
+    const facts = `${count}; strength ${strength.toFixed(3)}, own tendency ${signed(field)}`;
     const close = element("button", "Deselect", { type: "button" });
     close.addEventListener("click", () => { choose(null); dots[k].focus(); });
     const summary = element("p", (group === null ? "" : `${group}; `) + facts);

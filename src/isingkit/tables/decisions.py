@@ -13,6 +13,7 @@ from isingkit.spins import Column, is_codable, says_no
 from isingkit.tables import as_list, listed
 
 _MANY = 20  # values: more are not listed of a column
+_FEWEST_VARIABLES = 2
 _FEW = 10  # values that may be answers on a scale
 _SHOWN = 4  # values in a message
 _NAMES_OF_ROWS = re.compile(
@@ -46,6 +47,13 @@ _NO_ANSWERS = re.compile(
     r"|keine angabe|wei(ß|ss) nicht|ne sait pas|no sabe|unclear|undetermined|nr|nd|not tested",
     re.IGNORECASE,
 )
+# beside votes only: elsewhere, being present or absent is the answer
+_VOTES = re.compile(r"y|yea|aye|yes|for|in favou?r|n|nay|no|against", re.IGNORECASE)
+_NO_VOTES = re.compile(
+    r"(did )?not? vot(e|ing)|didn'?t vote|(not )?present|absent|abstain(ed|s|ing)?|abstentions?"
+    r"|excused|paired.*|vacant|recused",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,17 @@ class Decision:
     def line(self) -> str:
         """What is to be decided, for people."""
         return f"{self.column}: {self.seen}: {' or '.join(self.options)}"
+
+    def asked(self) -> tuple[str, ...]:
+        """What other columns may ask as well: options with NAME in place of its own, and, where the
+        likeliest is of that kind, what it holds.
+        """
+        own = f" {_in_list(self.name or '')}"
+        options = tuple(
+            f"{option.removesuffix(own)} NAME" if option.endswith(own) else option
+            for option in self.options
+        )
+        return (*options, self.seen) if options[0] != self.options[0] else options
 
 
 def decisions(
@@ -117,9 +136,9 @@ def _decision_on_missing(
     lacks = [one for one in columns if one.n_missing and one.name not in left_out]
     n_missing = sum(one.n_missing for one in lacks)
     if has_gaps or any(one.options[0].startswith(CODES_OPTION) for one in found):
-        seen = "these are missing values"
+        seen = "these become missing values, about which something must be done"
         if n_missing:
-            seen = f"{n_missing} values are missing, and these codes"
+            seen = f"{n_missing} values are missing, and these become so"
         return [Decision("codes of no answer", seen, _remedies(policies))]
     if not n_missing:
         return []
@@ -134,12 +153,33 @@ def among_covariates(columns: Sequence[Column], found: Sequence[Decision]) -> li
     places = [k for k, name in enumerate(names) if _is_covariate(likeliest.get(name, ""))]
     if len(places) < 2:
         return []
-    between = names[places[0] : places[-1]]
-    return [name for name in between if name not in likeliest]
+    others = [name for name in names if name not in likeliest]
+    between = [name for name in names[places[0] : places[-1]] if name not in likeliest]
+    return between if 2 * len(between) <= len(others) else []
 
 
 def _is_covariate(option: str) -> bool:
     return option.startswith("--covariates ")
+
+
+def likeliest_meant(columns: Sequence[Column], found: Sequence[Decision]) -> list[Decision]:
+    """The decisions, and that what stands between covariates is one, too."""
+    between = [
+        Decision(f"'{short(name)}'", "", (f"--covariates {_in_list(name)}",), name)
+        for name in among_covariates(columns, found)
+    ]
+    return [*found, *between]
+
+
+def leaves_variables(columns: Sequence[Column], found: Sequence[Decision]) -> bool:
+    """Whether what is likeliest leaves two columns at least to find edges between."""
+    stay = (_CUT, CODES_OPTION, TICKED_OPTION)
+    gone = {
+        one.name
+        for one in likeliest_meant(columns, found)
+        if one.name is not None and not one.options[0].startswith(stay)
+    }
+    return len(columns) - len(gone) >= _FEWEST_VARIABLES
 
 
 def has_totals(columns: Sequence[Column]) -> bool:
@@ -151,6 +191,12 @@ def has_totals(columns: Sequence[Column]) -> bool:
     ]
     most = len(columns) / 2
     return len(others) > most and min(others) > _FEW and len(set(others)) > 1
+
+
+def outcomes(columns: Sequence[Column], found: Sequence[Decision]) -> list[str]:
+    """Columns that seem to be outcomes, of those about which nothing else is open."""
+    asked = {one.name for one in found}
+    return [one.name for one in columns if one.name not in asked and looks_like_outcome(one.name)]
 
 
 def looks_like_outcome(name: str) -> bool:
@@ -259,8 +305,9 @@ def _without_codes(column: Column) -> Column:
     does.
     """
     values = column.distinct or (() if column.low is None else (column.low, column.high))
+    answers: list[Any]
     if column.is_text:
-        answers = [one for one in values if not _NO_ANSWERS.fullmatch(one.strip())]
+        answers = _votes([one for one in values if not _NO_ANSWERS.fullmatch(one.strip())])
         is_clear = 0 < len(answers) <= 2
     else:
         answers = _without_codes_above(_without_codes_below(values))
@@ -269,6 +316,13 @@ def _without_codes(column: Column) -> Column:
         return column
     distinct = tuple(answers) if len(answers) > 2 else None
     return replace(column, low=answers[0], high=answers[-1], distinct=distinct)
+
+
+def _votes(answers: list[str]) -> list[str]:
+    """Answers without those that say that there was no vote, where the others are two votes."""
+    votes = [one for one in answers if not _NO_VOTES.fullmatch(one.strip())]
+    is_vote = len(votes) == 2 and all(_VOTES.fullmatch(one.strip()) for one in votes)
+    return votes if is_vote else answers
 
 
 def _codes_of(column: Column, answers: Column) -> list[Any]:
@@ -333,7 +387,7 @@ def _shared_threshold(columns: Sequence[Column]) -> float | None:
     scales = [one for one in numbers if _is_on_scale(one)]
     amounts = [one for one in numbers if _is_amount(one)]
     most = len(columns) / 2
-    if len(amounts) >= most and max(one.high for one in amounts) > _FEW:
+    if amounts and len(amounts) >= most and max(one.high for one in amounts) > _FEW:
         return 0.0
     if not scales or len(scales) < most:
         return None
@@ -379,5 +433,9 @@ def _in_shell(text: str) -> str:
 
 
 def _typed(column: Column) -> str:
-    """In a list of names."""
-    return shlex.quote(as_list([column.name]))
+    return _in_list(column.name)
+
+
+def _in_list(name: str) -> str:
+    """As it is typed where several names may stand."""
+    return shlex.quote(as_list([name]))

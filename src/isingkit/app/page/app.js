@@ -342,7 +342,7 @@
   function showResult() {
     const { fit } = table;
     at("result-title").textContent = table.name;
-    const rows = fit.n_samples === Math.round(fit.n_samples) ? counted(fit.n_samples, "row") : `${Math.round(fit.n_samples)} rows' weight`;
+    const rows = fit.n_samples === Math.round(fit.n_samples) ? counted(fit.n_samples, "row") : `rows worth ${Math.round(fit.n_samples)} (by their weights)`;
     const doubts = fit.warnings.length ? ` The report begins with ${counted(fit.warnings.length, "thing")} to know before you trust it.` : "";
     at("found").textContent = `${counted(fit.n_edges, "edge")} among ${counted(fit.n_spins, "variable")}, learnt from ${rows} in ${Math.max(1, Math.round(fit.seconds))} s.${doubts}`;
     at("options-note").hidden = !fit.warnings.some((text) => text.includes(" --"));
