@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.optimize
 import statsmodels.api
@@ -23,6 +25,7 @@ from isingkit.report.contents import contents_in, contents_of_model
 from isingkit.report.page import html_page
 from isingkit.spins import RowWeights, as_spins
 from isingkit.tables import read_spins
+from isingkit.tables.columns import read_covariates
 
 
 def rows_with_covariates(packed, table, totals):
@@ -740,6 +743,68 @@ def test_numbers_in_a_parquet_column_of_texts_and_truth_values_are_categories(da
     assert as_covariates(reading.covariates, 600).names == ("age=2", "site=True")
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([10, 20, 30] * 200).astype("category"),
+        pd.Series(pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-03"] * 200)),
+        pd.Series(np.array(["2020-01-01T10", "2020-01-02", "2020-01-03"] * 200, dtype="M8[ns]")),
+        pd.Series([True, False, True] * 200),
+        pd.Series(["a", "7", "8"] * 200),
+    ],
+    ids=["categories of numbers", "days", "nanoseconds", "truth", "texts"],
+)
+def test_a_column_of_a_parquet_file_that_holds_no_numbers_holds_categories(data, column):
+    path, frame = data
+    path = path.with_suffix(".parquet")
+    frame.assign(site=column).to_parquet(path)
+    coded = as_covariates(read_spins(path, covariates=["age", "site"]).covariates, 600)
+    assert len(coded.names) == 1 + column.nunique() - 1
+    assert all(name.startswith("site=") for name in coded.names[1:])
+    sampled = read_covariates(path, coded.coding)
+    assert (coded.coding.values(sampled) == coded.values).all()
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "series"])
+def test_categories_of_numbers_and_truth_values_beside_gaps_are_categories(kind):
+    frame = pd.DataFrame(
+        {
+            "site": pd.Series([10, 20, 30] * 20).astype("category"),
+            "sick": pd.Series([True, False] * 30, dtype=object),
+        }
+    )
+    table = {
+        "pandas": lambda: frame,
+        "polars": lambda: pl.DataFrame({"site": frame["site"].astype(str), "sick": frame["sick"]}),
+        "pyarrow": lambda: pa.Table.from_pandas(frame),
+        "series": lambda: frame["site"],
+    }[kind]()
+    names = as_covariates(table, 60).names
+    assert names == ("site=20", "site=30", "sick=True")[: 2 if kind == "series" else 3]
+    assert ik.as_spins(frame[["sick"]]).values[:2, 0].tolist() == [1, -1]
+
+
+@pytest.mark.parametrize("make", [list, np.array, pa.array, pl.Series, pd.Series])
+def test_one_column_of_covariates_may_be_of_any_kind(make):
+    numbers = [1.5, 2.5, 4.0]
+    assert as_covariates(make(numbers), 3).names == ("z0",)
+    assert as_covariates(make(["a", "b", "b"]), 3).names == ("z0=b",)
+
+
+def test_rows_without_weight_may_be_of_a_category_that_no_other_is(world):
+    _, spins, table = world
+    weights = np.ones(len(spins))
+    weights[:3] = 0
+    table = table.copy()
+    table.loc[:2, "site"] = "elsewhere"
+    fits = [
+        ik.PseudolikelihoodIsing().fit(spins[k:], sample_weight=weights[k:], covariates=table[k:])
+        for k in (0, 3)
+    ]
+    np.testing.assert_allclose(fits[0].model_.fields, fits[1].model_.fields, atol=1e-9)
+    assert fits[0].model_.effects.names == fits[1].model_.effects.names
+
+
 def test_columns_of_an_array_can_be_covariates(world, tmp_path):
     _, spins, table = world
     np.save(tmp_path / "data.npy", np.column_stack([spins, table["age"]]))
@@ -874,13 +939,27 @@ def test_the_command_samples_given_covariates(data, fit_by_command, run, ending)
     assert (np.load(output) == np.asarray(direct)).all()
 
 
+def test_covariates_of_samples_are_read_as_those_of_a_fit(world, tmp_path):
+    """A title, semicolons, decimal commas, letters of Windows, and a name that comes again."""
+    _, _, table = world
+    coding = as_covariates(table.assign(site=table["site"].replace("east", "Köln")), 600).coding
+    path = tmp_path / "some.csv"
+    path.write_bytes("People;;;\nage;q;site;q\n50,5;0;Köln;1\n40;1;west;0\n".encode("cp1252"))
+    with pytest.warns(ex.RepeatedNamesWarning):
+        read = read_covariates(path, coding)
+    assert read.array.tolist() == [[50.5, "Köln"], [40.0, "west"]]
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
         (("--samples", 5), "was learnt with covariates: name a file that has age, site with"),
         ((), "--samples says how many samples to draw"),
         (("--covariates", "ages.csv"), "there is no column 'site'; there are age"),
-        (("--covariates", "texts.csv"), "column 'age' should hold numbers, but could not convert"),
+        (
+            ("--covariates", "texts.csv"),
+            "column 'age' should hold numbers, but holds texts such as 'old'",
+        ),
         (("--covariates", "uneven.csv"), "its rows have different numbers of cells"),
         (("--covariates", "broken.csv.gz"), "it cannot be read as text in columns"),
         (("--covariates", "broken.parquet"), "it cannot be read as Parquet"),

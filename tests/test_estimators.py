@@ -401,6 +401,18 @@ def test_without_fields_the_model_has_none(spins):
     assert not ik.RidgeIsing(fit_fields=False).fit(spins).model_.fields.any()
 
 
+@pytest.mark.parametrize("names", [[1, 2, 3], [1, "a", "b"]])
+def test_columns_whose_names_are_numbers_are_compared_with_those_of_the_fit(spins, names):
+    table = pd.DataFrame(spins[:, :3], columns=names)
+    fit = ik.LinearIsing().fit(table)
+    assert fit.model_.names == tuple(map(str, names))
+    assert np.isfinite(fit.score(table))
+    if names[1] == 2:  # of texts scikit-learn warns
+        assert fit.score(table) == fit.score(spins[:, :3])
+    with pytest.raises(ValueError, match="same order"):
+        fit.score(table[[names[2], *names[:2]]])
+
+
 def test_names_travel_from_the_table_to_the_edges(spins):
     names = [f"item {j}" for j in range(12)]
     fit = ik.RidgeIsing().fit(pd.DataFrame(spins, columns=names))

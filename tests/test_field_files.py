@@ -1,6 +1,7 @@
 """Files of the field: variables in rows, sparse matrices, and columns that hardly ever change."""
 
 import gzip
+import io
 import sys
 import types
 
@@ -13,6 +14,7 @@ from isingkit import exceptions as ex
 from isingkit import memory
 from isingkit.cli import main
 from isingkit.tables import matrices, read_spins
+from isingkit.tables.layout import without_padding
 
 GENES = ("geneA", "geneB", "geneC", "geneD", "geneE")
 
@@ -105,9 +107,36 @@ def test_signals_that_are_still_numbers_have_no_names_either(tmp_path):
 
 def test_blanks_between_cells_are_no_reason_for_lines_of_different_lengths(tmp_path):
     (tmp_path / "a.txt").write_text("1 0  1\n0  1\n")
-    for transpose in (True, False):
-        with pytest.raises(ex.TableFileError, match="different numbers of cells"):
+    for transpose, told in [(True, "different numbers of cells"), (False, "line 2 has 2 cells")]:
+        with pytest.raises(ex.TableFileError, match=told):
             read_spins(tmp_path / "a.txt", transpose=transpose)
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("yes no\nno yes\nyes yes\nno no\n", {}),
+        ("a b\n0 1\n1 0\n9 1\n0 1\n", {"missing_codes": ["9"], "missing": "drop"}),
+        ('a b\nx 0\n"" 1\nx 1\n', {"ticked": ["a"]}),
+        ("a b w\n0 1 2\n1 0 1\n0 1 1\n", {"weights": "w"}),
+    ],
+)
+def test_columns_aligned_with_blanks_are_those_between_single_blanks(tmp_path, text, options):
+    (tmp_path / "single.txt").write_text(text)
+    (tmp_path / "aligned.txt").write_text("  " + text.replace(" ", "  ").replace("\n", "  \r\n"))
+    single = read_spins(tmp_path / "single.txt", **options)
+    aligned = read_spins(tmp_path / "aligned.txt", **options)
+    assert aligned.packed.names == single.packed.names
+    assert aligned.packed.mapping == single.packed.mapping
+    np.testing.assert_array_equal(np.asarray(aligned.packed), np.asarray(single.packed))
+    np.testing.assert_array_equal(aligned.weights, single.weights)
+
+
+@pytest.mark.parametrize("n_bytes", range(1, 9))
+def test_blanks_go_wherever_bytes_are_cut(n_bytes):
+    stream = io.BytesIO(b"   a  b \t c  \r\n \n  0   1 2\n\t1 0  0   ")
+    read = without_padding(lambda _: stream.read(n_bytes))
+    assert b"".join(iter(lambda: read(0), b"")) == b"a b c\r\n\n0 1 2\n1 0 0"
 
 
 def test_lines_of_numbers_texts_and_gaps_are_read_as_the_table_the_other_way_round(tmp_path):

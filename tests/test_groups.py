@@ -648,3 +648,20 @@ def test_a_large_difference_among_columns_that_are_strongly_correlated_is_found(
     found = ik.compare_groups(x, np.repeat([0, 1], 300), permutations=999, random_state=0)
     assert found.p_value < 0.003
     assert [tuple(row)[:2] for row in found.differing] == [("x0", f"x{j}")]
+
+
+@pytest.mark.parametrize(
+    ("labels", "found"),
+    [
+        (["007", "7", "8"], ["007", "7", "8"]),
+        (["10", "9", "2.5"], ["2.5", "9", "10"]),
+    ],
+)
+def test_labels_of_a_column_are_told_apart_as_they_are_written(capsys, tmp_path, labels, found):
+    x = np.random.default_rng(0).integers(0, 2, (90, 3))
+    table = pd.DataFrame(x, columns=["x0", "x1", "x2"]).assign(g=np.repeat(labels, 30))
+    table.to_csv(tmp_path / "all.csv", index=False)
+    arguments = [tmp_path / "all.csv", "--by", "g", "--permutations", 19, "--json"]
+    _, out, _ = run(capsys, *arguments)
+    assert json.loads(out)["groups"] == dict.fromkeys(found, 30)
+    assert list(json.loads(out)["groups"]) == found

@@ -1,6 +1,8 @@
 """Landscapes: minima, basins and barriers against plain enumeration, and what rows do in them."""
 
+import io
 import json
+import types
 
 import numpy as np
 import pytest
@@ -301,7 +303,7 @@ def test_the_command_prints_and_writes_what_the_function_finds(capsys, tmp_path)
     assert times[:, 2].sum() == found.visits.transitions.sum() == 60 * 4 - 2
     rows = (tmp_path / "found" / "rows.csv").read_text().splitlines()
     assert len(rows) == 301
-    assert rows[8] == ","
+    assert rows[8] == "8,,"
     assert (tmp_path / "found" / "minima.csv").read_text().startswith("minimum,energy,depth,")
     barriers = np.loadtxt(tmp_path / "found" / "barriers.csv", delimiter=",", skiprows=1)
     np.testing.assert_allclose(barriers[:, 1:], found.barriers())
@@ -312,3 +314,48 @@ def test_the_command_prints_and_writes_what_the_function_finds(capsys, tmp_path)
     code, out, err = run(capsys, "landscape", tmp_path / "model.npz", "--row-groups", "visit")
     assert (code, out) == (2, "")
     assert "--data" in err
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.EmptyRowsWarning")
+def test_rows_without_any_value_keep_their_place(capsys, tmp_path):
+    """In memory and from a file: no transition passes over them, and what is of rows fits."""
+    values, model = two_wells(300)
+    values = values[:60]
+    model.save(tmp_path / "model.npz")
+    holes = values.astype(float)
+    holes[[0, 9, 10, 59]] = np.nan
+    weights = np.linspace(1, 2, 60)
+    groups = np.repeat(np.arange(20), 3)
+    about = {"sample_weight": weights, "groups": groups, "n_resamples": 0}
+    found = ik.landscape(model, holes, **about)
+    few = holes.copy()
+    few[:, 1:][np.isnan(holes[:, 1:])] = values[:, 1:][np.isnan(holes[:, 1:])]
+    partly = ik.landscape(model, few, **about)  # the same rows lack something, but not all
+    np.testing.assert_array_equal(found.visits.basins, partly.visits.basins)
+    assert np.flatnonzero(found.visits.basins < 0).tolist() == [0, 9, 10, 59]
+    np.testing.assert_array_equal(found.visits.moves, partly.visits.moves)
+    np.testing.assert_allclose(found.depth_errors, partly.depth_errors)
+    table = np.column_stack([holes, weights, groups]).tolist()
+    lines = [",".join("" if cell != cell else f"{cell:.17g}" for cell in row) for row in table]
+    (tmp_path / "data.csv").write_text("\n".join(["x0,x1,x2,x3,x4,w,g", *lines]))
+    options = ("--weights", "w", "--row-groups", "g", "--resamples", 0, "-o", tmp_path / "found")
+    run(capsys, "landscape", tmp_path / "model.npz", "--data", tmp_path / "data.csv", *options)
+    rows = (tmp_path / "found" / "rows.csv").read_text().splitlines()
+    assert [row.split(",")[:2] for row in rows[1:]] == [
+        [str(k + 1), "" if basin < 0 else str(basin + 1)]
+        for k, basin in enumerate(found.visits.basins)
+    ]
+    times = (tmp_path / "found" / "transitions.csv").read_text().splitlines()[1:]
+    moves = [[before + 1, after + 1, n] for before, after, n in found.visits.moves.tolist()]
+    assert [list(map(int, line.split(","))) for line in times] == moves
+
+
+def test_rows_from_standard_input_go_into_a_folder_that_is_there(capsys, tmp_path, monkeypatch):
+    values, model = two_wells(300)
+    model.save(tmp_path / "model.npz")
+    text = "\n".join(["x0,x1,x2,x3,x4", *(",".join(map(str, row)) for row in values)])
+    arguments = ("landscape", tmp_path / "model.npz", "--data", "-", "--resamples", 0, "--force")
+    for _ in range(2):
+        monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=io.BytesIO(text.encode())))
+        code, _, err = run(capsys, *arguments, "-o", tmp_path / "found")
+        assert code == 0, err

@@ -125,6 +125,17 @@ def test_counts_of_the_fit_check_count_rows():
     np.testing.assert_allclose(weighted.data_shares, [3 / 6, 1 / 6, 2 / 6])
 
 
+def test_what_is_of_rows_may_be_of_rows_without_any_value_too():
+    data = np.array([[0, 1], [np.nan, np.nan], [1, 1], [1, 0]])
+    kept = [0, 2, 3]
+    weights = np.array([3, 9, 1, 2])
+    model = ik.IsingModel([[0, 0.2], [0.2, 0]])
+    with pytest.warns(ex.EmptyRowsWarning):
+        check = ik.fit_check(model, data, sample_weight=weights)
+    other = ik.fit_check(model, data[kept], sample_weight=weights[kept])
+    np.testing.assert_array_equal(check.data_means, other.data_means)
+
+
 def test_the_fit_check_looks_where_values_are_present():
     values = np.array([[0, 1, np.nan], [1, 1, 0], [1, 0, 1], [0, np.nan, 1]])
     check = ik.fit_check(ik.IsingModel(np.zeros((3, 3))), values)

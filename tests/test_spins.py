@@ -72,6 +72,14 @@ def test_memory_mapped_input_is_read(tmp_path):
     )
 
 
+def test_masked_texts_are_missing():
+    table = np.ma.array(
+        [["no", "yes"], ["yes", "yes"], ["yes", "no"]], mask=[[1, 0], [0, 0], [0, 0]]
+    )
+    spins = ik.as_spins(table, missing="pairwise")
+    assert spins.values.tolist() == [[0, 1], [1, 1], [1, -1]]
+
+
 def test_the_mapping_that_was_used_is_reported():
     frame = pd.DataFrame(
         {"smokes": ["no", "yes", "no"], "sex": ["m", "f", "f"], "ill": [0, 1, 1], "item": [1, 2, 2]}
@@ -149,6 +157,7 @@ def test_binarize_turns_real_values_into_spins():
         (np.empty((3, 0)), ex.EmptyTableError, r"0 feature\(s\)"),
         (pd.DataFrame(), ex.EmptyTableError, "minimum of 1"),
         ([0, 1, 1], ex.TableShapeError, "Reshape your data"),
+        ([[0, 1], [1]], ex.NotATableError, "rows of different lengths: give every row a value"),
         (np.zeros((2, 2, 2)), ex.TableShapeError, "3D"),
         (np.array([[1j, 0], [0, 1j]]), ex.ColumnTypeError, "Complex data not supported"),
         (

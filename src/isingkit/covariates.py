@@ -181,7 +181,8 @@ def as_covariates(
         columns = [(name, column[rows]) for name, column in columns]
     counted = np.ones(n_samples) if weights is None else weights
     coding = CovariateCoding(tuple(_coding(name, column, counted) for name, column in columns))
-    parts = [one.values(column) for one, (_, column) in zip(coding.columns, columns, strict=True)]
+    pairs = zip(coding.columns, columns, strict=True)
+    parts = [one.values(_with_known(one, column)) for one, (_, column) in pairs]
     values = np.concatenate(parts, axis=1)
     _refuse_collinear(values, coding.names, counted)
     return Covariates(values, coding)
@@ -219,6 +220,14 @@ def _coding(name: str, column: Any, weights: FloatArray) -> CovariateColumn:
     indicators = texts[:, None] == np.array(categories[1:])
     means = weights @ indicators / weights.sum()
     return CovariateColumn(name, categories, tuple(means.tolist()), 1.0)
+
+
+def _with_known(coding: CovariateColumn, column: Any) -> Any:
+    """A column with its first category for those that only rows without weight hold."""
+    if not coding.categories:
+        return column
+    is_known = np.isin(column.astype(str), coding.categories)
+    return np.where(is_known, column, coding.categories[0])
 
 
 def _numbers(name: str, column: Any, weights: FloatArray) -> CovariateColumn:

@@ -176,6 +176,8 @@ class NotATableError(IsingkitError):
         advice = {
             "str": "read the file first, e.g. with pandas.read_csv",
             "PosixPath": "read the file first, e.g. with pandas.read_csv",
+            "list of rows of different lengths": "give every row a value for each column, None "
+            "where it is missing",
             "dict": "make it a table first, e.g. with pandas.DataFrame",
             "Gram": "a Gram goes to fit_gram",
             "IsingModel": "draw samples of it first, with isingkit.sample",

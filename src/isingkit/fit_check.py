@@ -150,10 +150,13 @@ def fit_check(
     require_instance(
         "model", model, IsingModel, "an IsingModel, such as model_ of a fitted estimator"
     )
-    packed = pack(X if isinstance(X, PackedSpins | Spins) else as_spins(X, missing="pairwise"))
-    packed = matched(packed, model)
-    weights = row_weights(sample_weight, counts, packed.n_samples)
-    values = covariates_for(model.effects, covariates, packed.n_samples)
+    is_read = isinstance(X, PackedSpins | Spins)
+    spins = X if is_read else as_spins(X, missing="pairwise")  # without rows that are empty
+    kept = None if is_read else spins.rows
+    packed = matched(pack(spins), model)
+    n_rows = packed.n_samples if kept is None else len(kept)
+    weights = row_weights(sample_weight, counts, packed.n_samples, rows=kept)
+    values = covariates_for(model.effects, covariates, n_rows, kept)
     if model.n_spins > _MOST_SPINS:
         return _nothing(
             model, f"it has more than {_MOST_SPINS} columns, whose sampling would take long"

@@ -451,27 +451,64 @@ def columns_of(table: Any, unnamed: str = "x") -> list[tuple[str, NDArray[Any]]]
     """Names and columns of any table: numbers, NaN where missing, truth values, or texts, None
     where missing. What has one dimension is one column; those without names are numbered.
     """
-    if getattr(table, "ndim", 2) == 1:
+    named = _named_series(table)
+    if named is not None:
+        names, columns = named
+    elif isinstance(table, Table):
+        names, columns = table.names, list(table.array.T)
+    else:
+        names, columns = _unnamed_columns(table, unnamed)
+    require_table(names, len(columns[0]) if columns else 0)
+    pairs = zip(names, columns, strict=True)
+    return [(name, _plain(_with_categories(column), name)) for name, column in pairs]
+
+
+def _unnamed_columns(table: Any, unnamed: str) -> tuple[Names, list[Any]]:
+    """Columns, or the one, of what has no names, with names by their places."""
+    if not scipy.sparse.issparse(table) and _as_array(table).ndim == 1:
         name = getattr(table, "name", None)
-        label = f"{unnamed}0" if name is None else str(name)
-        return [(label, _plain(np.asarray(table), label))]
-    is_named = _named_columns(table) is not None or isinstance(table, Table)
-    columns = [
-        (name, chunk[:, j])
-        for block in _blocks(table)[2]
-        for chunk in [block.array.toarray() if scipy.sparse.issparse(block.array) else block.array]
-        for j, name in enumerate(block.names)
-    ]
-    if is_named:
-        return columns
-    return [(f"{unnamed}{j}", column) for j, (_, column) in enumerate(columns)]
+        is_series = hasattr(table, "to_numpy")  # of pandas, polars or pyarrow
+        label = f"{unnamed}0" if name in (None, "") else str(name)
+        return (label,), [table if is_series else _as_array(table)]
+    array = _matrix(table)
+    dense = array.toarray() if scipy.sparse.issparse(array) else array
+    return tuple(f"{unnamed}{j}" for j in range(dense.shape[1])), list(dense.T)
+
+
+def _with_categories(column: Any) -> NDArray[Any]:
+    """A column as numpy has it, but with texts for categories and truth values of any kind."""
+    values = _values(column)
+    is_truth = values.dtype.kind == "O" and all(
+        isinstance(value, bool | np.bool_) or _is_missing(value) for value in values.tolist()
+    )
+    return as_texts(values) if is_truth or are_categories(column) else values
+
+
+def are_categories(column: Any) -> bool:
+    """Whether a column of pandas, polars or pyarrow holds categories, whatever these are."""
+    if _is_of_arrow(column):
+        return hasattr(column.type, "index_type")
+    return hasattr(getattr(column, "dtype", None), "categories")
+
+
+def _is_of_arrow(column: Any) -> bool:
+    return type(column).__module__.startswith("pyarrow")
+
+
+def as_texts(values: NDArray[Any]) -> NDArray[Any]:
+    """Values of any kind as texts, None where missing."""
+    if values.dtype.kind in "mM":  # of which numpy makes numbers where they are exact
+        values = values.astype(f"{values.dtype.kind}8[us]")
+    pairs = zip(values.tolist(), missing_labels(values).tolist(), strict=True)
+    return np.array([None if lacks else str(value) for value, lacks in pairs], dtype=object)
 
 
 def _blocks(table: Any) -> tuple[Names, int, list[_Block]]:
     """Names, number of samples, and the columns in blocks of one kind."""
-    named = _named_columns(table)
+    named = _named_series(table)
     if named is not None:
-        names, columns = named
+        names, series = named
+        columns = list(map(_values, series))
         n_samples = len(columns[0]) if columns else 0
         blocks = [_column_block(name, one) for name, one in zip(names, columns, strict=True)]
     else:
@@ -494,30 +531,44 @@ def _column_block(name: str, column: NDArray[Any]) -> _Block:
 def _matrix(table: Any) -> Any:
     """A table without names as an array of two dimensions, dense or CSR."""
     kind = type(table).__name__
-    if isinstance(table, np.ma.MaskedArray):
-        table = np.ma.filled(table.astype(np.float64), np.nan)
-        kind = type(table).__name__
-    array = table.tocsr() if scipy.sparse.issparse(table) else np.asarray(table)
+    array = table.tocsr() if scipy.sparse.issparse(table) else _as_array(table)
     require_matrix(array.shape, kind)
     return array
 
 
-def _named_columns(table: Any) -> tuple[Names, list[NDArray[Any]]] | None:
+def _as_array(table: Any) -> NDArray[Any]:
+    """What has no names as an array; what is masked is missing."""
+    if isinstance(table, np.ma.MaskedArray):
+        gap: Any = None if table.dtype.kind in "OUST" else np.nan
+        return np.where(np.ma.getmaskarray(table), gap, table.data)
+    try:
+        return np.asarray(table)
+    except ValueError:
+        raise NotATableError(kind="list of rows of different lengths") from None
+
+
+def _named_series(table: Any) -> tuple[Names, list[Any]] | None:
     """Names and columns of a pandas, polars or pyarrow table, none of which we import."""
     if hasattr(table, "column_names") and hasattr(table, "itercolumns"):  # pyarrow
-        return tuple(table.column_names), [arrow_values(column) for column in table.itercolumns()]
+        return tuple(table.column_names), list(table.itercolumns())
     if hasattr(table, "iloc") and hasattr(table, "columns"):  # pandas
         names = tuple(str(name) for name in table.columns)
-        return names, [table.iloc[:, j].to_numpy() for j in range(len(names))]
+        return names, [table.iloc[:, j] for j in range(len(names))]
     if hasattr(table, "get_columns"):  # polars
-        return tuple(table.columns), [column.to_numpy() for column in table.get_columns()]
+        return tuple(table.columns), list(table.get_columns())
     return None
+
+
+def _values(column: Any) -> NDArray[Any]:
+    """A column of any kind as numpy has it."""
+    if _is_of_arrow(column):
+        return arrow_values(column)
+    return np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
 
 
 def arrow_values(column: Any) -> NDArray[Any]:
     """A column of pyarrow as numpy has it."""
-    is_dictionary = hasattr(column.type, "index_type")
-    if is_dictionary:  # of which to_numpy would forget which values are missing
+    if are_categories(column):  # of which to_numpy would forget which values are missing
         column = column.cast(column.type.value_type)
     return np.asarray(column.to_numpy(zero_copy_only=False))
 

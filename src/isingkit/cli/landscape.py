@@ -152,7 +152,7 @@ def _found(options: LandscapeOptions) -> "Landscape":
         missing_codes=listed(options.missing_codes),
         missing=MissingPolicy.PAIRWISE.value,
         transpose=options.transpose,
-    )
+    ).in_full()
     return ik.landscape(
         model,
         reading.packed,
@@ -187,8 +187,11 @@ def _write(found: "Landscape", folder: Path) -> None:
     visits = found.visits
     if visits is not None:
         pairs = zip(visits.basins.tolist(), visits.energies.tolist(), strict=True)
-        rows = [[basin + 1 if basin >= 0 else "", _cell(energy)] for basin, energy in pairs]
-        _write_csv(folder / "rows.csv", ["minimum", "energy"], rows)
+        rows = [
+            [row, basin + 1 if basin >= 0 else "", _cell(energy)]
+            for row, (basin, energy) in enumerate(pairs, start=1)
+        ]
+        _write_csv(folder / "rows.csv", ["row", "minimum", "energy"], rows)
         if visits.moves is not None:
             rows = [
                 [before + 1, after + 1, times] for before, after, times in visits.moves.tolist()

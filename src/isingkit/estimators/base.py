@@ -333,7 +333,7 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         else:
             if not reset:
                 validate_data(
-                    self, X, reset=False, skip_check_array=True
+                    self, _named_alike(X), reset=False, skip_check_array=True
                 )  # the same spins as in fit
             spins = as_spins(
                 X,
@@ -344,8 +344,10 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
             packed, rows = pack(spins), spins.rows
             if reset:
                 validate_data(
-                    self, X, reset=True, skip_check_array=True
+                    self, _named_alike(X), reset=True, skip_check_array=True
                 )  # sets n_features_in_ and feature_names_in_
+            else:
+                self._require_same_names(packed.names)
         if not reset and self._alike is not None:
             packed = self._alike.merged(packed)
         weights = row_weights(sample_weight, counts, packed.n_samples, groups=groups, rows=rows)
@@ -407,10 +409,20 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         merged = reader._merge(packed, weights)
         return merged, self._in_samples(merged, weights)
 
+    def _require_same_names(self, names: Names) -> None:
+        """Refuse other names than those of the fit, where both tables have names; scikit-learn
+        compares those alone that are texts.
+        """
+        are_named = not _are_numbered(names) and not _are_numbered(self._columns)
+        if are_named and names != self._columns:
+            raise ModelMismatchError(
+                left=self._columns, right=names, what="the fit and the samples"
+            )
+
     def _set_names(self, names: Names) -> None:
         """scikit-learn's attribute, present only where the spins have names of their own."""
         self.__dict__.pop("feature_names_in_", None)
-        if names != tuple(f"x{j}" for j in range(len(names))):
+        if not _are_numbered(names):
             self.feature_names_in_ = np.array(names, dtype=object)
 
     def _finish(
@@ -462,6 +474,20 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         tags.input_tags.sparse = True
         tags.input_tags.string = True
         return tags
+
+
+def _are_numbered(names: Names) -> bool:
+    """Whether names are those that a table without names gets."""
+    return names == tuple(f"x{j}" for j in range(len(names)))
+
+
+def _named_alike(X: Any) -> Any:
+    """A table, of which scikit-learn will look at names and shape; names of several types, which it
+    refuses, are texts.
+    """
+    if not hasattr(X, "iloc") or len({type(name) for name in X.columns}) < 2:
+        return X
+    return X.iloc[:0].set_axis([str(name) for name in X.columns], axis=1)
 
 
 def warns_itself(X: Any) -> bool:

@@ -13,6 +13,7 @@ from isingkit.formats import bare_name
 from isingkit.packing import PackedSpins, recoded
 from isingkit.spins import Table
 from isingkit.tables import listed
+from isingkit.tables.layout import number_of
 from isingkit.tables.rows import Reading
 
 
@@ -51,14 +52,15 @@ def read_groups(
         raise TableFileError(path=files[0], problem=problem)
     also = {name: column for name, column in of_rows.items() if column is not None}
     options = {"columns": listed(columns), "drop": listed(drop), "missing": missing, **also}
-    readings = [read(path, covariates=known, **options) for path in files]
+    named = [] if by is None else [by]
+    readings = [read(path, covariates=known, labels=named, **options) for path in files]
     tables = [one.covariates for one in readings if one.covariates is not None]
     values = np.concatenate([table.array for table in tables]) if tables else None
     if by is None:
         labels = np.repeat(_names(files), [one.packed.n_samples for one in readings])
     else:
         assert values is not None
-        labels = values[:, 0]
+        labels = _in_order(values[:, 0])
         values = values[:, 1:]
     table = None if values is None or not beside else Table(tuple(beside), values)
     weights = _concatenated([one.weights for one in readings])
@@ -79,6 +81,20 @@ def _names(files: Sequence[Path]) -> list[str]:
         problem = "two files of groups have the same name"
         raise TableFileError(path=files[-1], problem=problem)
     return names
+
+
+def _in_order(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels that are numbers, each written in one way, as numbers, which have an order."""
+    numbers = {label: _number_written(label) for label in labels.tolist()}
+    if None in numbers.values():
+        return labels
+    return np.array([numbers[label] for label in labels.tolist()])
+
+
+def _number_written(label: Any) -> float | None:
+    """The number that a text is, as Python writes it; None where it is anything else."""
+    number = number_of(label) if isinstance(label, str) else None
+    return number if number is not None and f"{number:.15g}" == label else None
 
 
 def _joined(files: Sequence[Path], readings: Sequence[Reading]) -> PackedSpins:

@@ -53,11 +53,20 @@ class DataTable:
 def read_table(
     model: IsingModel, data: Any, sample_weight: Any, counts: Any, groups: Any
 ) -> DataTable:
-    """Rows of data with spins in the model's order; values may be missing."""
+    """Rows of data with spins in the model's order; values may be missing, all of a row, too."""
     is_read = isinstance(data, PackedSpins | Spins)
-    packed = matched(pack(data if is_read else as_spins(data, missing="pairwise")), model)
-    states = np.asarray(packed)
+    spins = data if is_read else as_spins(data, missing="pairwise")  # without rows that are empty
+    states = np.asarray(matched(pack(spins), model))
+    if not is_read and spins.rows is not None:
+        states = _with_empty_rows(states, spins.rows)
     weights = row_weights(sample_weight, counts, len(states), groups=groups)
     if weights is None:
         weights = RowWeights(np.ones(len(states)), np.ones(len(states)))
     return DataTable(states, weights, counts is None)
+
+
+def _with_empty_rows(states: SpinArray, kept: BoolArray) -> SpinArray:
+    """(n_rows, n_spins): all rows of a table, of those that were not kept zeros."""
+    every: SpinArray = np.zeros((len(kept), states.shape[1]), dtype=np.int8)
+    every[kept] = states
+    return every

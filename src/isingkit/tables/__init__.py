@@ -36,6 +36,7 @@ def read_spins(
     counts: str | None = None,
     groups: str | None = None,
     covariates: Sequence[str] = (),
+    labels: Sequence[str] = (),
     binarize: float | None = None,
     missing: str = "error",
     missing_codes: Sequence[str] = (),
@@ -69,6 +70,8 @@ def read_spins(
     covariates
         Columns of what else is known of rows, which are no spins: of numbers where all their values
         are, else of categories.
+    labels
+        Covariates that name something: in text they stay texts, so that 007 and 7 are two.
     binarize
         As for `as_spins`.
     missing
@@ -100,6 +103,7 @@ def read_spins(
         counts=counts,
         groups=groups,
         covariates=tuple(dict.fromkeys(covariates)),
+        labels=tuple(labels),
         binarize=binarize,
         missing=policy,
         missing_codes=tuple(code.strip() for code in missing_codes),

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ from numpy.typing import NDArray
 from isingkit.covariates import CovariateCoding
 from isingkit.exceptions import TableFileError
 from isingkit.formats import COMPRESSED, format_of
-from isingkit.spins import MISSING_TEXTS, Table, arrow_values
+from isingkit.spins import MISSING_TEXTS, Table, arrow_values, as_texts
+from isingkit.tables.layout import Layout, as_utf8, decoded, head_of, layout_of, number_of
+from isingkit.tables.rows import no_numbers
 
+_CHUNK = 1 << 22  # bytes of text
 _BROKEN = (gzip.BadGzipFile, EOFError, UnicodeDecodeError, csv.Error)
 
 
@@ -22,34 +26,40 @@ def read_covariates(path: Path, coding: CovariateCoding) -> Table:
     names = tuple(column.name for column in coding.columns)
     ending = format_of(path)
     if ending == ".parquet":
-        return Table(names, np.column_stack(_parquet_columns(path, names)))
+        return Table(names, np.column_stack(_parquet_columns(path, coding)))
     if ending not in (".csv", ".tsv"):
         raise TableFileError(
             path=path, problem="covariates are read from .csv, .tsv (also .gz) and .parquet"
         )
-    texts = _text_columns(path, names, "," if ending == ".csv" else "\t")
+    layout, texts = _text_columns(path, names, ",;\t" if ending == ".csv" else "\t")
     columns = [
-        one if column.categories else _numbers(one, column.name)
+        one if column.categories else _numbers(one, column.name, layout.decimal_comma)
         for one, column in zip(texts, coding.columns, strict=True)
     ]
     return Table(names, np.column_stack(columns))
 
 
-def _text_columns(path: Path, names: Sequence[str], separator: str) -> list[NDArray[Any]]:
-    """Cells below these names, None where missing."""
+def _text_columns(
+    path: Path, names: Sequence[str], separators: str
+) -> tuple[Layout, list[NDArray[Any]]]:
+    """How a text is laid out, and cells below these names, None where missing."""
     opened = gzip.open if path.suffix.lower() == COMPRESSED else open
     try:
-        with opened(path, "rt", newline="", encoding="utf-8-sig") as file:
-            rows = [row for row in csv.reader(file, delimiter=separator) if row]
+        with opened(path, "rb") as file:
+            read = as_utf8(file.read)
+            head, is_all = head_of(read, path)
+            layout = layout_of(head, is_all, separators, path)
+            below = [head[layout.start :], *iter(lambda: read(_CHUNK), b"")]
+        lines = io.StringIO(decoded(b"".join(below)), newline="")
+        rows = [row for row in csv.reader(lines, delimiter=layout.separator) if row]
     except _BROKEN as error:
         problem = f"it cannot be read as text in columns ({error})"
         raise TableFileError(path=path, problem=problem) from None
-    titles = [title.strip() for title in rows[0]] if rows else []
-    _require(path, names, titles)
-    if any(len(row) != len(titles) for row in rows):
+    _require(path, names, layout.names)
+    if any(len(row) != len(layout.names) for row in rows):
         raise TableFileError(path=path, problem="its rows have different numbers of cells")
-    places = [titles.index(name) for name in names]
-    return [_column(row[place].strip() for row in rows[1:]) for place in places]
+    places = [layout.names.index(name) for name in names]
+    return layout, [_column(row[place].strip() for row in rows) for place in places]
 
 
 def _column(texts: Any) -> NDArray[Any]:
@@ -57,17 +67,17 @@ def _column(texts: Any) -> NDArray[Any]:
     return np.array(known, dtype=object)
 
 
-def _numbers(texts: NDArray[Any], name: str) -> NDArray[Any]:
+def _numbers(texts: NDArray[Any], name: str, decimal_comma: bool) -> NDArray[Any]:
     """The same as numbers."""
-    try:
-        numbers = [None if text is None else float(text) for text in texts]
-    except ValueError as error:
-        problem = f"column '{name}' should hold numbers, but {error}"
-        raise TableFileError(path=None, problem=problem) from None
+    numbers = [None if text is None else number_of(text, decimal_comma) for text in texts]
+    pairs = zip(texts, numbers, strict=True)
+    others = [text for text, number in pairs if text is not None and number is None]
+    if others:
+        raise no_numbers(name, others[0])
     return np.array(numbers, dtype=object)
 
 
-def _parquet_columns(path: Path, names: Sequence[str]) -> list[NDArray[Any]]:
+def _parquet_columns(path: Path, coding: CovariateCoding) -> list[NDArray[Any]]:
     try:
         from pyarrow import parquet
     except ImportError:
@@ -78,8 +88,12 @@ def _parquet_columns(path: Path, names: Sequence[str]) -> list[NDArray[Any]]:
     except Exception as error:  # pyarrow's own kinds, which we do not name
         problem = f"it cannot be read as Parquet ({error})"
         raise TableFileError(path=path, problem=problem) from None
-    _require(path, names, table.column_names)
-    return [arrow_values(table.column(name)).astype(object) for name in names]
+    _require(path, [column.name for column in coding.columns], table.column_names)
+    values = [arrow_values(table.column(column.name)) for column in coding.columns]
+    return [
+        as_texts(one) if column.categories else one.astype(object)
+        for one, column in zip(values, coding.columns, strict=True)
+    ]
 
 
 def _require(path: Path, names: Sequence[str], there: Sequence[str]) -> None:

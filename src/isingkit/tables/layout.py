@@ -3,6 +3,7 @@
 import codecs
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ _OF_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # as Excel writes "Unic
 _OF_ZIP = b"PK\x03\x04"
 _LIKELIEST = ";\t, "  # separators of rows that several would cut: a comma may be one of numbers
 _EIGHT_BITS = ("cp1252", "latin-1")  # what is no UTF-8: Windows in the west; then whatever
+_BLANKS = re.compile(rb"[ \t]+")
+_AROUND_END = re.compile(b" ?([\r\n]) ?")  # an end of a line, and a blank beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,28 @@ def as_utf8(read: Callable[[int], bytes]) -> Callable[[int], bytes]:
                 return letters.encode()
 
     return read_letters
+
+
+def without_padding(read: Callable[[int], bytes]) -> Callable[[int], bytes]:
+    """The same bytes, with one blank where there are several, and none where a line begins or ends:
+    cells of a text whose columns are aligned with blanks.
+    """
+    begins_line = True
+    held = b""  # a blank, which counts where a cell comes next
+
+    def read_cells(n_bytes: int) -> bytes:
+        nonlocal begins_line, held
+        while True:
+            fresh = read(n_bytes)
+            text = _AROUND_END.sub(rb"\1", _BLANKS.sub(b" ", held + fresh))
+            text = text.lstrip(b" ") if begins_line else text
+            held = text[-1:] if fresh and text.endswith(b" ") else b""
+            ready = text.rstrip(b" ")
+            begins_line = ready[-1:] in (b"\r", b"\n") if ready else begins_line
+            if ready or not fresh:
+                return ready
+
+    return read_cells
 
 
 def decoded(text: bytes) -> str:

@@ -283,16 +283,10 @@ def read_any_text(options: ReadOptions) -> Reading:
     separator = next((one for one in "\t,;" if one.encode() in first), " ")
     if options.transpose:
         return read_transposed_text(options, separator)
-    if separator != " " or first.split() == first.split(b" "):
+    if separator != " ":
         return read_text(options, separators=_ANY)
-    with _broken_texts(options.path):
-        rows = [line.decode("utf-8").split() for line in _lines(options)]
-    _require_even(options.path, {len(row) for row in rows})
-    is_titled = any(_number(cell) is None for cell in rows[0])
-    columns = zip(*rows[is_titled:], strict=True)
-    names = rows[0] if is_titled else [f"x{k}" for k in range(len(rows[0]))]
-    variables = [_of_cells(name, cells) for name, cells in zip(names, columns, strict=False)]
-    return _read_variables(options, variables)
+    is_aligned = first.split() != first.split(b" ")
+    return read_text(options, separators=" " if is_aligned else _ANY, is_aligned=is_aligned)
 
 
 def read_transposed_text(options: ReadOptions, separator: str) -> Reading:

@@ -21,11 +21,11 @@ from isingkit.spins import (
     Names,
     Table,
     arrow_values,
+    as_texts,
     check_missing,
     codings_of,
     encoded,
     merged,
-    missing_labels,
     n_complete_rows,
     require_matrix,
     require_table,
@@ -91,15 +91,12 @@ def _numbers_beside(source: Parts, part: Any, options: ReadOptions, labels: Labe
 
 def _texts(values: NDArray[Any]) -> NDArray[Any]:
     """Values of any kind but numbers as texts, None where missing; numbers in between stay."""
-    is_missing = missing_labels(values)
-    pairs = zip(values.tolist(), is_missing, strict=True)
-    texts = [None if lacks else _text(value) for value, lacks in pairs]
-    return np.array(texts, dtype=object)
-
-
-def _text(value: Any) -> Any:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number else str(value)
+    texts = as_texts(values)
+    if values.dtype.kind != "O":
+        return texts
+    found = values.tolist()
+    are_numbers = [isinstance(one, int | float) and not isinstance(one, bool) for one in found]
+    return np.where(are_numbers & (texts != np.array(None)), values, texts)
 
 
 def _numbers(values: NDArray[Any], name: str) -> NDArray[Any]:
@@ -116,7 +113,9 @@ def read_parquet(options: ReadOptions) -> Reading:
         raise TableFileError(path=options.path, problem=problem) from None
     try:
         file = parquet.ParquetFile(options.path, page_checksum_verification=True)
-        labels = _index_columns(file.schema_arrow)
+        about = json.loads((file.schema_arrow.metadata or {}).get(b"pandas", b"{}"))
+        labels = _index_columns(about)
+        categories = _categories(about)
         names = tuple(name for name in file.schema_arrow.names if name not in labels)
     except Exception as error:  # pyarrow's own kinds, which we do not name
         raise _no_parquet(options, error) from None
@@ -128,9 +127,18 @@ def read_parquet(options: ReadOptions) -> Reading:
             n_rows=file.metadata.num_rows,
             parts=lambda: _parquet_parts(file, used, options),
             select=lambda part, places: part.select([names[place] for place in places]),
-            column=lambda part, place: arrow_values(part.column(names[place])),
+            column=lambda part, place: _parquet_values(
+                part.column(names[place]),
+                is_category=names[place] in categories & {*options.covariates},
+            ),
         )
         return read_parts(source, options)
+
+
+def _parquet_values(column: Any, is_category: bool) -> NDArray[Any]:
+    """A column as numpy has it, with texts for categories, whatever these are."""
+    values = arrow_values(column)
+    return as_texts(values) if is_category else values
 
 
 def _parquet_parts(file: Any, columns: list[str], options: ReadOptions) -> Iterator[Any]:
@@ -143,9 +151,14 @@ def _parquet_parts(file: Any, columns: list[str], options: ReadOptions) -> Itera
         raise _no_parquet(options, error) from None
 
 
-def _index_columns(schema: Any) -> set[str]:
+def _categories(about: dict[str, Any]) -> set[str]:
+    """Columns that pandas has written as categories; of numbers Parquet itself forgets that."""
+    columns = about.get("columns", [])
+    return {one["name"] for one in columns if one.get("pandas_type") == "categorical"}
+
+
+def _index_columns(about: dict[str, Any]) -> set[str]:
     """Columns that pandas keeps its row labels in."""
-    about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
     return {
         name
         for name in about.get("index_columns", [])

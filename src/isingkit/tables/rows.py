@@ -1,7 +1,7 @@
 """Rows of spins as a file yields them, packed into bits as they come."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,12 @@ from tqdm import tqdm
 from isingkit.arrays import FloatArray, IntArray, SpinArray
 from isingkit.exceptions import TableFileError, short
 from isingkit.missing import MissingPolicy
-from isingkit.packing import PackedSpins, Words, bits
+from isingkit.packing import PackedSpins, Words, bits, pack
 from isingkit.spins import (
     Coding,
     Column,
     Names,
+    Spins,
     Table,
     as_counts,
     as_groups,
@@ -43,6 +44,30 @@ class Reading:
     groups: IntArray | None = None  # which belong together
     covariates: Table | None = None  # what else is known of rows: numbers or texts, None if missing
     columns: tuple[Column, ...] = ()  # what those held that became spins; none of packed ones
+    left_out: tuple[int, ...] = ()  # places of rows that the policy for missing values left out
+
+    def in_full(self) -> "Reading":
+        """The same with an empty row, of weight 0, in place of each that was left out."""
+        if not self.left_out:
+            return self
+        places = np.array(self.left_out) - np.arange(len(self.left_out))
+        packed = self.packed
+        values = np.insert(np.asarray(packed), places, 0, axis=0)
+        spins = Spins(values, packed.names, packed.mapping or (), None, has_missing=True)
+        covariates = self.covariates
+        if covariates is not None:
+            gap: Any = None
+            padded = np.insert(covariates.array, places, gap, axis=0)
+            covariates = Table(covariates.names, padded)
+        return replace(
+            self,
+            packed=pack(spins),
+            weights=_padded(self.weights, places, 0),
+            counts=_padded(self.counts, places, 0),
+            groups=_padded(self.groups, places, -1),
+            covariates=covariates,
+            left_out=(),
+        )
 
     @property
     def n_samples(self) -> int:
@@ -56,6 +81,10 @@ class Reading:
         return self.packed.n_samples if weights is None else round(weights.n_effective)
 
 
+def _padded(values: Any, places: IntArray, gap: int) -> Any:
+    return None if values is None else np.insert(values, places, gap)
+
+
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """Which columns of a file to read, and how."""
@@ -67,6 +96,7 @@ class ReadOptions:
     counts: str | None
     groups: str | None
     covariates: Names
+    labels: Names  # of covariates: those whose texts are never numbers
     binarize: float | None
     missing: MissingPolicy
     missing_codes: Names  # what stands for missing values, beside empty cells and NA
@@ -126,6 +156,7 @@ class RowPacker:
         self._words: list[Words] = []
         self._present: list[Words | None] = []  # beside _words; None where nothing is missing
         self._numbers: list[FloatArray] = []
+        self._left_out: list[int] = []
         # rows that fill no word yet
         self._rest: SpinArray = np.empty((0, len(names)), dtype=np.int8)
 
@@ -142,6 +173,8 @@ class RowPacker:
             n_complete = int(is_complete.sum())
             kept = ~is_missing.all(axis=1) if self.missing.keeps_all_rows else is_complete
             if self.missing is not MissingPolicy.ERROR and not kept.all():
+                first = self.n_rows - len(codes)
+                self._left_out += (first + np.flatnonzero(~kept)).tolist()
                 codes = codes[kept]
                 numbers = numbers[kept]
         self.n_complete += n_complete
@@ -189,7 +222,8 @@ class RowPacker:
         if options.covariates:
             read = [labels.decoded(columns[name]) for name in options.covariates]
             covariates = Table(options.covariates, np.column_stack(read))
-        return Reading(packed, weights, counts, groups, covariates)
+        left_out = tuple(self._left_out)
+        return Reading(packed, weights, counts, groups, covariates, left_out=left_out)
 
     def _pack(self, codes: SpinArray) -> None:
         if not len(codes):

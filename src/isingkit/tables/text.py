@@ -22,6 +22,7 @@ from isingkit.formats import COMPRESSED, STANDARD_INPUT
 from isingkit.spins import (
     MISSING_TEXTS,
     Coding,
+    Names,
     Table,
     check_missing,
     codings_of,
@@ -29,7 +30,15 @@ from isingkit.spins import (
     folded,
     surveyed,
 )
-from isingkit.tables.layout import Layout, as_utf8, decoded, head_of, layout_of, number_of
+from isingkit.tables.layout import (
+    Layout,
+    as_utf8,
+    decoded,
+    head_of,
+    layout_of,
+    number_of,
+    without_padding,
+)
 from isingkit.tables.rows import (
     NOT_TICKED,
     Labels,
@@ -47,10 +56,13 @@ _MOST_VALUES = 20  # of a column that turns out to be no spin: enough for the me
 _BROKEN = (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError, csv.Error)
 
 
-def read_text(options: ReadOptions, separators: str) -> Reading:
+def read_text(options: ReadOptions, separators: str, is_aligned: bool = False) -> Reading:
+    """Text with one row a sample; `is_aligned`: several blanks may stand between two cells."""
     try:
         with _opened(options) as read_bytes:
             read = as_utf8(read_bytes)
+            if is_aligned:
+                read = without_padding(read)
             head, is_all = head_of(read, options.path)
             layout = layout_of(head, is_all, separators, options.path)
             cells = _Cells(layout, options)
@@ -93,10 +105,15 @@ def _chunks(head: bytes, read: Callable[[int], bytes]) -> Iterator[bytes]:
     yield b"\n"
 
 
-def _with_numbers(table: Table, decimal_comma: bool) -> Table:
-    """The same table of texts, with columns of numbers where all texts of a column are some."""
+def _with_numbers(table: Table, decimal_comma: bool, labels: Names) -> Table:
+    """The same table of texts, with columns of numbers where all texts of a column are some, but
+    for labels.
+    """
     columns = []
-    for column in table.array.T:
+    for name, column in zip(table.names, table.array.T, strict=True):
+        if name in labels:
+            columns.append(column)
+            continue
         there = [text for text in column if text is not None]
         numbers = {text: number_of(text, decimal_comma) for text in there}
         is_number = None not in numbers.values()
@@ -328,9 +345,10 @@ class _Cells:
         reading = replace(reading, columns=tuple(columns))
         if reading.covariates is None:
             return reading
-        return replace(
-            reading, covariates=_with_numbers(reading.covariates, self.layout.decimal_comma)
+        covariates = _with_numbers(
+            reading.covariates, self.layout.decimal_comma, self.options.labels
         )
+        return replace(reading, covariates=covariates)
 
     def _flush(self) -> None:
         n_rows = self.state[kernels.ROW]
