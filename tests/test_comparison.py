@@ -72,6 +72,29 @@ def test_a_method_that_cannot_says_why_and_the_others_go_on(rng):
             ask()
 
 
+def test_methods_that_merge_columns_are_compared_with_those_that_do_not(world):
+    """Merged columns have no edges of their own; scores are those of `score`."""
+    truth, samples = world
+    rows = np.asarray(samples)[:, :6]
+    table = np.column_stack([rows, rows[:, 0], -rows[:, 1]])
+    both = {"merged": ik.RidgeIsing(merge_alike=True), "all": ik.RidgeIsing()}
+    of_columns = ik.IsingModel(np.pad(truth.couplings.toarray()[:6, :6], ((0, 2), (0, 2))))
+    found = ik.compare(table, of_columns, both, random_state=7)
+    merged, _ = found.outcomes
+    assert merged.problem is None
+    assert found.models["merged"].n_spins == 6
+    edges = {name: set(map(tuple, model.edges()[["source", "target"]].tolist()))
+             for name, model in found.models.items()}  # fmt: skip
+    shared = len(edges["merged"] & edges["all"]) / len(edges["merged"] | edges["all"])
+    assert found.agreement[0, 1] == found.agreement[1, 0] == shared
+    of_spins = ik.score(ik.RidgeIsing().fit(rows).model_, ik.IsingModel(
+        truth.couplings.toarray()[:6, :6]))  # fmt: skip
+    assert (merged.precision, merged.recall) == (of_spins.precision, of_spins.recall)
+    order = np.random.default_rng(7).permutation(1200)
+    fit = ik.RidgeIsing(merge_alike=True).fit(table[np.sort(order[240:])])
+    assert merged.held_out == pytest.approx(fit.score(table[np.sort(order[:240])]))
+
+
 def test_mistakes_in_a_comparison_are_refused(world):
     samples = world[1]
     with pytest.raises(ex.SettingError, match="methods must be a list of 'independent', 'auto'"):

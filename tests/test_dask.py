@@ -243,6 +243,15 @@ def test_counts_of_files_count_rows(client, spins, rng, tmp_path):
     assert found.n_samples == counts.sum()
 
 
+def test_constant_columns_of_files_are_told_whatever_the_weights(client, spins, rng, tmp_path):
+    """Sums of weights are rounded, and no constant column has exactly all of them."""
+    for _ in range(5):
+        table = np.column_stack([spins[:, :2], np.ones(len(spins), int), rng.random(len(spins))])
+        path = write_csv(tmp_path / "weighted.csv", table, ["a", "b", "same", "weight"])
+        with pytest.warns(ex.ConstantColumnWarning, match="'same'"):
+            isingkit.dask.gram([path], client, weights="weight")
+
+
 def test_files_of_bare_and_of_binarised_spins(client, spins, rng, tmp_path):
     real = spins + 0.1 * rng.normal(size=spins.shape)
     real[:150, 4] = 5.0

@@ -267,7 +267,7 @@ def gram(
         A dask array, one row a sample; a dask DataFrame; or a list of files as `isingkit fit` reads
         them, which workers must see under these paths.
     client
-        The cluster's Client; by default the current one or, without any, threads of this process.
+        The cluster's Client; by default the current one.
     mapping
         For each column the pair of values that become -1 and +1; by default it is found from all
         parts.
@@ -292,8 +292,7 @@ def gram(
     if total.n_rows == 0:
         raise EmptyTableError(n_samples=0, n_spins=total.n_spins)
     if mapping is None:  # else the data are not there to learn from
-        present = total.n_samples if total.joint is None else np.diagonal(total.joint.counts)
-        warn_of_constants(total.names, np.abs(total.spin_sums) == present)
+        warn_of_constants(total.names, ~total.changes)
     return total
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from isingkit._kernels import gram as kernels
 from isingkit._kernels import lookup_popcount
 from isingkit._kernels.threads import blas_threads_for, parallel_map
-from isingkit.arrays import FloatArray, IntArray
+from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.exceptions import ModelMismatchError
 from isingkit.memory import require_memory
 from isingkit.packing import PackedSpins, Words, pack, require_same_coding, unpacked
@@ -67,6 +67,12 @@ class Gram:
         if self.squares is None:
             return float(self.n_samples)
         return float(self.n_samples**2 / self.squares) if self.squares > 0 else 0.0
+
+    @property
+    def changes(self) -> BoolArray:
+        """(n_spins,): spins that are not constant, whatever rounding weights have made."""
+        totals = self.n_samples if self.joint is None else np.diagonal(self.joint.counts)
+        return np.asarray(np.abs(self.spin_sums) < totals * (1 - _ROUNDING))
 
     def in_samples(self) -> "Gram":
         """The sums that penalties are weighed against.

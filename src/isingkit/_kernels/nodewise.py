@@ -418,7 +418,8 @@ def _step(kind, own, weights, l2, design, of_samples, unknowns, n_free, size, pr
     while length > _SHORTEST:
         value = loss_of(kind, own, tried, weights)
         value = _penalised(value, unknowns[THERE], l1, l2, n_free, size)
-        if value <= here + 1e-4 * length * promised + 1e-14 * abs(here):
+        # log screening is 0 without couplings, and rounded as if it were 1
+        if value <= here + 1e-4 * length * promised + 1e-14 * max(1.0, abs(here)):
             _take_step(of_samples, unknowns, size)
             slopes_of_loss(kind, own, field, weights, slope, curvature)
             return length

@@ -140,7 +140,7 @@ class ELassoIsing(IsingEstimator):
     def _learn(self, packed: PackedSpins, weights: RowWeights | None, warned: bool) -> Self:
         stat = gram_of(packed, weights)
         if not warned:
-            warn_of_constants(stat.names, np.abs(stat.spin_sums) == stat.n_samples)
+            warn_of_constants(stat.names, ~stat.changes)
         rows = distinct_rows(packed, weights)
         is_single = rows.changes & _occur_once(rows)
         rows = replace(rows, changes=rows.changes & ~is_single)

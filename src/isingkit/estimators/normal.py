@@ -137,11 +137,10 @@ def normal_equations(stat: Gram, fit_fields: bool) -> NormalEquations:
         np.subtract(stat.sums, matrix, out=matrix)
     else:
         matrix, unobserved = _pairwise(stat, stat.joint, fit_fields)
-    changes = np.abs(stat.spin_sums) < counts * (1 - 1e-12)
     return NormalEquations(
         matrix=matrix,
         means=means,
-        changes=changes,
+        changes=stat.changes,
         unobserved=unobserved,
         n_samples=stat.n_samples,
         n_effective=stat.n_effective,
