@@ -340,6 +340,8 @@ def test_groups_that_cannot_be_compared_are_refused():
         ik.compare_groups(x, labels[1:])
     with pytest.raises(ex.SettingError, match="'score' with covariates"):
         ik.compare_groups(x, labels, method="nct", covariates=np.arange(600.0))
+    with pytest.raises(ex.SettingError, match="'free' with method 'nct'"):
+        ik.compare_groups(x, labels, method="nct", fields="equal")
     with pytest.raises(ex.SettingError, match="fields must be 'free' or 'equal'"):
         ik.compare_groups(x, labels, fields="mine")
     table = x.astype(float)

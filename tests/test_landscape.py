@@ -14,6 +14,8 @@ from isingkit._kernels import landscape as kernels
 from isingkit.cli import main
 from isingkit.landscape.descents import minima_below
 from isingkit.landscape.minima import numbers_of, states_of
+from isingkit.landscape.rows import read_table
+from isingkit.landscape.uncertainty import uncertainty_of
 
 
 def a_model(rng, n_spins, coupling=0.7, fields=0.2):
@@ -167,6 +169,20 @@ def test_errors_and_stability_are_those_of_refits():
     error = found.depth_errors[high]
     assert np.std(gaps) == pytest.approx(error, rel=0.3)
     np.testing.assert_allclose(found.stability, np.mean(stays, axis=0), atol=0.12)
+
+
+def test_one_coupling_of_many_spins_has_an_error():
+    """26 spins, more than are summed over, and one parameter: its error is about that of a
+    correlation, within 20 percent.
+    """
+    couplings = np.zeros((26, 26))
+    couplings[0, 1] = couplings[1, 0] = 0.3
+    model = ik.IsingModel(couplings)
+    rows = np.asarray(ik.sample(model, n_samples=500, random_state=0))
+    samples = np.asarray(ik.sample(model, n_samples=2000, random_state=1))
+    found = uncertainty_of(model, read_table(model, rows, None, None, None).complete(), samples)
+    error = (1 - np.tanh(0.3) ** 2) ** -0.5 / np.sqrt(500)
+    assert found.covariance == pytest.approx(np.array([[error**2]]), rel=0.4)
 
 
 def test_minima_merge_where_the_data_cannot_tell_them_apart():

@@ -99,6 +99,21 @@ def test_networks_that_are_described_have_what_was_described():
     assert shares.mean() == pytest.approx(0.3, abs=0.025)
 
 
+@pytest.mark.parametrize("prevalence", [0.3, 0.002, 1e-5])
+def test_columns_are_as_rare_as_described(prevalence):
+    """Against all states: 5 percent off is caught, of each column."""
+    kind = described(
+        n_spins=10,
+        degree=3,
+        mean_degree=None,
+        coupling=(0.4, 0.6),
+        negative=0.0,
+        prevalence=prevalence,
+    )
+    shares = (enumeration(kind.draw(np.random.default_rng(5))).means + 1) / 2
+    assert shares == pytest.approx(np.full(10, prevalence), rel=0.05)
+
+
 def test_values_at_a_number_of_rows_lie_on_the_line_through_studies_nearby():
     at = np.log(np.repeat([90.0, 100.0, 110.0, 1000.0], 20))
     value, error = value_at(np.log(100), at, np.where(at < 5, 0.5 + (at - np.log(100)), 0.0))

@@ -524,6 +524,13 @@ def test_the_theory_says_where_it_does_not_hold():
     for bad in ("x", ik.IsingModel(np.zeros((5, 5)))):
         with pytest.raises(ex.SettingError):
             theory.recovery_of_model(bad, 20)
+    # the larger the ridge, the closer to what correlations alone say
+    model = ik.random_regular(n_spins=20, degree=3, coupling=0.4, random_state=0)
+    large, larger = (
+        theory.recovery_of_model(model, 200, ridge=ridge, prune=0.1 / ridge).precision(0.1)
+        for ridge in (1e7, 1e12)
+    )
+    assert larger == pytest.approx(large, rel=1e-4)
     for bad in (
         lambda: theory.best_ridge(3, 0.4, [1, 2]),
         lambda: theory.erdos_renyi(4, 0.4, [1, 2]),
@@ -609,6 +616,14 @@ def test_limits_lie_below_what_two_stages_need():
     assert theory.pair_limit(200, 3, 0.6) < theory.samples_needed(200, 3, 0.6)
     assert theory.fano_limit(1000, 3, 0.4) == 101
     assert theory.fano_limit(1000, 3, 0.4, 0.5) < 60
+    # a hundredth of the coupling takes ten thousand times the samples, to 1e-4: also where log cosh
+    # would have no digits left, and where samples are too many to list
+    for limit in (theory.pair_limit, theory.fano_limit):
+        strong, weak = limit(1000, 3, 1e-3), limit(1000, 3, 1e-5)
+        assert weak / strong == pytest.approx(1e4, rel=1e-4)
+    assert theory.fano_limit(1000, 3, 1e-8) / theory.fano_limit(1000, 3, 1e-3) == pytest.approx(
+        1e10, rel=1e-4
+    )
     for limit in (theory.pair_limit, theory.fano_limit):
         with pytest.raises(ex.SettingError, match="nothing is certain"):
             limit(100, 3, 0.4, 1.0)
@@ -739,6 +754,10 @@ def test_penalised_recovery_behaves_as_precision_and_recall_do():
     for bad in ({"l1": 0}, {"l1": 0.2, "rule": "x"}, {"l1": 0.2, "loss": "x"}, {"l1": 1e-3}):
         with pytest.raises(ex.SettingError):
             theory.sparse_recovery(**(setting | bad))
+    with pytest.raises(ex.SettingError, match="but got '0.001, which leaves"):
+        theory.sparse_recovery(**setting, l1=1e-3)
+    with pytest.raises(ex.SettingError, match="n_samples must be a whole number >= 2"):
+        theory.sparse_recovery(**(setting | {"n_samples": 1}), l1=0.2)
 
 
 def test_estimates_on_loops_are_those_of_the_inverse_correlations():

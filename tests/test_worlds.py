@@ -65,6 +65,18 @@ def test_square_lattices_are_open_or_closed():
     ).nnz == 0
 
 
+def test_almost_every_pair_may_be_an_edge():
+    """Of a complete graph, and of one that is all but complete, each pair is drawn once."""
+    complete = ik.erdos_renyi(n_spins=300, mean_degree=300, coupling=0.001, random_state=0)
+    assert complete.n_edges == 300 * 299 // 2
+    left_out = np.zeros((12, 12))
+    for seed in range(400):
+        model = ik.erdos_renyi(n_spins=12, mean_degree=10.8, coupling=0.001, random_state=seed)
+        left_out += model.couplings.toarray() == 0
+    counts = left_out[np.triu_indices(12, 1)]
+    assert ((counts - 40) ** 2 / (40 * 0.9)).sum() < 66 + 5 * np.sqrt(132)  # a chi-square test
+
+
 def test_every_pair_of_an_erdos_renyi_graph_is_as_likely():
     """All 45 pairs of 10 spins, 1000 graphs: a chi-square test at five standard errors."""
     total = np.zeros((10, 10))

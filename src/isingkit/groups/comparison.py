@@ -14,7 +14,7 @@ from isingkit.arrays import BoolArray, FloatArray
 from isingkit.drawing import Look, draw_network
 from isingkit.estimators.auto import AutoIsing
 from isingkit.estimators.q_values import benjamini_hochberg
-from isingkit.exceptions import IsingkitWarning, require_choice, require_number
+from isingkit.exceptions import IsingkitWarning, SettingError, require_choice, require_number
 from isingkit.groups.deviations import deviations, pooled_fit
 from isingkit.groups.grouped_rows import GroupedRows, grouped_rows
 from isingkit.groups.likelihood_ratio import LikelihoodRatios
@@ -210,6 +210,9 @@ def compare_groups(
     require_choice("control", control, ("fwer", "fdr"))
     require_choice("method", method, ("score", "nct"))
     require_number("permutations", permutations, at_least=1, whole=True)
+    if method == "nct" and fields != "free":
+        expected = "'free' with method 'nct', which learns each group's fields by themselves"
+        raise SettingError(setting="fields", value=fields, expected=expected)
     rows = grouped_rows(X, groups, covariates, row_groups, sample_weight, counts, missing)
     rng = generator(random_state)
     settings = _Settings(method, fields, control, int(permutations))

@@ -98,7 +98,7 @@ def uncertainty_of(
     elif samples is None or n_parameters > MOST_PARAMETERS:
         return None
     else:
-        fisher = np.cov(statistics.of(samples), rowvar=False)
+        fisher = np.atleast_2d(np.cov(statistics.of(samples), rowvar=False))
         # the mean of the inverse of a covariance of samples is too large (inverse Wishart)
         correction = (len(samples) - n_parameters - 2) / (len(samples) - 1)
     response = correction * np.asarray(scipy.linalg.pinvh(fisher, rtol=_SMALLEST))

@@ -1,9 +1,10 @@
 """How many samples any method needs at least: limits beside what a two-stage estimator needs."""
 
-import numpy as np
-from scipy.special import bdtr, bdtrc, gammaln
+import math
 
-from isingkit.arrays import FloatArray
+import numpy as np
+from scipy.special import betainc, gammaln
+
 from isingkit.theory.recovery import require_question
 
 
@@ -83,22 +84,39 @@ def fano_limit(n_spins: int, degree: int, coupling: float, probability: float = 
     n_others = n_pairs - n_edges
     log_choices = gammaln(n_pairs + 1) - gammaln(n_edges + 1) - gammaln(n_others + 1)
     log_networks = log_choices + n_edges * np.log(2)
-    strength = abs(coupling)
-    # log cosh without overflow or loss of digits
-    log_cosh = strength + np.log1p(np.exp(-2 * strength)) - np.log(2)
-    per_sample = n_edges * (strength * np.tanh(strength) - log_cosh)
-    needed = (probability * log_networks - np.log(2)) / per_sample
+    needed = (probability * log_networks - np.log(2)) / (n_edges * _said_by_sample(abs(coupling)))
     return max(1, int(np.ceil(needed)))
 
 
+def _said_by_sample(strength: float) -> float:
+    r"""K \tanh K - \log\cosh K, without overflow or loss of digits."""
+    if strength < 1:
+        return strength * math.tanh(strength) - math.log1p(2 * math.sinh(strength / 2) ** 2)
+    tail = math.exp(-2 * strength)
+    return math.log(2) - 2 * strength * tail / (1 + tail) - math.log1p(tail)
+
+
 def _probability_of_all(n_samples: int, theta: float, n_edges: float, n_others: float) -> float:
-    """That all pairs are decided rightly, at the best threshold."""
-    least = np.arange(n_samples // 2 + 1, n_samples + 1)  # agreements from which a pair is an edge
-    invented = 2 * bdtrc(least - 1, n_samples, 0.5)  # either sign
-    missed = bdtr(least - 1, n_samples, (1 + theta) / 2)
-    log_probability = n_others * _log_not(invented) + n_edges * _log_not(missed)
-    return float(np.exp(np.max(log_probability)))
+    """That all pairs are decided rightly, at the best threshold.
+
+    Its logarithm is concave in the threshold: it rises, and from the best one on falls.
+    """
+
+    def log_probability(least: float) -> float:  # least: agreements from which a pair is an edge
+        others = n_samples - least + 1
+        invented = 2 * betainc(least, others, 0.5)  # either sign
+        missed = betainc(others, least, (1 - theta) / 2)
+        return n_others * _log_not(invented) + n_edges * _log_not(missed)
+
+    low, high = n_samples // 2 + 1, n_samples
+    while low < high:
+        middle = (low + high) // 2
+        if log_probability(middle) < log_probability(middle + 1):
+            low = middle + 1
+        else:
+            high = middle
+    return math.exp(log_probability(low))
 
 
-def _log_not(probability: FloatArray) -> FloatArray:
-    return np.log1p(-np.minimum(probability, 1 - 1e-16))
+def _log_not(probability: float) -> float:
+    return math.log1p(-probability) if probability < 1 else -math.inf

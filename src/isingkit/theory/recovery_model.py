@@ -147,7 +147,7 @@ def _drawn_pairs(
     inverse = resolvent.matrix(resolvent.eigenvalues)
     k = resolvent.effective_ridge
     law = StageOneLaw.of(truth, inverse, k, resolvent.alpha, n_samples)
-    level = prune if np.isfinite(k) else prune / law.k  # of correlations
+    level = prune * (k / law.k if np.isfinite(k) else 1 / law.k)  # at infinity of correlations
     stages = [SpinStages(law, i) for i in range(n_spins)]
     kinds, typical = _kinds(truth)
     rng = np.random.default_rng(SEED)

@@ -157,10 +157,15 @@ def sparse_recovery(
     if rule not in RULES:
         expected = ", ".join(f'"{name}"' for name in RULES)
         raise SettingError(setting="rule", value=rule, expected=f"one of {expected}")
+    if fit_fields:
+        require_number("n_samples", n_samples, at_least=2, whole=True)  # one is all field
     # fitted means shrink correlations by 1 - 1 / M
     penalised = _penalised(degree, coupling, l1 / (1 - fit_fields / n_samples), loss)
     sizes = generation_sizes(n_spins, degree)[1:]
     state = _solved(penalised, sizes, n_samples)
+    if state.candidates > _LARGEST * n_samples:
+        value = f"{l1:g}, which leaves {state.candidates:.0f} estimates that are not zero"
+        raise SettingError(setting="l1", value=value, expected="large enough for a sparse network")
     found = penalised.edges(state, n_spins, n_samples).decided(rule)
     kinds = [penalised.pairs(state, g, n_samples) for g in range(2, len(sizes) + 2)]
     directions = 1 if rule == "directed" else 2
@@ -460,10 +465,15 @@ def _penalised(degree: int, coupling: float, l1: float, loss: str) -> _Penalised
 
 
 def _solved(penalised: _Penalised, sizes: FloatArray, n_samples: int) -> _State:
-    """Order parameters by repeated substitution, half of each step taken."""
+    """Order parameters by repeated substitution, half of each step taken.
+
+    It ends as soon as estimates that are not zero are too many.
+    """
     state = _State(0.0, 0.0, 1.0, float(penalised.degree), 0.0, 0.0)
     for _ in range(_MOST_ROUNDS):
         new = _substituted(penalised, state, sizes, n_samples)
+        if new.candidates > _LARGEST * n_samples:
+            return new
         change = np.abs(np.subtract(new, state))
         if np.all(change <= _TOLERANCE * (1e-6 + np.abs(new))):
             return new
@@ -491,9 +501,6 @@ def _substituted(penalised: _Penalised, state: _State, sizes: FloatArray, n_samp
         pair = penalised.pairs(state, place + 2, n_samples)
         candidates += size * pair.alone()
         Q += size * _excess_square(pair) / curvature**2
-    if candidates > _LARGEST * n_samples:
-        value = f"{penalised.level:g}, which leaves {candidates:.0f} estimates that are not zero"
-        raise SettingError(setting="l1", value=value, expected="large enough for a sparse network")
     chi = candidates / (n_samples * curvature)
     return _State(Q, chi, survival, candidates, squares, state.mean)
 

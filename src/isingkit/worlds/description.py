@@ -21,7 +21,7 @@ _CHAINS = 512  # that fields are found with: prevalences come out within a stand
 _ROUNDS = 40
 _SWEEPS = 10  # of a round
 _GAIN = 0.4  # of the first rounds
-_LARGEST_MEAN = 0.995  # that chains are believed to have
+_LARGEST_MEAN = 1 - 1e-12  # of which the field is asked: of 1 it is infinite
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +97,11 @@ def fields_of_means(model: IsingModel, means: FloatArray, rng: Generator) -> Flo
     """(n_spins,): fields that give spins these means.
 
     Stochastic approximation: chains go on while fields follow what they show, by less and less; the
-    fields of the second half of all rounds are averaged.
+    fields of the second half of all rounds are averaged. A chain shows the mean of each spin given
+    its neighbours, not only where the spin is: so rare ones are seen between their appearances.
     """
-    fields = np.arctanh(means)
+    wanted = np.arctanh(np.clip(means, -_LARGEST_MEAN, _LARGEST_MEAN))
+    fields = wanted
     chains = number_chains(model, _CHAINS, heat_bath=True, rng=rng)
     structure = chains.fixed[0]
     later = []
@@ -107,9 +109,10 @@ def fields_of_means(model: IsingModel, means: FloatArray, rng: Generator) -> Flo
         Chains(chains.kernel, (structure, fields), chains.streams, chains.states).sweep(
             _SWEEPS, n_jobs=1
         )
-        found = chains.states.mean(axis=(0, 2))
+        given = [np.tanh(model.couplings @ block + fields[:, None]) for block in chains.states]
+        found = np.mean(given, axis=(0, 2))
         shown = np.arctanh(np.clip(found, -_LARGEST_MEAN, _LARGEST_MEAN))
-        fields = fields + _GAIN / (1 + number / 10) * (np.arctanh(means) - shown)
+        fields = fields + _GAIN / (1 + number / 10) * (wanted - shown)
         if number >= _ROUNDS // 2:
             later.append(fields)
     return np.asarray(np.mean(later, axis=0))

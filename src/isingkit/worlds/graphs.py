@@ -285,7 +285,13 @@ def _loops_and_repeats(pairs: Pairs, n_spins: int) -> NDArray[np.intp]:
 
 
 def _distinct(n_values: int, count: int, rng: Generator) -> IntArray:
-    """A random set of `count` of the numbers below n_values, without listing them all."""
+    """A random set of `count` of the numbers below n_values, without listing them all.
+
+    Of most of them, it is the others that are drawn: the last few would be drawn over and over.
+    """
+    if 2 * count > n_values:
+        others = _distinct(n_values, n_values - count, rng)
+        return np.delete(np.arange(n_values), others)
     chosen = np.empty(0, np.int64)
     while len(chosen) < count:
         more = rng.integers(n_values, size=count - len(chosen))
