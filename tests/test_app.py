@@ -177,7 +177,9 @@ def coded_text():
 def two_valued_text(n_rows=60, n_columns=3):
     rng = np.random.default_rng(1)
     rows = [",".join(map(str, row)) for row in rng.integers(0, 2, (n_rows, n_columns)).tolist()]
-    return "\n".join([",".join("abcdefghijklmnopqrstuvwxyz"[:n_columns]), *rows]) + "\n"
+    names = "abcdefghijklmnopqrstuvwxyz"[:n_columns]
+    names = [*names, *(f"v{j}" for j in range(len(names), n_columns))]
+    return "\n".join([",".join(names), *rows]) + "\n"
 
 
 def run_here(*arguments):
@@ -533,7 +535,7 @@ def test_a_process_that_the_system_ends_is_told_as_want_of_memory(tmp_path):
 
 def test_a_fit_that_fails_says_what_the_command_line_says(app):
     """Exact likelihoods of 26 columns are beyond all memory."""
-    table, _ = app.bring("many.csv", two_valued_text(n_columns=26))
+    table, _ = app.bring("many.csv", two_valued_text(n_columns=60))
     fit = app.fit(table, {"method": "maximum-likelihood"})
     assert fit["state"] == "failed"
     assert "24" in fit["message"]
@@ -542,7 +544,7 @@ def test_a_fit_that_fails_says_what_the_command_line_says(app):
 
 
 def test_a_fit_is_cancelled_with_all_its_processes_while_another_runs(app):
-    slow, _ = app.bring("slow.csv", two_valued_text(n_columns=26))
+    slow, _ = app.bring("slow.csv", two_valued_text(n_columns=60))
     quick, _ = app.bring("quick.csv", two_valued_text())
     assert app.told("POST", f"/api/tables/{slow}/fit", {"method": "boltzmann"})[0] == 202
     app.wait(slow, lambda state: state["fit"]["state"] == "running")
@@ -569,7 +571,7 @@ def processes_of(app):
 def test_nothing_is_left_behind(tmp_path):
     """Not of a file, nor of a fit that runs."""
     with running("--no-browser", temporary=tmp_path) as app:
-        table, _ = app.bring("slow.csv", two_valued_text(n_columns=26))
+        table, _ = app.bring("slow.csv", two_valued_text(n_columns=60))
         app.told("POST", f"/api/tables/{table}/fit", {"method": "boltzmann"})
         app.wait(table, lambda state: state["fit"]["state"] == "running")
         (child,) = processes_of(app)
@@ -583,7 +585,7 @@ def test_an_app_that_was_killed_takes_its_processes_along_and_is_cleared_away(
     tmp_path, monkeypatch
 ):
     with running("--no-browser", temporary=tmp_path) as app:
-        table, _ = app.bring("slow.csv", two_valued_text(n_columns=26))
+        table, _ = app.bring("slow.csv", two_valued_text(n_columns=60))
         app.told("POST", f"/api/tables/{table}/fit", {"method": "boltzmann"})
         app.wait(table, lambda state: state["fit"]["state"] == "running")
         (child,) = processes_of(app)
@@ -828,7 +830,7 @@ def test_a_bad_file_a_good_one_its_report_and_a_second_file(visit, tmp_path):
 
 def test_two_tabs_and_cancel(visit):
     one = visit()
-    drop_file(one, "slow.csv", two_valued_text(n_columns=26))
+    drop_file(one, "slow.csv", two_valued_text(n_columns=60))
     one.wait_for_selector("#choices-part:not([hidden])")
     one.click("#more-choices summary")
     one.select_option("#method", "boltzmann")

@@ -84,7 +84,7 @@ def test_demo_finds_both_networks_and_draws_them(tmp_path):
 def test_demo_prints_a_table_for_people(capsys, tmp_path, monkeypatch):
     """Of one small world; the report of the digits is made by the test above."""
     monkeypatch.setattr(demo, "Config", partial(demo.Config, sizes=((40, 60),)))
-    monkeypatch.setattr(demo, "digits_report", lambda: "<html></html>")
+    monkeypatch.setattr(demo, "digits_report", lambda rank: "<html></html>")
     code, out, _ = run(capsys, "demo", "-o", str(tmp_path))
     assert code == 0
     heading, row = out.splitlines()[2:4]

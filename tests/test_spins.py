@@ -74,10 +74,10 @@ def test_memory_mapped_input_is_read(tmp_path):
 
 def test_masked_texts_are_missing():
     table = np.ma.array(
-        [["no", "yes"], ["yes", "yes"], ["yes", "no"]], mask=[[1, 0], [0, 0], [0, 0]]
+        [["no", "yes"], ["yes", "yes"], ["no", "no"]], mask=[[1, 0], [0, 0], [0, 0]]
     )
     spins = ik.as_spins(table, missing="pairwise")
-    assert spins.values.tolist() == [[0, 1], [1, 1], [1, -1]]
+    assert spins.values.tolist() == [[0, 1], [1, 1], [-1, -1]]
 
 
 def test_the_mapping_that_was_used_is_reported():
