@@ -8,13 +8,13 @@ from isingkit.estimators.primal import bytes_of_primal
 from isingkit.estimators.score_cache import n_plausible_pairs, n_probed
 
 # of buffers, whatever the size, where rows are few and where they are many
-_START, _START_MANY = 25e6, 10e6
+_START, _START_MANY = 28e6, 10e6
 # with all pairs in memory: for each pair of spins, each cell, and each pair that noise makes
 # plausible
 _PAIRS, _CELLS, _PLAUSIBLE = 29, 18, 400
 # by tiles: for each pair that noise makes plausible where rows are few and where they are many,
 # each pair of spins that are probed, each spin and each cell
-_PLAUSIBLE_FEW, _PLAUSIBLE_MANY, _PROBED, _SPIN, _HELD = 300, 500, 26, 7_000, 8
+_PLAUSIBLE_FEW, _PLAUSIBLE_MANY, _PROBED, _SPIN, _HELD = 300, 500, 28, 7_000, 8
 _BOTH = 2  # matrices of all pairs of spins, while ridges are compared
 _COUNTING = 45e6  # of pairs of all spins
 
