@@ -14,7 +14,12 @@ from isingkit.arrays import BoolArray, FloatArray, IntArray
 from isingkit.exceptions import SettingError
 from isingkit.theory.generations import generation_sizes
 from isingkit.theory.linear import linear_means
-from isingkit.theory.loops import SQUARE, TRIANGLE, cluster_estimates, loops_through_edge
+from isingkit.theory.loops import (
+    SQUARE,
+    TRIANGLE,
+    cluster_estimates,
+    loops_through_edge,
+)
 from isingkit.theory.pairs import Pairs
 from isingkit.theory.recovery import (
     Recovery,
@@ -206,6 +211,7 @@ def _two_stages(graph: _Graph, first: _First, prune: float) -> _Second:
         excess = float(first.pairs.excess(prune)[1])
         shift += (degree - 1) * float(graph.spectrum.weight) * first.slope * excess
     noise = _true_noise(graph, first.is_edge) + _correlation_noise(graph, passing)
+    noise *= graph.n_samples / max(1, graph.n_samples - degree - 1)  # neighbours and field
     return _Second(slope, noise, shift, survival=float(passing[0]), left=left)
 
 
@@ -216,13 +222,27 @@ def _true_noise(graph: _Graph, is_edge: BoolArray) -> FloatArray:
 
 
 def _correlation_noise(graph: _Graph, passing: FloatArray) -> FloatArray:
-    """What it costs a candidate of the second generation and its parent to be correlated."""
+    r"""What it costs a candidate to resemble the spin's neighbours, and these to resemble it.
+
+    A share \theta^{2 (g - 1)} of a spin of generation g is what its neighbour on the path says, and
+    a little more what others say on longer ways around, of which a pair has so many on average.
+    """
     added = np.zeros(len(passing))
-    if len(passing) > 1:
-        cost = graph.residual * np.sinh(graph.strength) ** 2
-        added[0] = cost * (graph.degree - 1) * passing[1]
-        added[1] = cost * (graph.degree > 1)
+    if len(passing) == 1 or graph.degree == 1:
+        return added
+    of_parent = np.tanh(graph.strength) ** 2
+    shares = of_parent ** np.arange(1, len(passing))
+    shares[2:] = 0.0  # the last generation holds all beyond
+    around = _resemblance_around(graph.n_spins, graph.degree, of_parent)
+    added[1:] = graph.residual * (shares / (1 - shares) + around)
+    added[0] = graph.residual * np.sinh(graph.strength) ** 2 * (graph.degree - 1) * passing[1]
     return added
+
+
+def _resemblance_around(n_spins: int, degree: int, of_parent: float) -> float:
+    """Shares of any spin that a spin's neighbours say on paths of four steps and more."""
+    growth = (degree - 1) * of_parent
+    return degree * growth ** (_FROM_STEPS - 1) / (1 - growth) / n_spins
 
 
 def _gain_behind_neighbours(graph: _Graph, first: _First, survival: float) -> FloatArray:
@@ -272,6 +292,7 @@ class _Cluster(NamedTuple):
 
 
 _SIGNS = (1, -1)  # of a loop's last edge: the second is frustrated
+_FROM_STEPS = 4  # ways around that are counted together
 _LONGEST = 5  # of loops: hexagons add a twentieth of what pentagons do
 
 
