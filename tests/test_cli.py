@@ -95,6 +95,16 @@ def test_demo_prints_a_table_for_people(capsys, tmp_path, monkeypatch):
     assert (tmp_path / "report.html").as_uri() in out
 
 
+def test_demo_leaves_the_report_of_a_fit_alone(capsys, tmp_path):
+    report = tmp_path / "report.html"
+    report.write_text("<title>my study: network of 9 variables</title>")
+    code, _, err = run(capsys, "demo", "-o", str(tmp_path))
+    assert code == 2
+    assert "is something else: name another folder with -o" in err
+    assert report.read_text().startswith("<title>my study")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
 def test_a_teacher_is_made_sampled_and_found_again(capsys, tmp_path):
     """The samples' file goes to an estimator without being unpacked."""
     teacher, samples = str(tmp_path / "teacher.npz"), str(tmp_path / "samples.spins")
@@ -114,6 +124,7 @@ def test_a_teacher_is_made_sampled_and_found_again(capsys, tmp_path):
     facts = json.loads(out)
     assert (code, facts["n_spins"], facts["n_edges"]) == (0, 30, 45)
     assert facts["phase"]["glass"] == pytest.approx(0.289, abs=0.001)
+    assert facts["phase"]["holds"] is True
     code, out, err = run(
         capsys, "sample", teacher, "--samples", "3000", "--seed", "4", "-o", samples, "--json"
     )
@@ -164,6 +175,10 @@ def test_every_kind_of_teacher_is_made(capsys, tmp_path, kind, options, n_edges)
     ("arguments", "says"),
     [
         (["teacher", "random-tree", "--coupling", "1", "-o", "x.npz"], "random-tree needs --spins"),
+        (
+            ["teacher", "random-tree", "--spins", "5", "--coupling", "1", "-o", "-"],
+            "a model is saved as .npz, not as '-'",
+        ),
         (
             [
                 "teacher",
