@@ -14,7 +14,7 @@ from isingkit.covariates import CovariateCoding
 from isingkit.exceptions import TableFileError
 from isingkit.formats import COMPRESSED, format_of
 from isingkit.spins import MISSING_TEXTS, Table, arrow_values, as_texts
-from isingkit.tables.layout import Layout, as_utf8, decoded, head_of, layout_of, number_of
+from isingkit.tables.layout import Layout, as_utf8, cells_of, decoded, head_of, layout_of, number_of
 from isingkit.tables.rows import no_numbers
 
 _CHUNK = 1 << 22  # bytes of text
@@ -51,7 +51,7 @@ def _text_columns(
             layout = layout_of(head, is_all, separators, path)
             below = [head[layout.start :], *iter(lambda: read(_CHUNK), b"")]
         lines = io.StringIO(decoded(b"".join(below)), newline="")
-        rows = [row for row in csv.reader(lines, delimiter=layout.separator) if row]
+        rows = [row for row in cells_of(lines, layout.separator) if row]
     except _BROKEN as error:
         problem = f"it cannot be read as text in columns ({error})"
         raise TableFileError(path=path, problem=problem) from None
