@@ -836,7 +836,11 @@ def _coding(column: Column, binarize: float | None, changing: set[Coding]) -> Co
 
 def _given(mapping: Sequence[Coding], columns: Sequence[Column]) -> list[Coding]:
     """The codings of a mapping, one for each column."""
-    if len(mapping) != len(columns):
+    is_list = isinstance(mapping, Sequence | np.ndarray) and len(mapping) == len(columns)
+    are_pairs = is_list and all(
+        isinstance(pair, tuple | list | np.ndarray) and len(pair) == 2 for pair in mapping
+    )
+    if not are_pairs:
         expected = f"{len(columns)} pairs of values, one for each column"
         raise SettingError(setting="mapping", value=mapping, expected=expected)
     return [_filled(coding, column) for coding, column in zip(mapping, columns, strict=True)]
