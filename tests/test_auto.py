@@ -447,6 +447,12 @@ def test_every_edge_and_every_rejected_pair_comes_with_its_evidence(spins):
         fit.explain("q0", "q0")
 
 
+def test_pairs_of_columns_named_by_numbers_are_explained(rng):
+    pandas = pytest.importorskip("pandas")
+    fit = ik.AutoIsing().fit(pandas.DataFrame(rng.choice([-1, 1], (200, 3))))
+    assert fit.explain(0, 2) == fit.explain("0", "2")
+
+
 def weights_of(graph, n_constant=0):
     """All pairs of a graph's spins and their weights; constant spins come last."""
     n_spins = graph.number_of_nodes()

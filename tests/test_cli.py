@@ -1,7 +1,9 @@
+import csv
 import html
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -25,6 +27,7 @@ from isingkit.experiments import demo, scale
 from isingkit.fit_folder import write_fit
 from isingkit.report import figures
 from isingkit.report.contents import contents_in
+from isingkit.tables import listed
 
 
 def run(capsys, *arguments):
@@ -95,6 +98,16 @@ def test_demo_prints_a_table_for_people(capsys, tmp_path, monkeypatch):
     assert (tmp_path / "report.html").as_uri() in out
 
 
+def test_demo_leaves_the_report_of_a_fit_alone(capsys, tmp_path):
+    report = tmp_path / "report.html"
+    report.write_text("<title>my study: network of 9 variables</title>")
+    code, _, err = run(capsys, "demo", "-o", str(tmp_path))
+    assert code == 2
+    assert "is something else: name another folder with -o" in err
+    assert report.read_text().startswith("<title>my study")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
 def test_a_teacher_is_made_sampled_and_found_again(capsys, tmp_path):
     """The samples' file goes to an estimator without being unpacked."""
     teacher, samples = str(tmp_path / "teacher.npz"), str(tmp_path / "samples.spins")
@@ -114,6 +127,7 @@ def test_a_teacher_is_made_sampled_and_found_again(capsys, tmp_path):
     facts = json.loads(out)
     assert (code, facts["n_spins"], facts["n_edges"]) == (0, 30, 45)
     assert facts["phase"]["glass"] == pytest.approx(0.289, abs=0.001)
+    assert facts["phase"]["holds"] is True
     code, out, err = run(
         capsys, "sample", teacher, "--samples", "3000", "--seed", "4", "-o", samples, "--json"
     )
@@ -164,6 +178,10 @@ def test_every_kind_of_teacher_is_made(capsys, tmp_path, kind, options, n_edges)
     ("arguments", "says"),
     [
         (["teacher", "random-tree", "--coupling", "1", "-o", "x.npz"], "random-tree needs --spins"),
+        (
+            ["teacher", "random-tree", "--spins", "5", "--coupling", "1", "-o", "-"],
+            "a model is saved as .npz, not as '-'",
+        ),
         (
             [
                 "teacher",
@@ -882,6 +900,58 @@ def test_a_table_that_lies_on_its_side_is_noticed(capsys, tmp_path, rng):
     np.save(path, signals[2:])
     _, out, _ = run(capsys, "check", str(path), "--transpose")
     assert out == "300 rows of 6 columns: nothing to decide\n"
+
+
+@pytest.mark.parametrize(
+    "names", [["my class"], ["it's a class", "group, y", "class"], ["$HOME class", '"my" class']]
+)
+def test_advice_about_outcomes_can_be_pasted_into_a_shell(capsys, tmp_path, rng, names):
+    """Of columns whose names have blanks, commas and quotes."""
+    data = tmp_path / "votes.csv"
+    table = rng.integers(0, 2, (100, 3 + len(names)))
+    with open(data, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerows([["a", "b", "c", *names], *table.tolist()])
+    code, out, err = run(capsys, "fit", str(data), "-o", str(tmp_path / "fit"), "--json")
+    assert code == 0
+    assert ("taken as one more" in err) == (len(names) == 1)
+    covariates = re.search("use (--covariates .*); to leave", err)[1]
+    dropped = re.search("out, (--drop .*)[.]$", err, re.MULTILINE)[1]
+    more = ("-o", str(tmp_path / "fit"), "--force", "--json")
+    for advice in (covariates, dropped):
+        code, out, err = run(capsys, "fit", str(data), *shlex.split(advice), *more)
+        assert code == 0, err
+        assert json.loads(out)["n_spins"] == 3
+    hints = run(capsys, "check", str(data))[1]
+    advised = re.findall("use (--covariates .*) or (--drop .*)", hints)
+    typed = [[shlex.split(text) for text in pair] for pair in advised]
+    assert [listed(covariate[1]) for covariate, _ in typed] == [[name] for name in names]
+    assert [listed(dropped[1]) for _, dropped in typed] == [[name] for name in names]
+
+
+def test_a_column_of_ticks_is_told_as_such(capsys, tmp_path, rng):
+    """Its empty cells are no missing values: those were proposed to be imputed."""
+    rows = rng.integers(0, 2, (60, 3)).tolist()
+    lines = [",".join(map(str, [*row, "x" if row[0] else ""])) for row in rows]
+    data = tmp_path / "ticks.csv"
+    data.write_text("a,b,c,my tick\n" + "\n".join(lines) + "\n")
+    code, _, err = run(capsys, "fit", str(data), "-o", str(tmp_path / "fit"))
+    assert code == 2
+    assert "column 'my tick' holds only 'x'" in err
+    assert "use --ticked 'my tick' or --drop 'my tick'" in err
+    assert "impute" not in err
+
+
+def test_advice_on_columns_alike_names_the_option_alone(capsys, tmp_path, rng):
+    column = rng.integers(0, 2, 60)
+    table = np.column_stack([column, column, rng.integers(0, 2, 60)])
+    data = tmp_path / "same.csv"
+    np.savetxt(data, table, "%d", ",", header="a,b,c", comments="")
+    for method in ("linear", "auto"):
+        arguments = ("--method", method, "-o", str(tmp_path / "fit"))
+        err = run(capsys, "fit", str(data), *arguments)[2]
+        assert "(--merge-alike" in err
+        assert "merge_alike" not in err
 
 
 def test_advice_names_options_that_the_command_has(capsys, tmp_path, rng):

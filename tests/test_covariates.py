@@ -1,8 +1,12 @@
 """Covariates: what else is known of rows, in models, samplers, estimators, files and pages."""
 
 import csv
+import gzip
+import io
 import json
 from dataclasses import replace
+from decimal import Decimal
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -715,6 +719,96 @@ def fit_by_command(run):
         return folder, out
 
     return called
+
+
+DAYS = pd.to_datetime(["2020-01-01", "2020-01-03", "2020-01-02"] * 4)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(DAYS.date),
+        pl.Series(DAYS.date),
+        pa.array(DAYS.date),
+        pd.Series(pd.array(DAYS.date, dtype=pd.ArrowDtype(pa.date32()))),
+        DAYS.to_numpy().astype("M8[D]"),
+    ],
+    ids=["pandas", "polars", "pyarrow", "pandas of pyarrow", "numpy"],
+)
+def test_dates_are_categories_whoever_holds_them(column):
+    """Seen to be refused, as no columns of two values."""
+    assert as_covariates(column, 12).names == ("z0=2020-01-02", "z0=2020-01-03")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pd.Series(DAYS), pl.Series(DAYS), pa.array(DAYS), DAYS.to_numpy().astype("M8[ns]"), DAYS],
+    ids=["pandas", "polars", "pyarrow", "numpy", "index"],
+)
+def test_times_are_categories_whoever_holds_them(column):
+    names = as_covariates(column, 12).names
+    assert names == ("z0=2020-01-02 00:00:00", "z0=2020-01-03 00:00:00")
+
+
+def test_spans_of_time_are_categories_and_decimals_numbers(tmp_path):
+    spans = pd.Series(DAYS - DAYS[0], name="since")
+    assert as_covariates(spans, 12).names == ("since=1 day, 0:00:00", "since=2 days, 0:00:00")
+    amounts = [Decimal("1.50"), Decimal("2.25"), Decimal("4.00")] * 4
+    expected = as_covariates(np.array(amounts, dtype=float), 12)
+    for column in (pd.Series(amounts), pl.Series(amounts), pa.array(amounts)):
+        assert (as_covariates(column, 12).values == expected.values).all()
+    table = pd.DataFrame(
+        {"a": [0, 1, 1] * 4, "amount": amounts, "up": list(map(Decimal, "010" * 4))}
+    )
+    table.to_parquet(tmp_path / "data.parquet")
+    reading = read_spins(tmp_path / "data.parquet", covariates=["amount"])
+    assert (as_covariates(reading.covariates, 12).values == expected.values).all()
+    assert np.asarray(reading.packed)[:3].tolist() == [[-1, -1], [1, 1], [1, -1]]
+
+
+def test_what_is_neither_number_nor_text_is_no_covariate():
+    periods = pd.DataFrame({"month": pd.Series(DAYS).dt.to_period("M")})
+    with pytest.raises(ex.CovariatesError, match="'month' holds values of type Period: make numb"):
+        as_covariates(periods, 12)
+    with pytest.raises(ex.CovariatesError, match="'z0' holds complex numbers"):
+        as_covariates(np.arange(12) * 1j, 12)
+
+
+@pytest.fixture
+def dose_model(tmp_path, rng):
+    """A file of a model whose fields depend on a dose."""
+    model, _ = small_model(pd.DataFrame({"dose": rng.normal(size=50)}), rng, size=1.0)
+    model.save(tmp_path / "model.npz")
+    return tmp_path / "model.npz"
+
+
+def test_sample_reads_covariates_from_standard_input(run, dose_model, monkeypatch):
+    rows = dose_model.with_name("rows.csv")
+    rows.write_text("id;dose\nx;1,5\ny;-2\n")
+    drawn = []
+    for name in (rows, "-"):
+        stream = SimpleNamespace(buffer=io.BytesIO(rows.read_bytes()))
+        monkeypatch.setattr("sys.stdin", stream)
+        output = dose_model.with_name(f"{len(drawn)}.csv")
+        code, _, err = run("sample", dose_model, "--covariates", name, "-o", output, "--no-check")
+        assert code == 0, err
+        drawn.append(output.read_text())
+    assert drawn[0] == drawn[1]
+    monkeypatch.setattr("sys.stdin", None)
+    code, _, err = run("sample", dose_model, "--covariates", "-", "-o", rows.with_suffix(".npy"))
+    assert (code, "standard input is closed" in err) == (2, True)
+
+
+def test_damaged_archives_of_covariates_are_told_in_one_line(run, dose_model):
+    """Seen to end in a traceback of zlib."""
+    whole = gzip.compress(b"id,dose\n" + b"x,1.5\n" * 3000)
+    for name, damaged in (("short", whole[:40]), ("wrong", whole[:30] + b"\xff" * 9 + whole[39:])):
+        rows = dose_model.with_name(f"{name}.csv.gz")
+        rows.write_bytes(damaged)
+        output = dose_model.with_name("samples.csv")
+        code, _, err = run("sample", dose_model, "--covariates", rows, "-o", output)
+        assert (code, err.count("\n")) == (2, 1)
+        assert "cannot be read as text in columns" in err
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])

@@ -1,8 +1,10 @@
 """compare_groups: do the networks of groups differ, and where."""
 
+import io
 import itertools
 import json
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -452,6 +454,25 @@ def test_mistakes_of_the_command_exit_2_with_one_line(capsys, tmp_path):
         assert (code, out) == (2, ""), arguments
         assert err.count("\n") == 1
         assert told in err
+
+
+def test_groups_may_come_from_standard_input(capsys, tmp_path, monkeypatch):
+    """All of them, or the rows of one."""
+    written(tmp_path)
+    quick = ("--permutations", 20, "--json")
+    first, second = sorted(path.stem for path in tmp_path.glob("?.csv"))
+    for files, piped, more in (
+        (["all"], "all", ("--by", "sex")),
+        ([first, second], second, ()),
+    ):
+        expected = run(capsys, *(tmp_path / f"{name}.csv" for name in files), *more, *quick)[1]
+        buffer = io.BytesIO((tmp_path / f"{piped}.csv").read_bytes())
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=buffer))
+        paths = ["-" if name == piped else tmp_path / f"{name}.csv" for name in files]
+        code, out, err = run(capsys, *paths, *more, *quick)
+        assert code == 0, err
+        assert json.loads(out)["p_value"] == json.loads(expected)["p_value"]
+        assert list(json.loads(out)["groups"].values()) == [300, 300]
 
 
 def test_a_covariate_that_is_named_twice_is_one(tmp_path):

@@ -351,6 +351,12 @@ def test_rows_without_any_value_keep_their_place(capsys, tmp_path):
     assert np.flatnonzero(found.visits.basins < 0).tolist() == [0, 9, 10, 59]
     np.testing.assert_array_equal(found.visits.moves, partly.visits.moves)
     np.testing.assert_allclose(found.depth_errors, partly.depth_errors)
+    is_empty = np.isnan(holes).all(axis=1)
+    unknown = {"sample_weight": np.where(is_empty, np.nan, weights), "n_resamples": 0}
+    labels = np.where(is_empty, None, groups.astype(object))  # of which nothing is known, either
+    again = ik.landscape(model, holes, groups=labels, **unknown)
+    np.testing.assert_array_equal(again.visits.moves, found.visits.moves)
+    np.testing.assert_allclose(again.depth_errors, found.depth_errors)
     table = np.column_stack([holes, weights, groups]).tolist()
     lines = [",".join("" if cell != cell else f"{cell:.17g}" for cell in row) for row in table]
     (tmp_path / "data.csv").write_text("\n".join(["x0,x1,x2,x3,x4,w,g", *lines]))

@@ -299,6 +299,13 @@ def test_groups_are_found_by_the_names_of_spins(tmp_path):
     assert read_groups(path, ["Ann", "Bob"], "side") == {"Ann": "left", "Bob": "right"}
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "latin-1"])
+def test_groups_are_read_in_the_letters_and_quotes_that_data_are(tmp_path, encoding):
+    path = tmp_path / "groups.csv"
+    path.write_text('"who", "party"\n"Zoë", "007"\n"Ann, B", "7"\n', encoding=encoding)
+    assert read_groups(path, ["Zoë", "Ann, B"], "party") == {"Zoë": "007", "Ann, B": "7"}
+
+
 @pytest.mark.parametrize(
     ("text", "column", "problem"),
     [
@@ -306,7 +313,8 @@ def test_groups_are_found_by_the_names_of_spins(tmp_path):
         ("who,party\nEve,D\n", None, "none of its columns holds names of variables, such as 'Ann'"),
         ("who\nAnn\n", None, "no column with 2 to 12 groups"),
         ("who,party\nAnn,D\n", "side", "there is no column 'side'; there are who, party"),
-        ("\xff", None, "cannot be read as text"),
+        ("\0\xff", None, "cannot be read as text"),
+        ("\xff", None, "a row for each variable"),
     ],
 )
 def test_tables_that_hold_no_groups_are_refused(tmp_path, text, column, problem):

@@ -406,3 +406,9 @@ def test_texts_that_differ_in_case_alone_are_one_value_but_single_letters_are_no
     np.testing.assert_array_equal(later.values, [[1, 1], [-1, -1]])
     with pytest.raises(ex.SpinValueError, match="'aa'"):
         ik.as_spins(pd.DataFrame({"gene": ["AA", "Aa", "aa"]}), mapping=[("AA", "Aa")])
+
+
+@pytest.mark.parametrize("mapping", [3, "ab", [1, 2], [(0, 1)], [(0, 1), (0, 1, 2)], object()])
+def test_a_mapping_that_is_none_is_refused(mapping):
+    with pytest.raises(ex.SettingError, match="mapping must be 2 pairs of values"):
+        ik.as_spins([[0, 1], [1, 0]], mapping=mapping)

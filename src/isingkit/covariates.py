@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from isingkit.arrays import BoolArray, FloatArray
-from isingkit.exceptions import CovariatesError, SettingError
+from isingkit.exceptions import ColumnTypeError, CovariatesError, SettingError
 from isingkit.result_table import Record
 from isingkit.spins import Names, columns_of, missing_labels
 
@@ -190,7 +190,13 @@ def as_covariates(
 
 def _columns(table: Any, n_rows: int | None) -> list[tuple[str, Any]]:
     """Names and columns, each of numbers or of texts."""
-    columns = columns_of(table, unnamed="z")
+    try:
+        columns = columns_of(table, unnamed="z")
+    except ColumnTypeError as error:
+        raise CovariatesError(
+            problem=f"'{error.column}' holds {_kind(error)}",
+            advice="make numbers or texts of it, or leave it out",
+        ) from None
     if not columns:
         raise CovariatesError(problem="there is no column", advice="leave covariates out")
     length = len(columns[0][1])
@@ -200,6 +206,10 @@ def _columns(table: Any, n_rows: int | None) -> list[tuple[str, Any]]:
             advice="pass one row for each",
         )
     return columns
+
+
+def _kind(error: ColumnTypeError) -> str:
+    return "complex numbers" if error.kind == "complex" else error.kind
 
 
 def _coding(name: str, column: Any, weights: FloatArray) -> CovariateColumn:

@@ -846,15 +846,19 @@ class RepeatedNamesWarning(IsingkitWarning):
 class OutcomeColumnWarning(IsingkitWarning):
     """Columns whose names say that they tell what rows are, and are no variables among others."""
 
-    def __init__(self, *, columns: Sequence[str]) -> None:
+    def __init__(self, *, columns: Sequence[str], typed: str | None = None) -> None:
+        """typed: these names as a shell takes them behind an option, where any is no plain word"""
         self.columns = tuple(columns)
-        is_one = len(columns) == 1
-        looks = "looks like an outcome or a group" if is_one else "look like outcomes or groups"
-        named = ",".join(columns)
+        named = typed or ",".join(columns)
+        if len(columns) == 1:
+            looks = "looks like an outcome or a group of rows, and is taken as one more variable"
+            own, it = "its own", "it"
+        else:
+            looks = "look like outcomes or groups of rows, and are taken as variables, too"
+            own, it = "their own", "them"
         super().__init__(
-            f"{_quoted(columns)} {looks} of rows, and {'is' if is_one else 'are'} taken as one "
-            "more variable, which can make edges of its own: to find edges given it, use "
-            f"--covariates {named}; to leave it out, --drop {named}."
+            f"{_quoted(columns)} {looks}, which can make edges of {own}: to find edges given {it}, "
+            f"use --covariates {named}; to leave {it} out, --drop {named}."
         )
 
 

@@ -1,8 +1,10 @@
 """Spins: any table of two-valued columns as int8 -1/+1. The only place that validates data."""
 
+import datetime
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -51,6 +53,8 @@ MISSING_TEXTS = frozenset([
 # in any case, as longer ones; x is a mark
 _SHORT_WORDS = frozenset(["no", "ja", "si", "sí", "da", "ne", "on", "x"])
 _LONG = 3  # letters: shorter texts, such as alleles, may differ in case alone
+_BELOW_PYTHON = ("ns", "ps", "fs", "as")  # units of times that Python's own do not go down to
+_TIMES = (datetime.date, datetime.time, datetime.timedelta)  # and what derives from them
 _LARGEST_WEIGHT = 1e100  # whose square is a number, too
 _ROUNDING = 1e-14  # relative, of one division and one product
 _MOST_SAMPLES = 2**53  # so that sums of counts are exact
@@ -449,7 +453,8 @@ def row_weights(
 
 def columns_of(table: Any, unnamed: str = "x") -> list[tuple[str, NDArray[Any]]]:
     """Names and columns of any table: numbers, NaN where missing, truth values, or texts, None
-    where missing. What has one dimension is one column; those without names are numbered.
+    where missing; categories and times are texts. What has one dimension is one column; those
+    without names are numbered.
     """
     named = _named_series(table)
     if named is not None:
@@ -476,12 +481,24 @@ def _unnamed_columns(table: Any, unnamed: str) -> tuple[Names, list[Any]]:
 
 
 def _with_categories(column: Any) -> NDArray[Any]:
-    """A column as numpy has it, but with texts for categories and truth values of any kind."""
+    """A column as numpy has it, but with texts for categories, times, and truth values of any
+    kind.
+    """
     values = _values(column)
+    if _are_times(values):
+        return as_texts(values)
     is_truth = values.dtype.kind == "O" and all(
         isinstance(value, bool | np.bool_) or _is_missing(value) for value in values.tolist()
     )
     return as_texts(values) if is_truth or are_categories(column) else values
+
+
+def _are_times(values: NDArray[Any]) -> bool:
+    """Whether a column holds dates, times or spans of time, as numpy or Python has them."""
+    if values.dtype.kind != "O":
+        return values.dtype.kind in "mM"
+    known = [value for value in values.tolist() if not _is_missing(value)]
+    return bool(known) and all(isinstance(value, _TIMES) for value in known)
 
 
 def are_categories(column: Any) -> bool:
@@ -497,7 +514,8 @@ def _is_of_arrow(column: Any) -> bool:
 
 def as_texts(values: NDArray[Any]) -> NDArray[Any]:
     """Values of any kind as texts, None where missing."""
-    if values.dtype.kind in "mM":  # of which numpy makes numbers where they are exact
+    is_fine = values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] in _BELOW_PYTHON
+    if is_fine:  # of which numpy makes numbers
         values = values.astype(f"{values.dtype.kind}8[us]")
     pairs = zip(values.tolist(), missing_labels(values).tolist(), strict=True)
     return np.array([None if lacks else str(value) for value, lacks in pairs], dtype=object)
@@ -570,6 +588,8 @@ def arrow_values(column: Any) -> NDArray[Any]:
     """A column of pyarrow as numpy has it."""
     if are_categories(column):  # of which to_numpy would forget which values are missing
         column = column.cast(column.type.value_type)
+    elif str(column.type).startswith("decimal"):
+        column = column.cast("float64")
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
@@ -584,7 +604,7 @@ def _plain(column: NDArray[Any], name: str) -> NDArray[Any]:
         raise ColumnTypeError(column=name, kind=f"values of type {column.dtype}")
     values = [None if _is_missing(value) else value for value in column.tolist()]
     types = {type(value) for value in values if value is not None}
-    if all(issubclass(one, (bool, int, float, np.number, np.bool_)) for one in types):
+    if all(issubclass(one, (bool, int, float, Decimal, np.number, np.bool_)) for one in types):
         return np.array([np.nan if value is None else float(value) for value in values])
     if all(issubclass(one, str) for one in types):
         return np.array(values, dtype=object)
@@ -816,7 +836,11 @@ def _coding(column: Column, binarize: float | None, changing: set[Coding]) -> Co
 
 def _given(mapping: Sequence[Coding], columns: Sequence[Column]) -> list[Coding]:
     """The codings of a mapping, one for each column."""
-    if len(mapping) != len(columns):
+    is_list = isinstance(mapping, Sequence | np.ndarray) and len(mapping) == len(columns)
+    are_pairs = is_list and all(
+        isinstance(pair, tuple | list | np.ndarray) and len(pair) == 2 for pair in mapping
+    )
+    if not are_pairs:
         expected = f"{len(columns)} pairs of values, one for each column"
         raise SettingError(setting="mapping", value=mapping, expected=expected)
     return [_filled(coding, column) for coding, column in zip(mapping, columns, strict=True)]

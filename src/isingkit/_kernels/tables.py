@@ -18,7 +18,7 @@ FIRST_LABEL = 3  # from which on labels are numbered
 MORE, ASK, FULL, UNEVEN = range(4)  # why reading stopped
 POSITION, ROW, COLUMN, END, LINE, AFTER_RETURN = range(6)  # places in `state`
 EVERYWHERE = -1  # the column of words that are missing values in all columns
-_QUOTE, _RETURN, _NEWLINE = 34, 13, 10
+_QUOTE, _BLANK, _RETURN, _NEWLINE = 34, 32, 13, 10
 _POWERS = 10.0 ** np.arange(23)  # those of ten that double precision holds exactly
 
 
@@ -100,7 +100,7 @@ def read_cells(
                 status = ASK
                 break
             codes[row, places[column]] = code
-        if text[position] == _QUOTE:
+        if text[position] == _QUOTE or text[position] == _BLANK:
             state[LINE] += _line_ends(text, position, end)
         position = end + 1
         column += 1
@@ -146,9 +146,13 @@ def _line_ends(text, start, end):
 
 @njit(cache=CACHE, nogil=True, fastmath=False, error_model="numpy", inline="always")
 def _cell_end(text, start, separator):
-    """Place of the separator or line end after the cell at start; -1 where the text ends first."""
+    """Place of the separator or line end after the cell at start; -1 where the text ends first.
+    Blanks may stand before a quote.
+    """
     place, stop = start, len(text)
-    if text[place] == _QUOTE:
+    while place < stop and text[place] == _BLANK and separator != _BLANK:
+        place += 1
+    if place < stop and text[place] == _QUOTE:
         place += 1
         while True:
             while place < stop and text[place] != _QUOTE:

@@ -146,7 +146,7 @@ def _suggestion(data: Path, survey: "Survey", found: "list[Decision]", suggested
 
 def _hints(survey: "Survey", found: "list[Decision]", transposed: bool) -> list[str]:
     """What options mean, and what they may leave out."""
-    from isingkit.tables.decisions import among_covariates, has_totals, outcomes
+    from isingkit.tables.decisions import among_covariates, has_totals, outcomes, typed_list
 
     hints = []
     n_columns = len(survey.columns)
@@ -171,8 +171,8 @@ def _hints(survey: "Survey", found: "list[Decision]", transposed: bool) -> list[
     if found:
         hints += _hints_on_others(survey, found)
     hints += [
-        f"'{name}' looks like an outcome or a group of rows: if it is, use --covariates {name} "
-        f"or --drop {name}"
+        f"'{short(name)}' looks like an outcome or a group of rows: if it is, use "
+        f"--covariates {typed_list([name])} or --drop {typed_list([name])}"
         for name in outcomes(survey.columns, found)
     ]
     return ["", *hints] if hints else []

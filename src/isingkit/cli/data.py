@@ -128,6 +128,7 @@ def _tell_all_decisions(
     """Where a table leaves things open, all of them, and options that settle them."""
     from isingkit.tables.decision_lines import NOTHING_LEFT, decision_lines
     from isingkit.tables.decisions import (
+        TICKED_OPTION,
         decisions,
         leaves_variables,
         likeliest_meant,
@@ -139,12 +140,15 @@ def _tell_all_decisions(
     columns, n_rows = error.survey
     decided = {name: options[name] for name in ("binarize", "missing") if name in options}
     found = list(map(_as_this_command_has_it, decisions(columns, n_rows, policies, **decided)))
-    if len(found) == 1 and isinstance(error, SpinValueError):
+    if len(found) == 1:
         (one,) = found
         remedies = " or ".join(one.options)
-        raise usage_error(
-            f"column {one.column} holds {one.seen}, but two are needed: use {remedies}"
-        ) from None
+        if isinstance(error, SpinValueError):
+            raise usage_error(
+                f"column {one.column} holds {one.seen}, but two are needed: use {remedies}"
+            ) from None
+        if one.options[0].startswith(TICKED_OPTION):  # what is empty is not missing
+            raise usage_error(f"column {one.column} holds {one.seen}: use {remedies}") from None
     if len(found) < 2:
         return
     asked = decision_lines(found)

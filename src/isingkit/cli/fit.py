@@ -304,11 +304,11 @@ def _fit_and_write(
 def _name_outcomes(names: Sequence[str]) -> None:
     """Warn of columns that seem to say what rows are."""
     from isingkit.exceptions import OutcomeColumnWarning, warn
-    from isingkit.tables.decisions import looks_like_outcome
+    from isingkit.tables.decisions import looks_like_outcome, typed_list
 
     found = [name for name in names if looks_like_outcome(name)]
     if found:
-        warn(OutcomeColumnWarning(columns=found))
+        warn(OutcomeColumnWarning(columns=found, typed=typed_list(found)))
 
 
 def _tell_warnings(messages: Sequence[str], report: Path) -> None:

@@ -570,6 +570,7 @@ class AutoIsing(IsingEstimator):
         """
         check_is_fitted(self)
         names = self.model_.names
+        first, second = str(first), str(second)  # as tables have them, whose names may be numbers
         for name in (first, second):
             if name not in names:
                 raise SettingError(

@@ -85,7 +85,8 @@ def read_spins(
     transpose
         Whether the file has variables in rows and samples in columns; Rtab files always have.
     min_count
-        Columns either value of which occurs in fewer rows are left out, with a warning.
+        Columns either value of which occurs in fewer rows, each as often as `counts` says, are
+        left out, with a warning. Their missing values cost no rows.
     max_share
         The same of columns one value of which has a larger share of all rows.
     progress

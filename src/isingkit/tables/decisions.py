@@ -73,7 +73,7 @@ class Decision:
         """What other columns may ask as well: options with NAME in place of its own, and, where the
         likeliest is of that kind, what it holds.
         """
-        own = f" {_in_list(self.name or '')}"
+        own = f" {typed_list([self.name or ''])}"
         options = tuple(
             f"{option.removesuffix(own)} NAME" if option.endswith(own) else option
             for option in self.options
@@ -165,7 +165,7 @@ def _is_covariate(option: str) -> bool:
 def likeliest_meant(columns: Sequence[Column], found: Sequence[Decision]) -> list[Decision]:
     """The decisions, and that what stands between covariates is one, too."""
     between = [
-        Decision(f"'{short(name)}'", "", (f"--covariates {_in_list(name)}",), name)
+        Decision(f"'{short(name)}'", "", (f"--covariates {typed_list([name])}",), name)
         for name in among_covariates(columns, found)
     ]
     return [*found, *between]
@@ -215,7 +215,7 @@ def suggested_options(found: Sequence[Decision]) -> str:
     codes = values.pop(CODES_OPTION, None)
     words = [f"{name} {','.join(dict.fromkeys(them))}" for name, them in values.items()]
     if codes is not None:
-        words.insert(0, f"{CODES_OPTION} {_in_shell(as_list(listed_codes(codes)))}")
+        words.insert(0, f"{CODES_OPTION} {typed_list(listed_codes(codes))}")
     return " ".join(words)
 
 
@@ -236,7 +236,7 @@ def _decision_on_codes(column: Column, answers: Column) -> Decision:
     codes = _codes_of(column, answers)
     texts = [_as_text(one) for one in codes]
     seen = f"{_listed(column)}, of which {' and '.join(texts)} may stand for no answer"
-    remedy = f"{CODES_OPTION} {_in_shell(as_list(texts))}"
+    remedy = f"{CODES_OPTION} {typed_list(texts)}"
     return Decision(_quoted(column), seen, (remedy, _drop(column)), column.name)
 
 
@@ -251,14 +251,14 @@ def _is_ticked(column: Column) -> bool:
 def _decision_on_ticks(column: Column) -> Decision:
     """What empty cells mean in a column of one mark."""
     seen = f"only '{short(_as_text(column.low))}', and {column.n_missing} empty cells"
-    remedy = f"{TICKED_OPTION} {_typed(column)}"
+    remedy = f"{TICKED_OPTION} {typed_list([column.name])}"
     return Decision(_quoted(column), seen, (remedy, _drop(column)), column.name)
 
 
 def _remedies_of(column: Column, threshold: float | None, n_rows: int) -> tuple[str, ...]:
     """Options that settle a column, the likeliest first."""
     drop = _drop(column)
-    known = (drop,) if column.n_missing else (f"--covariates {_typed(column)}", drop)
+    known = (drop,) if column.n_missing else (f"--covariates {typed_list([column.name])}", drop)
     if _groups_rows(column):
         return (f"--row-groups {shlex.quote(column.name)}", *known)
     if column.is_text:
@@ -422,7 +422,7 @@ def _quoted(column: Column) -> str:
 
 
 def _drop(column: Column) -> str:
-    return f"--drop {_typed(column)}"
+    return f"--drop {typed_list([column.name])}"
 
 
 def _in_shell(text: str) -> str:
@@ -432,10 +432,6 @@ def _in_shell(text: str) -> str:
     return f'"{text}"' if "'" in text and not has_special else quoted
 
 
-def _typed(column: Column) -> str:
-    return _in_list(column.name)
-
-
-def _in_list(name: str) -> str:
-    """As it is typed where several names may stand."""
-    return shlex.quote(as_list([name]))
+def typed_list(names: Sequence[str]) -> str:
+    """Names as they are typed where several may stand."""
+    return _in_shell(as_list(names))

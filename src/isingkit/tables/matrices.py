@@ -24,6 +24,7 @@ from isingkit.exceptions import IsingkitError, TableFileError
 from isingkit.formats import COMPRESSED
 from isingkit.memory import memory_there, require_memory
 from isingkit.spins import MISSING_TEXTS, Table, require_matrix
+from isingkit.tables.layout import cells_of
 from isingkit.tables.parts import NAME, PART, Parts, read_parts
 from isingkit.tables.rows import Reading, ReadOptions
 from isingkit.tables.text import read_text
@@ -385,7 +386,7 @@ def _lines(options: ReadOptions) -> Iterator[bytes]:
 
 
 def _cells(line: bytes, separator: str) -> list[str]:
-    (cells,) = csv.reader([line.decode("utf-8")], delimiter=separator)
+    (cells,) = cells_of([line.decode("utf-8")], separator)
     return [cell.strip() for cell in cells]
 
 

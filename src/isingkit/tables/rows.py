@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from isingkit.arrays import FloatArray, IntArray, SpinArray
+from isingkit.arrays import BoolArray, FloatArray, IntArray, SpinArray
 from isingkit.exceptions import TableFileError, short
 from isingkit.missing import MissingPolicy
 from isingkit.packing import PackedSpins, Words, bits, pack
@@ -67,6 +67,24 @@ class Reading:
             groups=_padded(self.groups, places, -1),
             covariates=covariates,
             left_out=(),
+        )
+
+    def of_rows(self, packed: PackedSpins, kept: BoolArray) -> "Reading":
+        """The same of some rows, which `packed` holds."""
+        n_rows = len(kept) + len(self.left_out)
+        places = np.setdiff1d(np.arange(n_rows), self.left_out)
+        n_kept = packed.n_samples
+        covariates = self.covariates
+        if covariates is not None:
+            covariates = Table(covariates.names, covariates.array[kept])
+        return replace(
+            self,
+            packed=packed,
+            weights=None if self.weights is None else as_weights(self.weights, n_kept, kept),
+            counts=None if self.counts is None else as_counts(self.counts, n_kept, kept),
+            groups=None if self.groups is None else as_groups(self.groups, n_kept, kept),
+            covariates=covariates,
+            left_out=tuple(sorted([*self.left_out, *places[~kept].tolist()])),
         )
 
     @property

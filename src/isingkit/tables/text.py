@@ -33,6 +33,7 @@ from isingkit.spins import (
 from isingkit.tables.layout import (
     Layout,
     as_utf8,
+    cells_of,
     decoded,
     head_of,
     layout_of,
@@ -419,9 +420,9 @@ class _Cells:
             self.tokens.add(column, token, self.labels.number(text))
 
     def _text(self, token: bytes) -> str:
-        text = decoded(token)
+        text = decoded(token).strip(" ")
         if text.startswith('"'):
-            text = next(csv.reader([text], delimiter=self.layout.separator))[0]
+            text = next(cells_of([text], self.layout.separator))[0]
         return text.strip()
 
     def _refuse_open_cell(self) -> None:
