@@ -858,6 +858,70 @@ def test_answers_on_a_scale_are_to_be_cut_in_two(capsys, tmp_path, rng):
     assert out.rstrip().endswith("scale.csv --binarize 3 --missing impute")
 
 
+def mixed_survey(path, rng, codes):
+    """Questions on a scale and of two answers, with codes of no answer, and what rows are."""
+    scales = rng.integers(1, 6, (80, 3)) * (rng.random((80, 3)) > 0.05)
+    table = pd.DataFrame(np.where(scales, scales, 9) if codes else rng.integers(1, 6, (80, 3)))
+    table.columns = ["sad", "tired, often", "worried"]
+    for name in "abcde"[: 5 if codes else 2]:
+        table[name] = rng.integers(1, 3, 80)
+    table["extra"] = rng.integers(0, 2, 80)
+    table.to_csv(path, index=False)
+
+
+@pytest.mark.parametrize("codes", [True, False], ids=["codes", "mostly scales"])
+def test_what_is_proposed_for_a_table_of_scales_and_codes_can_be_used_as_it_is(
+    capsys, tmp_path, rng, codes
+):
+    """Answers of 1 and 2 keep both values, and what has gaps is not proposed as a covariate."""
+    mixed_survey(tmp_path / "mixed.csv", rng, codes)
+    _, out, _ = run(capsys, "check", str(tmp_path / "mixed.csv"))
+    words = shlex.split(out.splitlines()[-1].removeprefix("perhaps: isingkit fit "))
+    assert words[words.index("--binarize") + 1] == 'sad=3,"tired, often=3",worried=3'
+    code, out, _ = run(capsys, "check", *words, "--json")
+    facts = json.loads(out)
+    assert (code, facts["decisions"]) == (0, [])
+    coded = {one["name"]: one["coding"] for one in facts["columns"]}
+    assert (coded["tired, often"], coded["a"]) == (["<= 3", "> 3"], [1, 2])
+
+
+def test_what_is_proposed_repeats_what_was_given(capsys, tmp_path, rng):
+    mixed_survey(tmp_path / "mixed.csv", rng, True)
+    asked = ["check", str(tmp_path / "mixed.csv"), "--missing-codes", "9", "--drop", "extra"]
+    _, out, _ = run(capsys, *asked, "--binarize", "worried=2")
+    words = shlex.split(out.splitlines()[-1].removeprefix("perhaps: isingkit fit "))
+    assert run(capsys, "check", *words)[0] == 0
+    assert words[words.index("--missing-codes") + 1] == "9"
+    assert words[words.index("--drop") + 1] == "extra"
+    assert words[words.index("--binarize") + 1].startswith("worried=2,")
+    refused = ["fit", *asked[1:], "--missing", "error", "--binarize", "worried=2"]
+    _, _, err = run(capsys, *refused, "-o", str(tmp_path / "fit"))
+    words = shlex.split(err.rpartition("perhaps add: ")[2].partition("; see")[0])
+    assert run(capsys, "check", *refused[1:], *words)[0] == 0
+
+
+def test_one_column_only_is_proposed_for_what_there_is_one_of(capsys, tmp_path, rng):
+    table = pd.DataFrame(rng.integers(0, 2, (60, 3)), columns=list("abc"))
+    table[["weight", "base_weight"]] = rng.gamma(3, size=(60, 2))
+    table.to_csv(tmp_path / "data.csv", index=False)
+    _, out, _ = run(capsys, "check", str(tmp_path / "data.csv"))
+    assert out.rstrip().endswith("--weights weight --drop base_weight")
+
+
+def test_numbers_beside_most_of_all_patterns_are_likeliest_counts(capsys, tmp_path):
+    lines = [f"{1000 + 37 * k},{k & 1},{k >> 1 & 1},{k >> 2 & 1}" for k in range(8)]
+    (tmp_path / "histogram.csv").write_text("\n".join(lines) + "\n")
+    _, out, _ = run(capsys, "check", str(tmp_path / "histogram.csv"))
+    assert out.rstrip().endswith("histogram.csv --counts x0")
+
+
+def test_a_threshold_that_cannot_be_read_is_refused_in_a_sentence(capsys, tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,0\n2,1\n")
+    code, _, err = run(capsys, "check", str(tmp_path / "a.csv"), "--binarize", "a>1")
+    assert code == 2
+    assert "'a>1' is neither a number nor NAME=NUMBER,NAME=NUMBER" in err
+
+
 def test_columns_that_ask_the_same_are_told_together(capsys, tmp_path, rng):
     table = pd.DataFrame(rng.choice([0, 1, -999], (60, 4), p=[0.5, 0.4, 0.1]), columns=list("abcd"))
     table["age of head"] = rng.normal(size=60)

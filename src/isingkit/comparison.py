@@ -35,6 +35,7 @@ from isingkit.notebook import Summary
 from isingkit.packing import PackedSpins, apply_missing_policy, pack
 from isingkit.result_table import Record
 from isingkit.spins import (
+    Binarize,
     RowWeights,
     Spins,
     as_counts,
@@ -193,7 +194,7 @@ def compare(
     sample_weight: Any = None,
     counts: Any = None,
     held_out: float = 0.2,
-    binarize: float | None = None,
+    binarize: Binarize = None,
     missing: str = "error",
     random_state: Seed = 0,
     progress: bool = False,
@@ -222,7 +223,7 @@ def compare(
     held_out
         Share of the samples that scores are measured on.
     binarize
-        Threshold that turns real-valued columns into spins.
+        Threshold that turns real-valued columns into spins, or thresholds by names of columns.
     missing
         "error" or "drop".
     random_state
@@ -297,7 +298,7 @@ class _Rows:
         return _Rows(self.packed[some], weights, counts)
 
 
-def _read(X: Any, sample_weight: Any, counts: Any, binarize: float | None, missing: str) -> _Rows:
+def _read(X: Any, sample_weight: Any, counts: Any, binarize: Binarize, missing: str) -> _Rows:
     """Samples, of at least two rows and two spins."""
     missing_policy(missing, COMPLETE_ROWS)
     if isinstance(X, PackedSpins | Spins):

@@ -1,7 +1,7 @@
 """Spins: any table of two-valued columns as int8 -1/+1. The only place that validates data."""
 
 import datetime
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -40,6 +40,8 @@ from isingkit.missing import EVERY_POLICY, MissingPolicy
 
 Names = tuple[str, ...]  # of columns, of groups or of covariates
 Coding = tuple[object, object]  # the value that becomes -1, the value that becomes +1
+# a threshold of all columns of numbers, or of some by their names
+Binarize = float | Mapping[str, float] | None
 NUMERIC_CODINGS: tuple[tuple[float, float], ...] = ((0, 1), (-1, 1), (1, 2))
 # Of two texts the one found here becomes -1; otherwise the first in alphabetical order does.
 NEGATIVE_TEXTS = frozenset([
@@ -133,7 +135,7 @@ class Column:
 def as_spins(
     table: Any,
     *,
-    binarize: float | None = None,
+    binarize: Binarize = None,
     missing: str = "error",
     mapping: Sequence[Coding] | None = None,
 ) -> Spins:
@@ -147,8 +149,9 @@ def as_spins(
     table
         One row a sample, one column a spin.
     binarize
-        Threshold for real-valued columns: larger values become +1, the others -1. By default such
-        columns are refused.
+        Threshold for real-valued columns: larger values become +1, the others -1; or thresholds by
+        the names of columns, where others keep their two values. By default real-valued columns
+        are refused.
     missing
         What to do about missing values: "error" refuses them, "drop" keeps complete rows,
         "pairwise" and "impute" keep all rows that hold a value, and mark them.
@@ -167,6 +170,7 @@ def as_spins(
     policy = missing_policy(missing)
     require_binarize(binarize)
     names, n_samples, blocks = _blocks(table)
+    require_columns_to_cut(binarize, names)
     columns = [column for block in blocks for column in _survey(block, binarize)]
     is_to_learn = mapping is None  # else it is read like an earlier table
     check_missing(
@@ -217,10 +221,26 @@ def missing_policy(
     return MissingPolicy(missing)
 
 
-def require_binarize(binarize: float | None) -> None:
-    """Refuse what is no threshold."""
-    if binarize is not None:
-        require_number("binarize", binarize)
+def require_binarize(binarize: Binarize) -> None:
+    """Refuse what is no threshold, nor thresholds by column."""
+    thresholds = binarize.values() if isinstance(binarize, Mapping) else [binarize]
+    for one in thresholds:
+        if one is not None:
+            require_number("binarize", one)
+
+
+def require_columns_to_cut(binarize: Binarize, names: Sequence[str]) -> None:
+    """Refuse thresholds of columns that are not there."""
+    named = binarize if isinstance(binarize, Mapping) else {}
+    unknown = [name for name in named if name not in names]
+    if unknown:
+        there_are = f"thresholds of columns that are there ({', '.join(names[:20])})"
+        raise SettingError(setting="binarize", value=unknown[0], expected=there_are)
+
+
+def threshold_of(binarize: Binarize, name: str) -> float | None:
+    """The threshold of a column; None where it keeps its two values."""
+    return binarize.get(name) if isinstance(binarize, Mapping) else binarize
 
 
 def require_table(names: Sequence[str], n_samples: int) -> None:
@@ -627,7 +647,7 @@ def _is_missing(value: object) -> bool:
 # What each column holds
 
 
-def survey(table: Any, binarize: float | None) -> list[Column]:
+def survey(table: Any, binarize: Binarize) -> list[Column]:
     """What each column of a table holds; the surveys of its parts can be `merged`."""
     return [column for block in _blocks(table)[2] for column in _survey(block, binarize)]
 
@@ -671,7 +691,7 @@ def says_no(text: str) -> bool:
     return text.strip().casefold() in NEGATIVE_TEXTS
 
 
-def _survey(block: _Block, binarize: float | None) -> list[Column]:
+def _survey(block: _Block, binarize: Binarize) -> list[Column]:
     if block.array.dtype.kind == "O":
         return [_survey_texts(block)]
     if block.array.dtype == np.int8 and isinstance(block.array, np.ndarray):
@@ -697,7 +717,7 @@ def _survey_spins(block: _Block) -> list[Column] | None:
     return [Column(name, int(low[j]), int(high[j]), 0, None) for j, name in enumerate(block.names)]
 
 
-def _survey_numbers(block: _Block, binarize: float | None) -> list[Column]:
+def _survey_numbers(block: _Block, binarize: Binarize) -> list[Column]:
     n_samples, n_columns = block.array.shape
     low = np.full(n_columns, np.inf)
     high = np.full(n_columns, -np.inf)
@@ -711,8 +731,9 @@ def _survey_numbers(block: _Block, binarize: float | None) -> list[Column]:
     if is_infinite.any():
         raise InfiniteValueError(columns=[block.names[j] for j in np.flatnonzero(is_infinite)])
     distinct: list[tuple[Any, ...] | None] = [None] * n_columns
-    if binarize is None:
-        more_than_two = np.flatnonzero(_has_values_between(block, low, high))
+    is_kept = np.array([threshold_of(binarize, name) is None for name in block.names])
+    if is_kept.any():
+        more_than_two = np.flatnonzero(is_kept & _has_values_between(block, low, high))
         for j in more_than_two:
             distinct[j] = ()
         for j in more_than_two[:1]:  # one column's values are enough for the message
@@ -756,7 +777,7 @@ def check_missing(
     n_samples: int,
     to_learn: bool,
     n_complete: Callable[[], int] | None = None,
-    binarize: float | None = None,
+    binarize: Binarize = None,
 ) -> None:
     """Refuse columns without any value, and missing values where they are an error. For the message
     only: `n_complete` counts complete rows, and `binarize` tells which columns are wrong besides.
@@ -806,7 +827,7 @@ def surveyed(columns: Sequence[Column], n_rows: int) -> Iterator[None]:
         raise
 
 
-def codings_of(columns: Sequence[Column], binarize: float | None) -> list[Coding]:
+def codings_of(columns: Sequence[Column], binarize: Binarize) -> list[Coding]:
     """For each column the values that become -1 and +1. A constant column follows the columns that
     change.
     """
@@ -819,16 +840,17 @@ def codings_of(columns: Sequence[Column], binarize: float | None) -> list[Coding
     return [_coding(column, binarize, changing) for column in columns]
 
 
-def is_codable(column: Column, binarize: float | None) -> bool:
+def is_codable(column: Column, binarize: Binarize) -> bool:
     """Whether a column has two values, or one, in a known coding, or is binarised."""
-    if binarize is not None and _is_numeric(column):
+    if threshold_of(binarize, column.name) is not None and _is_numeric(column):
         return True
     return column.distinct is None and _is_coded(column)
 
 
-def _coding(column: Column, binarize: float | None, changing: set[Coding]) -> Coding:
-    if binarize is not None and _is_numeric(column):
-        return f"<= {binarize:g}", f"> {binarize:g}"
+def _coding(column: Column, binarize: Binarize, changing: set[Coding]) -> Coding:
+    threshold = threshold_of(binarize, column.name)
+    if threshold is not None and _is_numeric(column):
+        return f"<= {threshold:g}", f"> {threshold:g}"
     if column.low == column.high:
         return _constant_coding(column.low, changing)
     return column.low, column.high
@@ -876,7 +898,7 @@ def _constant_coding(value: Any, changing: set[Coding]) -> Coding:
     return next((coding for coding in NUMERIC_CODINGS if value in coding), (value - 1, value))
 
 
-def encoded(table: Any, codings: Sequence[Coding], binarize: float | None) -> SpinArray:
+def encoded(table: Any, codings: Sequence[Coding], binarize: Binarize) -> SpinArray:
     """-1 for the low value of each column, +1 for the high one, 0 where missing: int8 (n_samples,
     n_columns).
     """
@@ -888,7 +910,7 @@ def _encoded_or_same(
     blocks: Sequence[_Block],
     columns: Sequence[Column],
     codings: Sequence[Coding],
-    binarize: float | None,
+    binarize: Binarize,
     n_samples: int,
 ) -> SpinArray:
     """Encoded values; a table that is int8 -1 and +1 already is not copied."""
@@ -904,20 +926,26 @@ def _is_spin(column: Column) -> bool:
 
 
 def _encoded(
-    blocks: Sequence[_Block], codings: Sequence[Coding], binarize: float | None, n_samples: int
+    blocks: Sequence[_Block], codings: Sequence[Coding], binarize: Binarize, n_samples: int
 ) -> SpinArray:
     values = np.empty((n_samples, len(codings)), dtype=np.int8)
     first = 0
     for block in blocks:
         here = slice(first, first + len(block.names))
         first = here.stop
+        thresholds = [threshold_of(binarize, name) for name in block.names]
+        is_kept = [one is None for one in thresholds]
+        limit = np.array(thresholds, dtype=float) if isinstance(binarize, Mapping) else binarize
         for start, chunk in block.chunks():
             out = values[start : start + len(chunk), here]
-            if chunk.dtype.kind == "O" or binarize is None:
+            if chunk.dtype.kind == "O" or all(is_kept):
                 _encode_pairs(chunk, codings[here], block.names, out)
-            else:
-                not_above = np.where(np.isnan(chunk), 0, -1)
-                out[:] = np.where(chunk > binarize, 1, not_above)
+                continue
+            not_above = np.where(np.isnan(chunk), 0, -1)
+            out[:] = np.where(chunk > limit, 1, not_above)
+            for j in np.flatnonzero(is_kept).tolist():
+                one = slice(j, j + 1)
+                _encode_pairs(chunk[:, one], codings[here][one], block.names[one], out[:, one])
     return values
 
 

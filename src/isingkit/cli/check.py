@@ -16,6 +16,7 @@ from isingkit.cli.data import (
     covariates_option,
     data_argument,
     drop_option,
+    given_options,
     id_option,
     missing_option,
     shape_options,
@@ -70,11 +71,15 @@ def command(data: Path, as_json: bool, **options: Any) -> int:
         found = decisions(survey.columns, survey.n_rows, EVERY_POLICY, **decided)
         if not found:
             raise
-    suggested = suggested_options(likeliest_meant(survey.columns, found))
+    given = {name: text for name, text in given_options().items() if name != "--json"}
+    meant = likeliest_meant(survey.columns, found)
     if as_json:
         columns = survey.facts(options["binarize"])
-        click.echo(json.dumps(_facts(reading, survey, found, suggested) | columns))
+        click.echo(
+            json.dumps(_facts(reading, survey, found, suggested_options(meant, given)) | columns)
+        )
     else:
+        suggested = suggested_options(meant, given, repeats=True)
         lines = _lines(data, reading, found)
         hints = _hints(survey, found, options["transpose"])
         click.echo("\n".join([*lines, *hints, *_suggestion(data, survey, found, suggested)]))
@@ -158,7 +163,10 @@ def _hints(survey: "Survey", found: "list[Decision]", transposed: bool) -> list[
     if has_totals(survey.columns):
         hints.append("Is one row the totals of the others? Then delete it in the file.")
     if any(option.startswith("--binarize") for one in found for option in one.options):
-        hints.append("--binarize X: numbers above X are one value, X and less the other.")
+        hints.append(
+            "--binarize X: numbers above X are one value, X and less the other; NAME=X does so "
+            "with one column."
+        )
     if any(option.startswith("--ticked") for one in found for option in one.options):
         hints.append("--ticked: an empty cell of such a column means no.")
     names = among_covariates(survey.columns, found)
@@ -185,7 +193,9 @@ def _hints_on_others(survey: "Survey", found: "list[Decision]") -> list[str]:
     if not names:
         return []
     verb = "holds" if len(names) == 1 else "hold"
-    return [f"{_quoted(names)} {verb} one value only, and will be without edges."]
+    return [
+        f"{_quoted(names)} {verb} one value only, and will be without edges; leave out with --drop."
+    ]
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -27,6 +27,7 @@ from isingkit.missing import COMPLETE_ROWS
 
 if TYPE_CHECKING:
     from isingkit.groups.comparison import GroupComparison
+    from isingkit.spins import Binarize
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class CompareGroupsOptions:
     row_groups: str | None
     weights: str | None
     counts: str | None
-    binarize: float | None
+    binarize: "Binarize"
     missing: str
     missing_codes: str | None
     ticked: str | None

@@ -47,6 +47,7 @@ from isingkit.formats import bare_name
 
 if TYPE_CHECKING:
     from isingkit.fit_folder import Facts, Fit
+    from isingkit.spins import Binarize
     from isingkit.tables.rows import Reading
 
 _SUMMARY_COLUMNS = ("source", "target", "coupling", "std_error", "q_value")
@@ -84,7 +85,7 @@ class FitOptions:
     at_least: float | None
     inclusion: bool
     merge_alike: bool | float | None
-    binarize: float | None
+    binarize: "Binarize"
     missing: str
     missing_codes: str | None
     ticked: str | None

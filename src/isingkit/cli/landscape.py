@@ -17,6 +17,7 @@ from isingkit.missing import EVERY_POLICY, MissingPolicy
 
 if TYPE_CHECKING:
     from isingkit.landscape import Landscape
+    from isingkit.spins import Binarize
 
 
 _FILES = (
@@ -39,7 +40,7 @@ class LandscapeOptions:
     weights: str | None
     counts: str | None
     row_groups: str | None
-    binarize: float | None
+    binarize: "Binarize"
     missing_codes: str | None
     transpose: bool
     resolution: float

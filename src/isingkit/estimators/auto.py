@@ -58,7 +58,7 @@ from isingkit.formats import FilePath
 from isingkit.missing import EVERY_POLICY, MissingPolicy
 from isingkit.model import IsingModel, log_pseudolikelihood
 from isingkit.packing import PackedSpins
-from isingkit.spins import RowWeights, warn_of_constants
+from isingkit.spins import Binarize, RowWeights, warn_of_constants
 from isingkit.worlds.graphs import Seed, generator
 
 _ROWS = ("auto", "independent", "ordered")
@@ -96,7 +96,7 @@ class AutoIsing(IsingEstimator):
     fit_fields
         Whether to fit fields; without, spins are taken to be symmetric.
     binarize
-        Threshold that turns real-valued columns into spins.
+        Threshold that turns real-valued columns into spins, or thresholds by names of columns.
     missing
         "error"; "drop"; "pairwise": each spin is looked at in the rows where it and its
         neighbours are present; or "impute": missing values are drawn from the network found, given
@@ -210,7 +210,7 @@ class AutoIsing(IsingEstimator):
         control: str = "fdr",
         refit: str = "pseudolikelihood",
         fit_fields: bool = True,
-        binarize: float | None = None,
+        binarize: Binarize = None,
         missing: str = "error",
         merge_alike: bool | float | str = "auto",
         rows: str = "auto",

@@ -54,6 +54,7 @@ from isingkit.packing import (
     require_same_coding,
 )
 from isingkit.spins import (
+    Binarize,
     Names,
     RowWeights,
     Spins,
@@ -88,7 +89,7 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         threshold: float | str,
         rule: str,
         fit_fields: bool,
-        binarize: float | None,
+        binarize: Binarize,
         missing: str,
         merge_alike: bool | float | str,
     ) -> None:

@@ -3,6 +3,7 @@
 from isingkit._kernels import nodewise as kernels
 from isingkit.estimators.nodewise import NodewiseEstimator
 from isingkit.exceptions import require_instance
+from isingkit.spins import Binarize
 
 
 class InteractionScreeningIsing(NodewiseEstimator):
@@ -33,7 +34,7 @@ class InteractionScreeningIsing(NodewiseEstimator):
     fit_fields
         Whether to fit fields, which are not penalised; without, spins are taken to be symmetric.
     binarize
-        Threshold that turns real-valued columns into spins.
+        Threshold that turns real-valued columns into spins, or thresholds by names of columns.
     missing
         "error" or "drop".
     merge_alike
@@ -82,7 +83,7 @@ class InteractionScreeningIsing(NodewiseEstimator):
         threshold: float = 0.0,
         rule: str = "average",
         fit_fields: bool = True,
-        binarize: float | None = None,
+        binarize: Binarize = None,
         missing: str = "error",
         merge_alike: bool | float | str = "auto",
         n_jobs: int | None = None,

@@ -15,7 +15,7 @@ from isingkit.estimators.pseudolikelihood import as_penalties, default_penalties
 from isingkit.exceptions import NotConvergedWarning, require_number, warn
 from isingkit.gram import Gram, gram_of
 from isingkit.packing import PackedSpins
-from isingkit.spins import RowWeights
+from isingkit.spins import Binarize, RowWeights
 
 _TOLERANCE = 1e-10  # of the gradient of half the mean squared error
 _SWEEPS = 20_000
@@ -41,7 +41,7 @@ class LassoIsing(LinearEstimator):
     fit_fields
         Whether to fit fields (intercepts, not penalised); without, spins are taken to be symmetric.
     binarize
-        Threshold that turns real-valued columns into spins.
+        Threshold that turns real-valued columns into spins, or thresholds by names of columns.
     missing
         "error", "drop" or "pairwise".
     merge_alike
@@ -86,7 +86,7 @@ class LassoIsing(LinearEstimator):
         threshold: float = 0.0,
         rule: str = "average",
         fit_fields: bool = True,
-        binarize: float | None = None,
+        binarize: Binarize = None,
         missing: str = "error",
         merge_alike: bool | float | str = "auto",
         n_jobs: int | None = None,

@@ -14,7 +14,7 @@ from isingkit.estimators.normal import (
 from isingkit.exceptions import UnderdeterminedError
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
-from isingkit.spins import RowWeights
+from isingkit.spins import Binarize, RowWeights
 
 
 class LinearIsing(LinearEstimator):
@@ -35,7 +35,7 @@ class LinearIsing(LinearEstimator):
     fit_fields
         Whether to fit fields (intercepts); without, spins are taken to be symmetric.
     binarize
-        Threshold that turns real-valued columns into spins.
+        Threshold that turns real-valued columns into spins, or thresholds by names of columns.
     missing
         "error", "drop" or "pairwise".
     merge_alike
@@ -77,7 +77,7 @@ class LinearIsing(LinearEstimator):
         threshold: float = 0.1,
         rule: str = "average",
         fit_fields: bool = True,
-        binarize: float | None = None,
+        binarize: Binarize = None,
         missing: str = "error",
         merge_alike: bool | float | str = "auto",
     ) -> None:

@@ -15,6 +15,7 @@ from isingkit.estimators.nodewise import (
     warn_if_not_converged,
 )
 from isingkit.exceptions import SettingError, require_number
+from isingkit.spins import Binarize
 
 
 class PseudolikelihoodIsing(NodewiseEstimator):
@@ -41,7 +42,7 @@ class PseudolikelihoodIsing(NodewiseEstimator):
     fit_fields
         Whether to fit fields, which are not penalised; without, spins are taken to be symmetric.
     binarize
-        Threshold that turns real-valued columns into spins.
+        Threshold that turns real-valued columns into spins, or thresholds by names of columns.
     missing
         "error" or "drop".
     merge_alike
@@ -89,7 +90,7 @@ class PseudolikelihoodIsing(NodewiseEstimator):
         threshold: float = 0.0,
         rule: str = "average",
         fit_fields: bool = True,
-        binarize: float | None = None,
+        binarize: Binarize = None,
         missing: str = "error",
         merge_alike: bool | float | str = "auto",
         n_jobs: int | None = None,

@@ -44,7 +44,7 @@ from isingkit.exceptions import LARGEST_PENALTY, StageTwoError, require_number
 from isingkit.formats import FilePath
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
-from isingkit.spins import RowWeights, warn_of_constants
+from isingkit.spins import Binarize, RowWeights, warn_of_constants
 
 _RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0)
 _ABSENT = 4.0  # couplings of each spin that are not there and pass stage one
@@ -83,7 +83,7 @@ class TwoStageIsing(LinearEstimator):
     fit_fields
         Whether to fit fields (intercepts); without, spins are taken to be symmetric.
     binarize
-        Threshold that turns real-valued columns into spins.
+        Threshold that turns real-valued columns into spins, or thresholds by names of columns.
     missing
         "error", "drop" or "pairwise".
     merge_alike
@@ -148,7 +148,7 @@ class TwoStageIsing(LinearEstimator):
         threshold: float | str = 0.15,
         rule: str = "average",
         fit_fields: bool = True,
-        binarize: float | None = None,
+        binarize: Binarize = None,
         missing: str = "error",
         merge_alike: bool | float | str = "auto",
         checkpoint: FilePath | None = None,

@@ -7,7 +7,7 @@ from typing import Any
 from isingkit.exceptions import CodingMismatchError, ModelMismatchError, SettingError
 from isingkit.formats import FilePath
 from isingkit.packing import recoded, values_seen
-from isingkit.spins import Coding, Column, Names, codings_of, column_of
+from isingkit.spins import Binarize, Coding, Column, Names, codings_of, column_of, threshold_of
 from isingkit.tables import read_spins
 from isingkit.tables.rows import Reading
 
@@ -32,7 +32,7 @@ def seen_in(path: FilePath, **options: Any) -> Seen:
     return Seen(packed.names, packed.mapping, tuple(values))
 
 
-def common_mapping(files: Sequence[Seen], binarize: float | None) -> list[Coding] | None:
+def common_mapping(files: Sequence[Seen], binarize: Binarize) -> list[Coding] | None:
     """The coding that the whole table would be read with; None where all files hold bare spins."""
     names = files[0].names
     for file in files:
@@ -44,10 +44,11 @@ def common_mapping(files: Sequence[Seen], binarize: float | None) -> list[Coding
     return codings_of([_column(coded, j, binarize) for j in range(len(names))], binarize)
 
 
-def _column(files: Sequence[Seen], place: int, binarize: float | None) -> Column:
+def _column(files: Sequence[Seen], place: int, binarize: Binarize) -> Column:
     codings = [file.mapping[place] for file in files if file.mapping is not None]
     other = next((coding for coding in codings if coding != codings[0]), codings[0])
-    of_threshold = None if binarize is None else (f"<= {binarize:g}", f"> {binarize:g}")
+    threshold = threshold_of(binarize, files[0].names[place])
+    of_threshold = None if threshold is None else (f"<= {threshold:g}", f"> {threshold:g}")
     if codings[0] == other == of_threshold:
         return Column(files[0].names[place], 0, 1, 0, None)  # numbers, whichever
     values = {value for file in files for value in file.values[place]}

@@ -1,6 +1,6 @@
 """Rows of spins as a file yields them, packed into bits as they come."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from isingkit.exceptions import TableFileError, short
 from isingkit.missing import MissingPolicy
 from isingkit.packing import PackedSpins, Words, bits, pack
 from isingkit.spins import (
+    Binarize,
     Coding,
     Column,
     Names,
@@ -115,7 +116,7 @@ class ReadOptions:
     groups: str | None
     covariates: Names
     labels: Names  # of covariates: those whose texts are never numbers
-    binarize: float | None
+    binarize: Binarize
     missing: MissingPolicy
     missing_codes: Names  # what stands for missing values, beside empty cells and NA
     ticked: Names  # columns of one mark: an empty cell means no
@@ -142,7 +143,8 @@ class ReadOptions:
             roles = "weights, counts, groups and covariates of rows"
             problem = f"column '{twice[0]}' can be only one of {roles}"
             raise TableFileError(path=None, problem=problem)
-        named = [*self.beside, *self.columns, *self.drop, *self.ticked]
+        cut = self.binarize if isinstance(self.binarize, Mapping) else ()
+        named = [*self.beside, *self.columns, *self.drop, *self.ticked, *cut]
         unknown = [name for name in named if name not in places]
         if unknown:
             there_are = ", ".join(names[:20]) or "no names"

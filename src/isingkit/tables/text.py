@@ -29,6 +29,7 @@ from isingkit.spins import (
     column_of,
     folded,
     surveyed,
+    threshold_of,
 )
 from isingkit.tables.layout import (
     Layout,
@@ -236,13 +237,18 @@ class _Cells:
         self.options = options
         self.chosen = chosen
         self.rows = RowPacker([layout.names[place] for place in chosen], options.missing)
-        self.values = {place: _Values(options.binarize, bool(self.gaps)) for place in chosen}
+        self.values = {
+            place: _Values(threshold_of(options.binarize, layout.names[place]), bool(self.gaps))
+            for place in chosen
+        }
         self.kinds = np.full(len(layout.names), kernels.SKIPPED)
         self.kinds[chosen] = kernels.SPIN
         for place in chosen:
             if layout.names[place] in options.ticked:
                 self.kinds[place] = kernels.TICKED
                 self.values[place].code(NOT_TICKED, None)
+        cuts = [threshold_of(options.binarize, name) for name in layout.names]
+        self.thresholds = np.array(cuts, dtype=np.float64)  # NaN where there is none
         self.places = np.zeros(len(layout.names), dtype=np.int64)
         self.places[chosen] = np.arange(len(chosen))
         for k, (name, has_labels) in enumerate(
@@ -287,7 +293,7 @@ class _Cells:
         """Let the kernel go on until it is through, has a question or no more room."""
         # None for what this text does not have, so that it is not compiled
         binarize = self.options.binarize
-        threshold = None if binarize is None else float(binarize)
+        thresholds = None if binarize is None else self.thresholds
         numbers = self.numbers if self.options.beside else None
         crowded = True if (self.kinds == kernels.CROWDED).any() else None
         separator = ord(self.layout.separator)
@@ -300,7 +306,7 @@ class _Cells:
             self.places,
             self.known,
             tokens,
-            threshold,
+            thresholds,
             crowded,
             self.answer,
             self.codes,
