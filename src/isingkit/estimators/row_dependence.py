@@ -98,7 +98,7 @@ def row_dependence(
     excess = Excess(counts[2], stretched(null_of_halves(counts), counts[2]), n_queries, present)
     has_order = not _is_histogram(which, n_equal)  # whose order means nothing
     order = row_order(packed, rows, excess.variance) if has_order or is_series else None
-    matters = has_order and _matters(order, is_series)
+    matters = _matters(order, has_order, is_series)
     if excess.tail_effect() > _SUSPICIOUS:
         null = stretched(null_of_model(rows, packed, model, shifts, rng), counts[2])
         excess = Excess(counts[2], null, n_queries, present)
@@ -111,9 +111,11 @@ def row_dependence(
     return independent_rows("rows look independent of each other")
 
 
-def _matters(order: RowOrder | None, is_series: bool) -> bool:
+def _matters(order: RowOrder | None, has_order: bool, is_series: bool) -> bool:
     """Whether there is something to allow for in the order of rows."""
-    return order is not None and (is_series or (order.is_seen and order.design_effect > _MATTERS))
+    if order is None or not has_order:
+        return False
+    return is_series or (order.is_seen and order.design_effect > _MATTERS)
 
 
 def _holds(order: RowOrder | None, effect: float) -> bool:

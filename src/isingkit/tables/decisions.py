@@ -323,7 +323,7 @@ def _remedies_of_numbers(
 
 
 def _cut_at(column: Column, threshold: float) -> str:
-    return f"{CUT_OPTION} {_in_list(f'{column.name}={threshold:g}')}"
+    return f"{CUT_OPTION} {typed_list([f'{column.name}={threshold:g}'])}"
 
 
 def _with_any_name(option: str, name: str) -> str:
