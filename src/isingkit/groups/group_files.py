@@ -14,6 +14,7 @@ from isingkit.packing import PackedSpins, recoded
 from isingkit.spins import Table
 from isingkit.tables import listed
 from isingkit.tables.layout import number_of
+from isingkit.tables.many import common_mapping, seen_of
 from isingkit.tables.rows import Reading
 
 
@@ -39,6 +40,7 @@ def read_groups(
     covariates: str | None,
     of_rows: Mapping[str, str | None],
     missing: str,
+    binarize: float | None = None,
 ) -> GroupFile:
     """The rows of one file, grouped by a column, or of several, a group each.
 
@@ -51,7 +53,13 @@ def read_groups(
         problem = f"column '{by}' can be only one of the column of groups and covariates"
         raise TableFileError(path=files[0], problem=problem)
     also = {name: column for name, column in of_rows.items() if column is not None}
-    options = {"columns": listed(columns), "drop": listed(drop), "missing": missing, **also}
+    options = {
+        "columns": listed(columns),
+        "drop": listed(drop),
+        "missing": missing,
+        "binarize": binarize,
+        **also,
+    }
     named = [] if by is None else [by]
     readings = [read(path, covariates=known, labels=named, **options) for path in files]
     tables = [one.covariates for one in readings if one.covariates is not None]
@@ -65,7 +73,9 @@ def read_groups(
     table = None if values is None or not beside else Table(tuple(beside), values)
     weights = _concatenated([one.weights for one in readings])
     counts = _concatenated([one.counts for one in readings])
-    return GroupFile(_joined(files, readings), labels, table, _units(readings), weights, counts)
+    return GroupFile(
+        _joined(files, readings, binarize), labels, table, _units(readings), weights, counts
+    )
 
 
 def _concatenated(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
@@ -97,17 +107,21 @@ def _number_written(label: Any) -> float | None:
     return number if number is not None and f"{number:.15g}" == label else None
 
 
-def _joined(files: Sequence[Path], readings: Sequence[Reading]) -> PackedSpins:
-    """All rows, files after each other."""
+def _joined(
+    files: Sequence[Path], readings: Sequence[Reading], binarize: float | None
+) -> PackedSpins:
+    """All rows, files after each other, with the codings that one table of all would have: a column
+    that never changes in one group may do so in another.
+    """
     first = readings[0].packed
-    parts = [first]
     for path, reading in zip(files[1:], readings[1:], strict=True):
-        packed = reading.packed
-        if packed.names != first.names:
+        if reading.packed.names != first.names:
             what = f"'{files[0].name}' and '{path.name}'"
-            raise ModelMismatchError(left=first.names, right=packed.names, what=what)
-        mapping = first.mapping or ()
-        parts.append(recoded(packed, mapping) if mapping else packed)
+            raise ModelMismatchError(left=first.names, right=reading.packed.names, what=what)
+    parts = [reading.packed for reading in readings]
+    mapping = common_mapping([seen_of(part) for part in parts], binarize)
+    if mapping is not None:
+        parts = [part if part.mapping is None else recoded(part, mapping) for part in parts]
     return PackedSpins.concatenate(parts)
 
 
