@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 import shutil
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -513,7 +514,7 @@ def test_a_column_that_never_changes_in_one_file_is_coded_as_in_the_other(tmp_pa
 def test_files_that_are_cut_at_a_threshold_are_read_alike(tmp_path):
     files = files_of_two(tmp_path, ([2, 3, 4], [3, 4]))
     known = {"columns": None, "drop": "", "covariates": None, "of_rows": {}, "missing": "error"}
-    spins = read_groups(files, None, read_spins, binarize=2.5, **known).spins
+    spins = read_groups(files, None, partial(read_spins, binarize=2.5), **known).spins
     assert (np.asarray(spins)[:, 3] == np.r_[np.resize([-1, 1, 1], 60), np.ones(60)]).all()
 
 

@@ -152,6 +152,7 @@ def _compared(options: CompareGroupsOptions) -> "GroupComparison":
     from isingkit.tables import as_list, listed
 
     also = {
+        "binarize": options.binarize,
         "missing_codes": listed(options.missing_codes),
         "ticked": listed(options.ticked),
     }
@@ -168,7 +169,6 @@ def _compared(options: CompareGroupsOptions) -> "GroupComparison":
             "counts": options.counts,
         },
         missing=options.missing,
-        binarize=options.binarize,
     )
     return ik.compare_groups(
         grouped.spins,

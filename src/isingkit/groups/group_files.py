@@ -40,7 +40,6 @@ def read_groups(
     covariates: str | None,
     of_rows: Mapping[str, str | None],
     missing: str,
-    binarize: float | None = None,
 ) -> GroupFile:
     """The rows of one file, grouped by a column, or of several, a group each.
 
@@ -53,13 +52,7 @@ def read_groups(
         problem = f"column '{by}' can be only one of the column of groups and covariates"
         raise TableFileError(path=files[0], problem=problem)
     also = {name: column for name, column in of_rows.items() if column is not None}
-    options = {
-        "columns": listed(columns),
-        "drop": listed(drop),
-        "missing": missing,
-        "binarize": binarize,
-        **also,
-    }
+    options = {"columns": listed(columns), "drop": listed(drop), "missing": missing, **also}
     named = [] if by is None else [by]
     readings = [read(path, covariates=known, labels=named, **options) for path in files]
     tables = [one.covariates for one in readings if one.covariates is not None]
@@ -73,9 +66,7 @@ def read_groups(
     table = None if values is None or not beside else Table(tuple(beside), values)
     weights = _concatenated([one.weights for one in readings])
     counts = _concatenated([one.counts for one in readings])
-    return GroupFile(
-        _joined(files, readings, binarize), labels, table, _units(readings), weights, counts
-    )
+    return GroupFile(_joined(files, readings), labels, table, _units(readings), weights, counts)
 
 
 def _concatenated(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
@@ -107,9 +98,7 @@ def _number_written(label: Any) -> float | None:
     return number if number is not None and f"{number:.15g}" == label else None
 
 
-def _joined(
-    files: Sequence[Path], readings: Sequence[Reading], binarize: float | None
-) -> PackedSpins:
+def _joined(files: Sequence[Path], readings: Sequence[Reading]) -> PackedSpins:
     """All rows, files after each other, with the codings that one table of all would have: a column
     that never changes in one group may do so in another.
     """
@@ -119,8 +108,8 @@ def _joined(
             what = f"'{files[0].name}' and '{path.name}'"
             raise ModelMismatchError(left=first.names, right=reading.packed.names, what=what)
     parts = [reading.packed for reading in readings]
-    mapping = common_mapping([seen_of(part) for part in parts], binarize)
-    if mapping is not None:
+    if len({part.mapping for part in parts} - {None}) > 1:
+        mapping = common_mapping([seen_of(part) for part in parts], None) or ()
         parts = [part if part.mapping is None else recoded(part, mapping) for part in parts]
     return PackedSpins.concatenate(parts)
 
