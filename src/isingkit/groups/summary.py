@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isingkit.result_table import Record
+from isingkit.result_table import Record, on_one_line
 
 if TYPE_CHECKING:
     from isingkit.groups.comparison import GroupComparison
@@ -30,7 +30,8 @@ def summary(found: "GroupComparison") -> list[str]:
 def heading(found: "GroupComparison") -> str:
     """What was compared, and how."""
     groups = ", ".join(
-        f"{label} ({size} rows)" for label, size in zip(found.labels, found.sizes, strict=True)
+        f"{on_one_line(label)} ({size} rows)"
+        for label, size in zip(found.labels, found.sizes, strict=True)
     )
     how = "likelihood ratios" if found.fields == "free" else "score tests"
     if found.method == "nct":
@@ -121,6 +122,7 @@ def _differences(found: "GroupComparison") -> list[str]:
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a table: texts to the left, numbers to the right."""
+    rows = [[on_one_line(cell) for cell in row] for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
