@@ -37,6 +37,7 @@ _OUTCOMES = re.compile(
 _CUT = "--binarize"
 CODES_OPTION = "--missing-codes"
 TICKED_OPTION = "--ticked"
+_OF_ONE_COLUMN = ("--id-column", "--row-groups", "--weights", "--counts")
 # of no answer: numbers far from those of answers, and words
 _CODES_BELOW = {-7.0, -8.0, -9.0, -66.0, -77.0, -88.0, -99.0, -888.0, -999.0, -9999.0}
 _CODES_ABOVE = {7.0, 8.0, 9.0, 77.0, 88.0, 99.0, 777.0, 888.0, 999.0, 9999.0}
@@ -209,8 +210,8 @@ def suggested_options(found: Sequence[Decision]) -> str:
     values: dict[str, list[str]] = {}
     for one in found:
         name, value = one.options[0].split(" ", 1)
-        if name == "--id-column" and name in values:  # there can be one only
-            name = "--drop"
+        if name in _OF_ONE_COLUMN and name in values:
+            name, value = one.options[-1].split(" ", 1)  # leaves it out
         values.setdefault(name, []).append(value)
     codes = values.pop(CODES_OPTION, None)
     words = [f"{name} {','.join(dict.fromkeys(them))}" for name, them in values.items()]
