@@ -114,7 +114,7 @@ def _differences(found: "GroupComparison") -> list[str]:
     kind = "family-wise p" if found.control == "fwer" else "q"
     pairs = "1 pair differs" if n_differing == 1 else f"{n_differing} pairs differ"
     if len(found.edges) == 0:
-        return ["no pair is an edge of any group"]
+        return ["no pair is an edge of all rows together, and none differs"]
     n_shown = min(max(n_differing, 3), _MOST_SHOWN)
     lines = _aligned(edge_cells(found, n_shown))
     more = len(found.edges) - n_shown
