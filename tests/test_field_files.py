@@ -498,3 +498,15 @@ def test_cells_that_end_in_several_lines_after_a_blank_are_counted_and_cut_anywh
     packed = read_spins(tmp_path / "b.csv").packed
     assert packed.names == ("a", "b\n2")
     assert np.asarray(packed).tolist() == [[-1, 1], [1, -1]] * 20
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("blank", ["", " "])
+def test_the_first_name_may_hold_the_end_of_a_line(tmp_path, separator, blank):
+    """Before the first separator. Seen to be read as one column, or not at all."""
+    between = f"{separator}{blank}" if separator != "\t" else separator
+    rows = [['"a\nb, c; d"', '"e"'], *([str(k % 2), f'"{k % 2}"'] for k in range(9))]
+    (tmp_path / "a.csv").write_text("\n\n" + "".join(between.join(row) + "\n" for row in rows))
+    packed = read_spins(tmp_path / "a.csv").packed
+    assert packed.names == ("a\nb, c; d", "e")
+    assert np.asarray(packed).tolist() == [[2 * (k % 2) - 1] * 2 for k in range(9)]
