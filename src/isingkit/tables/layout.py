@@ -191,7 +191,7 @@ def _rows_below_titles(
 
 def _first_record(lines: Sequence[str]) -> str:
     """The first lines that hold something, up to where no quote is open."""
-    record = []
+    record: list[str] = []
     n_quotes = 0
     for line in lines:
         if record or line.strip():
