@@ -993,6 +993,27 @@ def test_advice_about_outcomes_can_be_pasted_into_a_shell(capsys, tmp_path, rng,
     assert [listed(dropped[1]) for _, dropped in typed] == [[name] for name in names]
 
 
+def test_options_of_one_column_are_proposed_once(capsys, tmp_path, rng):
+    """Seen to fail: --weights weight,wt, which is the name of no column."""
+    rows = rng.integers(0, 2, (200, 3)).tolist()
+    known = [[f"s{k // 8}", f"p{k // 5}", 1 + k % 3, 2 + k % 4, k % 5, k % 4] for k in range(200)]
+    heads = ["my site", "person no", "weight", "wt", "count", "freq", "a", "b", "c"]
+    data = tmp_path / "rows.csv"
+    with open(data, "w", newline="") as file:
+        csv.writer(file).writerows(
+            [heads, *(one + row for one, row in zip(known, rows, strict=True))]
+        )
+    code, out, _ = run(capsys, "check", str(data))
+    assert code == 1
+    proposed = out.splitlines()[-1].partition("perhaps: isingkit fit ")[2]
+    assert proposed == (
+        f"{data} --row-groups 'my site' --drop 'person no',wt,freq --weights weight --counts count"
+    )
+    options = shlex.split(proposed)
+    code, _, err = run(capsys, "fit", *options, "-o", str(tmp_path / "fit"), "--json")
+    assert code == 0, err
+
+
 def test_a_column_of_ticks_is_told_as_such(capsys, tmp_path, rng):
     """Its empty cells are no missing values: those were proposed to be imputed."""
     rows = rng.integers(0, 2, (60, 3)).tolist()

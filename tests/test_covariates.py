@@ -774,6 +774,38 @@ def test_what_is_neither_number_nor_text_is_no_covariate():
         as_covariates(np.arange(12) * 1j, 12)
 
 
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.EmptyRowsWarning")
+@pytest.mark.parametrize("with_gaps", [False, True])
+def test_rows_without_weight_are_judged_whatever_is_said_of_them(world, with_gaps):
+    """Of a category that no other row is of. Seen to be refused, by `fit` of the command line
+    too, which looks how well the model fits.
+    """
+    _, spins, table = world
+    spins = spins.astype(float)
+    weights = np.tile([1.0, 2.0, 0.0], 200)
+    there = weights > 0
+    odd = table.copy()
+    odd["site"] = np.where(there, odd["site"], "nowhere")
+    if with_gaps:  # rows without any value, which are left out before weights are
+        spins[[3, 5]] = np.nan
+        there[[3, 5]] = False
+    fit = ik.PseudolikelihoodIsing(missing="drop").fit(spins, sample_weight=weights, covariates=odd)
+    every = {"sample_weight": weights, "covariates": odd}
+    some = {"sample_weight": weights[there], "covariates": table[there]}
+    assert fit.score(spins, **every) == pytest.approx(fit.score(spins[there], **some))
+    checks = [
+        ik.fit_check(fit.model_, rows, **about, random_state=0)
+        for rows, about in ((spins, every), (spins[there], some))
+    ]
+    np.testing.assert_allclose(checks[0].data_means, checks[1].data_means)
+    assert np.abs(checks[0].model_means - checks[1].model_means).max() < 0.1
+    measures = [
+        ik.centrality(fit.model_, rows, **about)["predictability"]
+        for rows, about in ((spins, every), (spins[there], some))
+    ]
+    np.testing.assert_allclose(*measures)
+
+
 @pytest.fixture
 def dose_model(tmp_path, rng):
     """A file of a model whose fields depend on a dose."""

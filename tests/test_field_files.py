@@ -498,3 +498,42 @@ def test_cells_that_end_in_several_lines_after_a_blank_are_counted_and_cut_anywh
     packed = read_spins(tmp_path / "b.csv").packed
     assert packed.names == ("a", "b\n2")
     assert np.asarray(packed).tolist() == [[-1, 1], [1, -1]] * 20
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("blank", ["", " "])
+def test_the_first_name_may_hold_the_end_of_a_line(tmp_path, separator, blank):
+    """Before the first separator. Seen to be read as one column, or not at all."""
+    between = f"{separator}{blank}" if separator != "\t" else separator
+    rows = [['"a\nb, c; d"', '"e"'], *([str(k % 2), f'"{k % 2}"'] for k in range(9))]
+    (tmp_path / "a.csv").write_text("\n\n" + "".join(between.join(row) + "\n" for row in rows))
+    packed = read_spins(tmp_path / "a.csv").packed
+    assert packed.names == ("a\nb, c; d", "e")
+    assert np.asarray(packed).tolist() == [[2 * (k % 2) - 1] * 2 for k in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("head", "pad"),
+    [("a b c", "   "), ("a b c", "  "), ("a b c ", "  "), ("a\u00a0x b c", " {}  ")],
+    ids=["three", "two", "blank behind", "names of rows"],
+)
+def test_cells_may_be_padded_below_names_that_are_not(tmp_path, rng, head, pad):
+    """Seen to be refused: line 2 had 10 cells where the first had 3."""
+    table = rng.integers(0, 2, (70, 3))
+    below = [pad.format(k) + "   ".join(map(str, row)) + "\n" for k, row in enumerate(table)]
+    (tmp_path / "a.txt").write_text(head + "\n" + "".join(below))
+    reading = read_spins(tmp_path / "a.txt", columns=[head.split(" ")[0], "b", "c"])
+    assert (np.asarray(reading.packed) == 2 * table - 1).all()
+
+
+def test_empty_cells_between_single_blanks_are_missing_values(tmp_path):
+    """And no padding: every row has as many cells."""
+    (tmp_path / "a.txt").write_text("a b c\n0 1 1\n1  0\n 0 1\n1 1 \n0 0 1\n")
+    packed = read_spins(tmp_path / "a.txt", missing="pairwise").packed
+    assert np.asarray(packed).tolist() == [
+        [-1, 1, 1],
+        [1, 0, -1],
+        [0, -1, 1],
+        [1, 1, 0],
+        [-1, -1, 1],
+    ]

@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 import shutil
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -456,6 +457,14 @@ def test_mistakes_of_the_command_exit_2_with_one_line(capsys, tmp_path):
         assert told in err
 
 
+def test_where_no_pair_is_an_edge_none_is_called_the_surest(rng):
+    found = ik.compare_groups(rng.choice([-1, 1], (200, 3)), ["a", "b"] * 100, permutations=9)
+    assert len(found.edges) == 0
+    assert (
+        str(found).splitlines()[-1] == "no pair is an edge of all rows together, and none differs"
+    )
+
+
 def test_groups_may_come_from_standard_input(capsys, tmp_path, monkeypatch):
     """All of them, or the rows of one."""
     written(tmp_path)
@@ -473,6 +482,55 @@ def test_groups_may_come_from_standard_input(capsys, tmp_path, monkeypatch):
         assert code == 0, err
         assert json.loads(out)["p_value"] == json.loads(expected)["p_value"]
         assert list(json.loads(out)["groups"].values()) == [300, 300]
+
+
+def files_of_two(folder, last):
+    """Two files of groups, whose last columns hold these values."""
+    rng = np.random.default_rng(3)
+    for name, values in zip("ab", last, strict=True):
+        table = pd.DataFrame(rng.integers(0, 2, (60, 3)), columns=["u", "v", "w"])
+        table["x"] = np.resize(values, 60)
+        table.to_csv(folder / f"{name}.csv", index=False)
+    return [folder / "a.csv", folder / "b.csv"]
+
+
+@pytest.mark.parametrize(
+    ("last", "coding"),
+    [
+        ((["left"], ["left", "right"]), ("left", "right")),
+        ((["right"], ["left", "right"]), ("left", "right")),
+        ((["right"], ["left"]), ("left", "right")),
+        (([1], [1, 2]), (1, 2)),
+        (([0], [1]), (0, 1)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ConstantColumnWarning")
+def test_a_column_that_never_changes_in_one_file_is_coded_as_in_the_other(tmp_path, last, coding):
+    """In either order of the files. Seen to be refused where the first file knows one text."""
+    files = files_of_two(tmp_path, last)
+    known = {"columns": None, "drop": "", "covariates": None, "of_rows": {}, "missing": "error"}
+    first = read_groups(files, None, read_spins, **known)
+    second = read_groups(files[::-1], None, read_spins, **known)
+    assert first.spins.mapping == second.spins.mapping == ((0, 1),) * 3 + (coding,)
+    values = np.asarray(first.spins)
+    assert (values[:60] == np.asarray(second.spins)[60:]).all()
+    expected = [np.where(np.resize(one, 60) == coding[1], 1, -1) for one in last]
+    assert (values[:, 3] == np.concatenate(expected)).all()
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ConstantColumnWarning")
+def test_files_that_are_cut_at_a_threshold_are_read_alike(tmp_path):
+    files = files_of_two(tmp_path, ([2, 3, 4], [3, 4]))
+    known = {"columns": None, "drop": "", "covariates": None, "of_rows": {}, "missing": "error"}
+    spins = read_groups(files, None, partial(read_spins, binarize=2.5), **known).spins
+    assert (np.asarray(spins)[:, 3] == np.r_[np.resize([-1, 1, 1], 60), np.ones(60)]).all()
+
+
+def test_files_of_other_values_are_told_in_words_of_the_command(capsys, tmp_path):
+    files = files_of_two(tmp_path, (["no", "yes"], [0, 1]))
+    code, _, err = run(capsys, *files)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "Write its values alike in all files." in err
 
 
 def test_a_covariate_that_is_named_twice_is_one(tmp_path):

@@ -140,11 +140,13 @@ def covariates_for(
     table: Any,
     n_rows: int | None = None,
     rows: BoolArray | None = None,
+    weights: FloatArray | None = None,
 ) -> FloatArray | None:
     """(n_rows, n): covariates as the numbers that these effects are of; None where there are no
     effects.
 
-    A table that is lacking, or that nothing depends on, is refused.
+    A table that is lacking, or that nothing depends on, is refused. Rows whose weight is 0 are
+    taken at the means, whatever is said of them.
     """
     if effects is None:
         if table is None:
@@ -162,7 +164,14 @@ def covariates_for(
             expected=f"a table of {names}, with which fields of the model change "
             "(dataclasses.replace(model, effects=None) is the model at their means)",
         )
-    return effects.coding.values(table, n_rows, rows)
+    if weights is None or weights.all():
+        return effects.coding.values(table, n_rows, rows)
+    counts = weights > 0
+    kept = np.ones(len(weights), dtype=bool) if rows is None else rows.copy()
+    kept[kept] = counts
+    values = np.zeros((len(weights), len(effects.names)))
+    values[counts] = effects.coding.values(table, n_rows, kept)
+    return values
 
 
 def as_covariates(

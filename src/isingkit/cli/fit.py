@@ -475,12 +475,12 @@ def _codings(facts: "Facts") -> str:
 def _edge_lines(edges: Sequence[dict[str, Any]]) -> list[str]:
     """A table of edges as text."""
     from isingkit.edge_table import COLUMNS
+    from isingkit.result_table import on_one_line
 
-    names = [edge[end] for edge in edges for end in ("source", "target")]
-    width = max(6, *(len(name) for name in names))
+    width = max(6, *(len(on_one_line(edge[end])) for edge in edges for end in ("source", "target")))
     layout = f"{{:<{width}}}  {{:<{width}}}  {{:>8}}  {{:<6}}  {{}}"
     columns = [COLUMNS[name] for name in _SUMMARY_COLUMNS]
-    rows = [[column.text(edge[column.name]) for column in columns] for edge in edges]
+    rows = [[on_one_line(column.text(edge[column.name])) for column in columns] for edge in edges]
     lines = [layout.format(*row) for row in [[column.label for column in columns], *rows]]
     return [line.rstrip() for line in lines]
 

@@ -135,12 +135,15 @@ def _require_room(options: LandscapeOptions) -> None:
 
 def _found(options: LandscapeOptions) -> "Landscape":
     import isingkit as ik
+    from isingkit.fit_folder import require_whole
 
     path = options.model
+    of_fit = require_whole(path) if path.is_dir() else {}
     model = ik.IsingModel.load(path / "model.npz" if path.is_dir() else path)
     if options.data is None:
         return ik.landscape(model, random_state=options.seed)
     from isingkit.tables import listed
+    from isingkit.tables.many import coded_as
 
     reading = read(
         options.data,
@@ -156,7 +159,7 @@ def _found(options: LandscapeOptions) -> "Landscape":
     ).in_full()
     return ik.landscape(
         model,
-        reading.packed,
+        coded_as(reading.packed, of_fit.get("mapping", {})),
         sample_weight=reading.weights,
         counts=reading.counts,
         groups=reading.groups,

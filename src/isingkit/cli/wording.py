@@ -16,6 +16,7 @@ MOST_SHOWN = 3  # warnings; of more, where to find them
 # In this order: what is a phrase comes before the arguments in it.
 _OPTIONS = (
     (r"the estimator or as_spins ", ""),
+    (r"Read all parts alike: as_spins.* of every column\.", "Write its values alike in all files."),
     (r"pass it as covariates=", "name its columns with --covariates"),
     (r"pass what you know of rows as covariates=", "name columns of what you know with"
      " --covariates"),

@@ -218,7 +218,7 @@ def suggested_options(
     for one in found:
         name, value = one.options[0].split(" ", 1)
         if name in _OF_ONE_COLUMN and name in values:
-            name = "--drop"
+            name, value = one.options[-1].split(" ", 1)  # leaves it out
         if name not in _LISTS:
             values.pop(name, None)
         values.setdefault(name, []).append(value)

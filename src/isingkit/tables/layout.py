@@ -175,7 +175,7 @@ def _rows_below_titles(
     """The separator, rows from that of names on, and how many lines are above them: titles, and
     what Excel may say of separators.
     """
-    first = next((line for line in lines if line.strip()), "")
+    first = _first_record(lines)
     cut = {one: _rows(lines, one) for one in _LIKELIEST if one in separators and one in first}
     even = [one for one, rows in cut.items() if _are_even(_without_titles(rows)[0], is_all)]
     others = [one for one in separators if one not in cut]
@@ -187,6 +187,19 @@ def _rows_below_titles(
     separator = next(iter([*even, *natural, *separators]))
     rows = cut[separator] if separator in cut else _rows(lines, separator)
     return separator, *_without_titles(rows)
+
+
+def _first_record(lines: Sequence[str]) -> str:
+    """The first lines that hold something, up to where no quote is open."""
+    record: list[str] = []
+    n_quotes = 0
+    for line in lines:
+        if record or line.strip():
+            record.append(line)
+            n_quotes += line.count('"')
+            if n_quotes % 2 == 0:
+                break
+    return "".join(record)
 
 
 def cells_of(lines: Iterable[str], separator: str) -> Any:
