@@ -4,6 +4,7 @@ attributes.
 
 import math
 import numbers
+import shlex
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,12 @@ def _listed(items: Sequence[object], most: int = 5) -> str:
 
 def _quoted(names: Sequence[str], most: int = 5) -> str:
     return _listed([f"'{name}'" for name in names], most)
+
+
+def _in_list(name: str) -> str:
+    """As an option takes it among names that commas separate."""
+    quoted = name.replace('"', '""')
+    return f'"{quoted}"' if "," in name or quoted != name else name
 
 
 def _besides(not_two_valued: Sequence[str]) -> str:
@@ -69,6 +76,7 @@ class IsingkitWarning(UserWarning):
     """Base of every warning that isingkit raises on purpose."""
 
     is_minor: ClassVar[bool] = False  # whether it hardly matters for a result
+    is_first: ClassVar[bool] = False  # whether it makes all others needless
 
     def __reduce__(self) -> Any:
         return _rebuilt, (type(self), self.args[0], vars(self))
@@ -800,9 +808,12 @@ class ConstantColumnWarning(IsingkitWarning):
 
     def __init__(self, *, columns: Sequence[str]) -> None:
         self.columns = tuple(columns)
+        is_one = len(columns) == 1
         super().__init__(
-            f"column(s) {_quoted(columns)} hold one value only, which says nothing about links: "
-            "they are kept without edges. Leave them out to silence this."
+            f"column{'' if is_one else 's'} {_quoted(columns)} {'holds' if is_one else 'hold'} one "
+            "value only, which says nothing about links, and "
+            f"{'is' if is_one else 'are'} kept without edges: "
+            f"leave {'it' if is_one else 'them'} out to silence this."
         )
 
 
@@ -850,11 +861,25 @@ class OutcomeColumnWarning(IsingkitWarning):
         self.columns = tuple(columns)
         is_one = len(columns) == 1
         looks = "looks like an outcome or a group" if is_one else "look like outcomes or groups"
-        named = ",".join(columns)
+        named = shlex.quote(",".join(map(_in_list, columns)))
         super().__init__(
             f"{_quoted(columns)} {looks} of rows, and {'is' if is_one else 'are'} taken as one "
             "more variable, which can make edges of its own: to find edges given it, use "
             f"--covariates {named}; to leave it out, --drop {named}."
+        )
+
+
+class WideTableWarning(IsingkitWarning):
+    """A handful of rows of very many columns: variables are perhaps in rows."""
+
+    is_first = True
+
+    def __init__(self, *, n_rows: int, n_columns: int) -> None:
+        self.n_rows = n_rows
+        self.n_columns = n_columns
+        super().__init__(
+            f"only {n_rows} rows of {n_columns} columns: if each line of the file is a variable (a "
+            "gene, a signal), add --transpose."
         )
 
 

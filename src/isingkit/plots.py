@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_NAMES = 60
+_MOST_VECTORS = 3000  # points of a picture; of more, vectors would be slow to show
+_ON_ANY_PAGE = "#3f8fd9"  # blue, on white and on black
 _DIGITS = 9  # of strengths that are ranked: rounding does not reach them
 
 
@@ -175,7 +177,8 @@ def plot_centrality(
     """
     from matplotlib import pyplot
 
-    known = [name for name in getattr(result.dtype, "names", None) or () if name != "name"]
+    names = getattr(getattr(result, "dtype", None), "names", None) or ()
+    known = [name for name in names if name != "name"]
     if "strength" not in known:
         expected = "what isingkit.centrality returns"
         raise SettingError(setting="result", value=type(result), expected=expected)
@@ -429,4 +432,6 @@ def _scatter(axes: "Axes", data: Any, model: Any, check: FitCheck) -> None:
     ]
     axes.plot(ends, ends, color="0.6", lw=1, zorder=0)
     size = 3 if len(x) > 200 else 4.5
-    axes.plot(x, y, "o", ms=size, alpha=0.6, mew=0, color=POSITIVE, rasterized=True)
+    is_picture = len(x) > _MOST_VECTORS  # whose colour does not follow that of a page
+    colour = _ON_ANY_PAGE if is_picture else POSITIVE
+    axes.plot(x, y, "o", ms=size, alpha=0.6, mew=0, color=colour, rasterized=is_picture)

@@ -151,7 +151,7 @@ def _suggestion(data: Path, survey: "Survey", found: "list[Decision]", suggested
 
 def _hints(survey: "Survey", found: "list[Decision]", transposed: bool) -> list[str]:
     """What options mean, and what they may leave out."""
-    from isingkit.tables.decisions import among_covariates, has_totals, outcomes
+    from isingkit.tables.decisions import among_covariates, has_totals, outcomes, typed
 
     hints = []
     n_columns = len(survey.columns)
@@ -179,8 +179,8 @@ def _hints(survey: "Survey", found: "list[Decision]", transposed: bool) -> list[
     if found:
         hints += _hints_on_others(survey, found)
     hints += [
-        f"'{name}' looks like an outcome or a group of rows: if it is, use --covariates {name} "
-        f"or --drop {name}"
+        f"'{name}' looks like an outcome or a group of rows: if it is, use "
+        f"--covariates {typed(name)} or --drop {typed(name)}"
         for name in outcomes(survey.columns, found)
     ]
     return ["", *hints] if hints else []
@@ -192,9 +192,10 @@ def _hints_on_others(survey: "Survey", found: "list[Decision]") -> list[str]:
     names = [one.name for one in survey.columns if one.low == one.high and one.name not in asked]
     if not names:
         return []
-    verb = "holds" if len(names) == 1 else "hold"
+    verb, them = ("holds", "it") if len(names) == 1 else ("hold", "them")
     return [
-        f"{_quoted(names)} {verb} one value only, and will be without edges; leave out with --drop."
+        f"{_quoted(names)} {verb} one value only, and will be without edges: --min-count 1 leaves "
+        f"{them} out."
     ]
 
 

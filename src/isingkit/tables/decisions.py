@@ -167,7 +167,7 @@ def _is_covariate(option: str) -> bool:
 def likeliest_meant(columns: Sequence[Column], found: Sequence[Decision]) -> list[Decision]:
     """The decisions, and that what stands between covariates is one, too."""
     between = [
-        Decision(f"'{short(name)}'", "", (f"--covariates {_in_list(name)}",), name)
+        Decision(f"'{short(name)}'", "", (f"--covariates {typed(name)}",), name)
         for name in among_covariates(columns, found)
     ]
     return [*found, *between]
@@ -323,13 +323,13 @@ def _remedies_of_numbers(
 
 
 def _cut_at(column: Column, threshold: float) -> str:
-    return f"{CUT_OPTION} {_in_list(f'{column.name}={threshold:g}')}"
+    return f"{CUT_OPTION} {typed(f'{column.name}={threshold:g}')}"
 
 
 def _with_any_name(option: str, name: str) -> str:
     """An option with NAME in place of this name of a column."""
     kind, value = option.split(" ", 1)
-    if value == _in_list(name):
+    if value == typed(name):
         return f"{kind} NAME"
     words = listed(shlex.split(value)[0]) if kind == CUT_OPTION else []
     if len(words) == 1 and words[0].startswith(f"{name}="):
@@ -530,9 +530,9 @@ def _in_shell(text: str) -> str:
 
 
 def _typed(column: Column) -> str:
-    return _in_list(column.name)
+    return typed(column.name)
 
 
-def _in_list(name: str) -> str:
+def typed(name: str) -> str:
     """As it is typed where several names may stand."""
     return shlex.quote(as_list([name]))
