@@ -23,6 +23,7 @@ from isingkit._kernels.packing import pack_words, unpack_rows
 from isingkit.cli import main, root, warm_up
 from isingkit.cli.foreign import FOREIGN_METHODS, FOREIGN_OPTIONS
 from isingkit.cli.method import METHODS
+from isingkit.cli.wording import as_options
 from isingkit.experiments import demo, scale
 from isingkit.fit_folder import write_fit
 from isingkit.report import figures
@@ -922,6 +923,48 @@ def test_a_threshold_that_cannot_be_read_is_refused_in_a_sentence(capsys, tmp_pa
     assert "'a>1' is neither a number nor NAME=NUMBER,NAME=NUMBER" in err
 
 
+@pytest.mark.usefixtures("plain_pages")
+def test_a_table_that_perhaps_stands_the_other_way_is_told_first(capsys, tmp_path, rng):
+    signals = rng.choice([-1, 1], (7, 120))
+    np.savetxt(tmp_path / "signals.dat", signals, fmt="%d", delimiter="\t")
+    folder = tmp_path / "fit"
+    code, _, err = run(capsys, "fit", str(tmp_path / "signals.dat"), "-o", str(folder))
+    told = [line for line in err.splitlines() if "warning: " in line]
+    assert code == 0
+    assert told[0].endswith(str(ex.WideTableWarning(n_rows=7, n_columns=120)))
+    assert "--transpose" in told[0]
+    asked = ("fit", str(tmp_path / "signals.dat"), "--transpose", "--force", "-o", str(folder))
+    assert "--transpose" not in run(capsys, *asked)[2]
+
+
+@pytest.mark.filterwarnings("ignore:.*one value only", "ignore:.*left out")
+def test_names_in_advice_can_be_pasted(capsys, tmp_path, rng):
+    table = pd.DataFrame(rng.integers(0, 2, (60, 3)), columns=["a", "b", "x, class"])
+    table["flag"] = 1
+    table.to_csv(tmp_path / "data.csv", index=False)
+    said = str(ex.OutcomeColumnWarning(columns=["x, class"]))
+    _, out, _ = run(capsys, "check", str(tmp_path / "data.csv"))
+    for text in (said, out):
+        (name,) = re.findall(r"--drop ('[^']*')", text)
+        asked = ("check", str(tmp_path / "data.csv"), "--drop", *shlex.split(name), "--json")
+        names = [one["name"] for one in json.loads(run(capsys, *asked)[1])["columns"]]
+        assert names == ["a", "b", "flag"]
+    constant = as_options(str(ex.ConstantColumnWarning(columns=["flag"])))
+    assert constant.endswith(": --min-count 1 leaves it out.")
+    asked = ("check", str(tmp_path / "data.csv"), "--min-count", "1", "--json")
+    assert json.loads(run(capsys, *asked)[1])["n_spins"] == 3
+
+
+def test_a_table_in_place_of_a_model_leads_to_its_fit(capsys, survey):
+    code, _, err = run(capsys, "plan", str(survey))
+    assert code == 2
+    assert f"isingkit fit {survey}, then isingkit plan {survey.stem}-fit" in err
+    _, _, err = run(capsys, "plan")
+    words = shlex.split(re.search("'(isingkit plan .*?)'", err)[1])
+    known = {name for one in root.get_command(None, "plan").params for name in one.opts}
+    assert {word for word in words if word.startswith("--")} <= known
+
+
 def test_columns_that_ask_the_same_are_told_together(capsys, tmp_path, rng):
     table = pd.DataFrame(rng.choice([0, 1, -999], (60, 4), p=[0.5, 0.4, 0.1]), columns=list("abcd"))
     table["age of head"] = rng.normal(size=60)
@@ -1183,7 +1226,7 @@ def test_warnings_are_ranked_and_folded(capsys, tmp_path):
     assert len(told) > 3
     assert lines[-4:-1] == [f"isingkit: warning: {one}" for one in told[:3]]
     assert lines[-1] == f"isingkit: and {len(told) - 3} more: see {folder / 'report.html'}"
-    assert told[-1].startswith("column(s) 'always' hold one value only")
+    assert told[-1].startswith("column 'always' holds one value only")
     doubtful = [k for k, one in enumerate(told) if one.startswith("hidden cause: ")]
     assert doubtful == [int(told[0].startswith("far from the data"))]
     assert "--hidden auto" in told[doubtful[0]]
@@ -1193,7 +1236,7 @@ def test_warnings_are_ranked_and_folded(capsys, tmp_path):
     before, folded = page.split(f"<summary>And {len(told) - 3} more</summary>")
     plain = re.sub("</?span[^>]*>", "", before)  # options are kept whole
     assert html.escape(told[2], quote=True).replace("&#x27;", "&#39;") in plain
-    assert "&#39;always&#39; hold one value only" in folded.split("</details>")[0]
+    assert "&#39;always&#39; holds one value only" in folded.split("</details>")[0]
     assert "covariates=" not in folded.partition("<script")[0]  # checks, too, name options
 
 

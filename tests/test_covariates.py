@@ -87,13 +87,16 @@ def test_table_of_effects_has_two_sided_p_values_and_q_values_surest_first():
     effects = np.array([[0.1, 0.2], [0.3, -0.4], [0.0, 0.0]])
     errors = np.array([[0.1, 0.1], [0.1, 0.1], [np.nan, np.nan]])
     table = covariate_table(("a", "b", "c"), ("age", "sex=f"), effects, errors)
-    assert table["spin"].tolist() == ["b", "b", "a", "a", "c", "c"]
+    assert table["variable"].tolist() == ["b", "b", "a", "a", "c", "c"]
     assert table["covariate"].tolist() == ["sex=f", "age", "sex=f", "age", "age", "sex=f"]
     np.testing.assert_allclose(table["z"][:4], [-4, 3, 2, 1])
     p_values = np.array([6.334248366623988e-05, 0.0026997960632601913, 0.045500263896, 0.317310507])
     np.testing.assert_allclose(table["p_value"][:4], p_values, rtol=1e-8)
     np.testing.assert_allclose(table["q_value"][:4], p_values * 4 / [1, 2, 3, 4], rtol=1e-8)
     assert np.isnan(table["q_value"][4:]).all()
+    np.testing.assert_allclose(table["low"][:2], [-0.4 - 0.1959964, 0.3 - 0.1959964], rtol=1e-6)
+    np.testing.assert_allclose(table["high"][:2], [-0.4 + 0.1959964, 0.3 + 0.1959964], rtol=1e-6)
+    assert np.isnan(table["low"][4:]).all()
 
 
 def test_table_of_effects_without_errors_has_the_strongest_first():
@@ -302,7 +305,7 @@ def test_pseudolikelihood_with_covariates_is_statsmodels_logit(world, rng, is_co
     fit = ik.PseudolikelihoodIsing().fit(spins, counts=counts, covariates=table)
     covariates = as_covariates(table, len(spins), None, counts.astype(float))
     times = np.repeat(np.arange(len(spins)), counts)
-    effects = {(row["spin"], row["covariate"]): row for row in fit.covariate_effects_}
+    effects = {(row["variable"], row["covariate"]): row for row in fit.covariate_effects_}
     for i in range(5):
         others = [j for j in range(5) if j != i]
         design = np.column_stack([np.ones(len(spins)), covariates.values, spins[:, others]])
@@ -332,7 +335,7 @@ def test_effects_without_knobs_are_statsmodels_logit_wherever_that_is_finite(rng
     spins = np.asarray(ik.sample(model, covariates=table, random_state=1)).copy()
     spins[is_bog > 0, 0] = -1
     fit = ik.AutoIsing(hidden=0, rows="independent").fit(spins, covariates=table)
-    rows = {(row["spin"], row["covariate"]): row for row in fit.covariate_effects_}
+    rows = {(row["variable"], row["covariate"]): row for row in fit.covariate_effects_}
     graph = fit.model_.couplings.toarray() != 0
     for i in range(5):
         # other effects are those of the rows that say something of them
@@ -355,7 +358,7 @@ def test_effects_beside_hidden_causes_are_those_of_covariates(world):
     names = as_covariates(table, 600).names
     assert fit.hidden_.n_hidden == 1
     assert len(fit.covariate_effects_) == 5 * len(names)
-    effects = {(row["spin"], row["covariate"]): row["effect"] for row in fit.covariate_effects_}
+    effects = {(row["variable"], row["covariate"]): row["effect"] for row in fit.covariate_effects_}
     assert effects["x3", names[1]] == fit.model_.effects.values[3, 1]
 
 
@@ -372,7 +375,7 @@ def test_intervals_of_effects_cover_the_truth_in_95_percent(rng):
         model = replace(truth, effects=effects)
         samples = ik.sample(model, covariates=table, random_state=seed)
         fit = ik.PseudolikelihoodIsing().fit(samples, covariates=table)
-        found = {(row["spin"], row["covariate"]): row for row in fit.covariate_effects_}
+        found = {(row["variable"], row["covariate"]): row for row in fit.covariate_effects_}
         for i, spin in enumerate(truth.names):
             for k, name in enumerate(coding.names):
                 row = found[spin, name]
@@ -529,7 +532,7 @@ def test_constant_spins_have_no_effects(world):
     spins[:, 2] = 1
     with pytest.warns(ex.ConstantColumnWarning):
         fit = ik.PseudolikelihoodIsing().fit(spins, covariates=table)
-    rows = fit.covariate_effects_[fit.covariate_effects_["spin"] == "x2"]
+    rows = fit.covariate_effects_[fit.covariate_effects_["variable"] == "x2"]
     assert (rows["effect"] == 0).all()
     assert np.isnan(rows["std_error"]).all()
     assert (fit.model_.effects.values[2] == 0).all()
@@ -599,7 +602,7 @@ def linear_estimates(spins, table, totals, ridge=0.0):
 
 def effects_of(fit):
     """(n_spins, n): of the table."""
-    rows = {(row["spin"], row["covariate"]): row["effect"] for row in fit.covariate_effects_}
+    rows = {(row["variable"], row["covariate"]): row["effect"] for row in fit.covariate_effects_}
     names = fit.model_.effects.names
     return np.array([[rows[spin, name] for name in names] for spin in fit.model_.names])
 
@@ -950,7 +953,7 @@ def test_the_command_learns_with_covariates_what_python_does(data, fit_by_comman
     with open(folder / "covariate_effects.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == list(fit.covariate_effects_.dtype.names)
-    assert [row["spin"] for row in rows] == fit.covariate_effects_["spin"].tolist()
+    assert [row["variable"] for row in rows] == fit.covariate_effects_["variable"].tolist()
     assert [float(row["q_value"]) for row in rows] == fit.covariate_effects_["q_value"].tolist()
     facts = json.loads((folder / "fit.json").read_text())
     assert facts["covariates"] == ["age", "site"]

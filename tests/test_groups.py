@@ -107,6 +107,8 @@ def test_a_flipped_coupling_is_found_where_it_is_and_fields_that_differ_are_not(
     assert (row["source"], row["target"]) == pair
     assert found.p_value == pytest.approx(1 / 2001)
     true = -2 * row["coupling_a"]
+    half_widths = np.array([row["difference"] - row["low"], row["high"] - row["difference"]])
+    np.testing.assert_allclose(half_widths, 1.96 * row["std_error"], rtol=0.02)  # of Student's t
     assert abs(row["difference"] - true) < 4 * row["std_error"]
     assert found.models["b"].n_spins == 10
     assert "the networks differ" in str(found)

@@ -192,9 +192,10 @@ def _hints_on_others(survey: "Survey", found: "list[Decision]") -> list[str]:
     names = [one.name for one in survey.columns if one.low == one.high and one.name not in asked]
     if not names:
         return []
-    verb = "holds" if len(names) == 1 else "hold"
+    verb, them = ("holds", "it") if len(names) == 1 else ("hold", "them")
     return [
-        f"{_quoted(names)} {verb} one value only, and will be without edges; leave out with --drop."
+        f"{_quoted(names)} {verb} one value only, and will be without edges: --min-count 1 leaves "
+        f"{them} out."
     ]
 
 

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 _SUMMARY_COLUMNS = ("source", "target", "coupling", "std_error", "q_value")
 _MOST_SHOWN = 10  # edges in the summary
+_FEW_ROWS = 50
+_WIDE = 10  # columns a row: with few rows, the table perhaps stands the other way
 _NOT_LONG = 0.5  # seconds before there is a bar
 _COUPLING = (
     "coupling: how strongly two columns go together (above 0) or exclude each other (below 0), "
@@ -289,6 +291,7 @@ def _fit_and_write(
             hidden=fit.hidden,
         )
         _name_outcomes(packed.names)
+        _doubt_shape(reading.n_samples, packed.n_spins, options.transpose)
         facts = replace(fit.facts, warnings=ranked_warnings(caught, fit, check))
         fit = replace(fit, facts=facts)
         next_step("writing the report")
@@ -310,6 +313,14 @@ def _name_outcomes(names: Sequence[str]) -> None:
     found = [name for name in names if looks_like_outcome(name)]
     if found:
         warn(OutcomeColumnWarning(columns=found, typed=typed_list(found)))
+
+
+def _doubt_shape(n_rows: int, n_columns: int, transposed: bool) -> None:
+    """Warn of a table that perhaps stands the other way."""
+    from isingkit.exceptions import WideTableWarning, warn
+
+    if n_rows < _FEW_ROWS and n_columns > _WIDE * n_rows and not transposed:
+        warn(WideTableWarning(n_rows=n_rows, n_columns=n_columns))
 
 
 def _tell_warnings(messages: Sequence[str], report: Path) -> None:
@@ -463,13 +474,20 @@ def _hidden_lines(facts: "Facts") -> list[str]:
 
 def _codings(facts: "Facts") -> str:
     """Which values became -1 and +1, and in how many columns."""
-    counts = Counter(f"{low} is -1, {high} is +1" for low, high in facts.mapping.values())
+    counts = Counter(_coding(low, high) for low, high in facts.mapping.values())
     listed = [
         f"{coding} ({n_columns} column{'s' * (n_columns > 1)})"
         for coding, n_columns in counts.items()
     ]
     more = " and others, see fit.json" if len(listed) > 3 else ""
     return "; ".join(listed[:3]) + more
+
+
+def _coding(low: Any, high: Any) -> str:
+    """Of a constant column of texts, the other value is not known."""
+    if "" in (low, high):
+        return f"{low or high} alone is {'-1' if low else '+1'}"
+    return f"{low} is -1, {high} is +1"
 
 
 def _edge_lines(edges: Sequence[dict[str, Any]]) -> list[str]:

@@ -29,6 +29,7 @@ _OPTIONS = (
     (r"\bmerge_alike=True\b", "--merge-alike"),
     (r"\bmerge_alike=", "--merge-alike "),
     (r"\bat_least=", "--at-least "),
+    (r"\bleave (it|them) out to silence this", r"--min-count 1 leaves \1 out"),
     (r"\bby find\b", "with --find"),
     (r"\bby at_least\b", "with --at-least"),
     (r"\braise max_rows\b", "raise --max-rows"),
@@ -61,14 +62,17 @@ def _method_option(found: re.Match[str]) -> str:
 def ranked_warnings(
     caught: Sequence[WarningMessage], fit: "Fit", check: "FitCheck | None"
 ) -> list[str]:
-    """What is to be said of a fit, the most serious first: that the model is far from the data,
-    that levels do not hold, what else was warned of, and last what hardly matters.
+    """What is to be said of a fit, the most serious first: that the table is misread, that the
+    model is far from the data, that levels do not hold, what else was warned of, and last what
+    hardly matters.
     """
     messages = [one.message for one in caught if not isinstance(one.message, ReliabilityWarning)]
     minor = [one for one in messages if isinstance(one, IsingkitWarning) and one.is_minor]
-    others = [one for one in messages if one not in minor]
+    first = [one for one in messages if isinstance(one, IsingkitWarning) and one.is_first]
+    others = [one for one in messages if one not in minor and one not in first]
     doubt = None if check is None else check.doubt()
     found = [
+        *map(str, first),
         *([doubt] if doubt else []),
         *_warning_checks(fit, levels_hold=False),
         *map(str, others),

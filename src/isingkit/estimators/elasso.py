@@ -88,8 +88,8 @@ class ELassoIsing(IsingEstimator):
         Table of columns that became part of another's spin: column, spin, correlation. Empty where
         none did; else `model_` and all that is said of spins has one for all of them.
     covariate_effects_
-        Where `fit` was given covariates: structured array of the columns spin, covariate,
-        effect, std_error, z, p_value and q_value, strongest first; it has no errors.
+        Where `fit` was given covariates: structured array of the columns variable, covariate,
+        effect, low, high, std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
         Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_

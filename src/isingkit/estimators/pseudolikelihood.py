@@ -64,8 +64,9 @@ class PseudolikelihoodIsing(NodewiseEstimator):
         Table of columns that became part of another's spin: column, spin, correlation. Empty where
         none did; else `model_` and all that is said of spins has one for all of them.
     covariate_effects_
-        Where `fit` was given covariates: structured array of the columns spin, covariate,
-        effect, std_error, z, p_value and q_value, surest first; without penalties it has errors.
+        Where `fit` was given covariates: structured array of the columns variable, covariate,
+        effect, low, high, std_error, z, p_value and q_value, surest first; without penalties it
+        has errors.
     n_samples_
         Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_

@@ -284,10 +284,12 @@
     const wrong = table.columns.filter((column) => column.is_asked);
     const byRole = {};
     for (const column of wrong) (byRole[roleOf(column.name)] ||= []).push(column.name);
+    const isCut = (name) => String((plan.codings[name] || [])[0]).startsWith("<= ");
+    if (byRole.variable) byRole.variable = byRole.variable.filter(isCut);
     for (const [role, names] of Object.entries(byRole)) {
       const some = names.slice(0, 6).join(", ") + (names.length > 6 ? ` and ${names.length - 6} more` : "");
       if (role !== "variable") lines.push(`${some}: ${TAKEN[role]}`);
-      else if (choices.binarize !== null) lines.push(`${some}: made two values, ${choices.binarize.includes("=") ? "each at its own threshold" : `cut at ${choices.binarize}`}`);
+      else if (names.length) lines.push(`${some}: made two values, ${choices.binarize.includes("=") ? "each at its own threshold" : `cut at ${choices.binarize}`}`);
     }
     const outcomes = table.columns.filter((column) => column.is_outcome && roleOf(column.name) === "variable");
     if (outcomes.length) lines.push(`${outcomes.map((column) => column.name).join(", ")}: looks like an outcome or a group of rows, and is taken as a variable`);
