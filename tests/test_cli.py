@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -1555,3 +1556,33 @@ def test_closed_streams_and_a_name_that_is_not_utf_8_cost_no_result(capsys, surv
     monkeypatch.setattr(sys, "stdin", None)
     code, _, err = run(capsys, "fit", "-", "-o", str(survey.parent / "none"))
     assert (code, err) == (2, "isingkit: '-' cannot be used: standard input is closed.\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is full is one of Linux")
+def test_a_log_that_cannot_be_written_ends_no_fit(survey, tmp_path):
+    """Seen to fail: the first step of a progress bar ended it, or made it wait for ever."""
+    arguments = ["fit", str(survey), "--drop", "person,seen", "--method", "ridge"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "isingkit", *arguments, "-o", str(tmp_path / "fit")],
+            stdout=subprocess.PIPE, stderr=full, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0
+    assert "look at" in done.stdout
+    assert (tmp_path / "fit" / "fit.json").exists()
+
+
+def test_a_library_for_which_there_is_no_memory_is_told_in_a_sentence(capsys, survey, monkeypatch):
+    """Seen to fail: a traceback. What is missing for another reason is told by Python as before."""
+    problem = "libjpeg.so.62: failed to map segment from shared object"
+
+    def without_memory(*_, **__):
+        raise ImportError(problem)
+
+    monkeypatch.setattr("isingkit.cli.check._read", without_memory)
+    code, _, err = run(capsys, "check", str(survey))
+    assert code == 2
+    assert err == f"isingkit: not enough memory: {problem}; ask for less.\n"
+    problem = "no module named libjpeg"
+    with pytest.raises(ImportError, match="no module"):
+        main(["check", str(survey)])

@@ -400,6 +400,60 @@ def test_a_worker_killed_in_the_middle_of_a_gram_is_made_up_for(client, spins, t
     assert len(list(tmp_path.iterdir())) > 30  # something was done again
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        distributed.comm.CommClosedError("Stream is closed"),
+        KeyError("tcp://127.0.0.1:1"),
+        OSError("Timed out trying to connect"),
+    ],
+)
+def test_a_worker_lost_while_data_are_sent_to_it_is_made_up_for(client, tiled, monkeypatch, error):
+    """By whatever Dask's scheduler stumbles over then. Seen to fail: a scheduler that was there was
+    said to be lost, or the error of Dask was raised.
+    """
+    scatter = distributed.Client.scatter
+    n_sent = 0
+
+    def stumbling(self, *data, **options):
+        nonlocal n_sent
+        n_sent += 1
+        if n_sent == 1:
+            raise error
+        return scatter(self, *data, **options)
+
+    estimator = ik.TwoStageIsing(ridge=np.inf, prune=0.25)
+    with isingkit.dask.using(client):
+        monkeypatch.setattr(distributed.Client, "scatter", stumbling)
+        there = estimator.fit(tiled)
+    assert n_sent == 2
+    same_fit(there, estimator.fit(tiled))
+
+
+def test_every_worker_has_the_data_before_a_few_tasks_are_given_to_them(client, samples):
+    """Dask gives few tasks to those that hold what they need: to one worker otherwise."""
+
+    def who(_shared, _item):
+        time.sleep(0.3)
+        return os.getpid()
+
+    found = dict(isingkit.dask._distributed(client, who, samples, [0, 1]))
+    assert found[0] != found[1]
+
+
+def test_data_are_not_broadcast_by_dask(client, samples, monkeypatch):
+    """Whose scheduler asks a worker that is lost meanwhile for them without end."""
+    scatter = distributed.Client.scatter
+
+    def checked(self, *data, **options):
+        assert not options.get("broadcast")
+        return scatter(self, *data, **options)
+
+    monkeypatch.setattr(distributed.Client, "scatter", checked)
+    found = dict(isingkit.dask._distributed(client, lambda _, item: -item, samples, [1, 2, 3]))
+    assert found == {0: -1, 1: -2, 2: -3}
+
+
 def test_an_error_of_a_task_comes_as_it_is(client, samples):
     twice = ik.PackedSpins.concatenate([samples[:50], samples[:50]])
     with (

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tqdm import tqdm
 
 import isingkit as ik
+from isingkit._kernels.compilation import NOTICE, noticed_compilation
 from isingkit.fit_folder import fit_of, write_fit
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -173,6 +175,29 @@ def test_a_child_that_hangs_or_dies_is_seen(tmp_path, monkeypatch):
     killed = children.forked(tmp_path / "c", lambda: time.sleep(30))
     killed.send(signal.SIGKILL, 0.1)
     assert killed.ended().status == -9
+
+
+def test_a_child_that_works_is_waited_for_by_the_clock_of_its_processor(tmp_path, monkeypatch):
+    """Seen to fail: on a machine that is busy with others a child that works was said to hang."""
+    monkeypatch.setattr(children, "LONGEST", 1)
+
+    def work():
+        start = time.process_time()
+        while time.process_time() < start + 3:
+            pass
+
+    assert children.forked(tmp_path / "a", work).ended().status == 0
+    monkeypatch.setattr(children, "MOST_WORK", 0.5)
+    assert oracles.ends_well(children.forked(tmp_path / "b", work).ended())
+
+
+def test_a_bar_that_is_not_seen_yet_is_not_drawn_by_a_notice(capsys):
+    """Seen to fail: nothing cleared it from the line of the sentence that came next."""
+    with noticed_compilation() as compiled, tqdm(total=9, delay=1, leave=False) as bar:
+        compiled.on_start(None)
+        compiled.on_end(None)
+        bar.update()
+    assert capsys.readouterr().err == NOTICE + "\n"
 
 
 @pytest.mark.parametrize("name", ["fit on 1, 2 and 4 threads", "read a damaged model"])

@@ -813,6 +813,24 @@ def test_regions_hold_what_enumeration_finds_on_loops():
         assert np.max(np.abs(tree - exact)) > by_tree
 
 
+@pytest.mark.parametrize("coupling", [12.1, 100.0, 400.0, 1e89])
+def test_couplings_that_leave_no_digits_are_refused(coupling):
+    """Seen to fail: eigenvalues that were not finite, and at 100 a Q of 1e-212."""
+    couplings = np.diag([coupling, 0.5], 1)
+    chain = ik.IsingModel(couplings + couplings.T)
+    with pytest.raises(ex.SettingError, match="couplings of at most 12"):
+        theory.of_model(chain, spin=0, samples_per_spin=2, ridge=0.1)
+    with pytest.raises(ex.SettingError, match="couplings of at most 12"):
+        theory.ModelSpectrum.of(chain)
+
+
+def test_a_loop_of_spins_that_are_always_the_same_is_refused():
+    """Seen to fail: its correlations have no inverse."""
+    triangle = ik.IsingModel(10.0 * (1 - np.eye(3)))
+    with pytest.raises(ex.SettingError, match="always the same"):
+        theory.of_model(triangle, spin=0, samples_per_spin=2, ridge=0.1)
+
+
 def test_models_with_too_many_loops_are_refused_with_the_reason():
     grid = nx.triangular_lattice_graph(10, 10, periodic=True)
     couplings = 0.42 * nx.to_numpy_array(grid)

@@ -20,6 +20,7 @@ from sklearn.base import clone
 import isingkit as ik
 from isingkit import exceptions as ex
 from isingkit._kernels import lookup_popcount
+from isingkit.arrays import distinct
 from isingkit.estimators import sizes, tiled_screen, tiles
 from isingkit.estimators.approximate_sums import approximate_sums
 from isingkit.estimators.bits import bits_of
@@ -779,3 +780,12 @@ def test_records_say_what_they_are_of(by_tiles, tmp_path):
     ik.TwoStageIsing(ridge=np.inf, prune=0.2, checkpoint=tmp_path).fit(samples)
     told = json.loads((tmp_path / "screen.json").read_text())
     assert (told["screen"], told["prune"], told["version"]) == ("correlations", 0.2, ik.__version__)
+
+
+def test_distinct_numbers_are_those_of_numpy(rng):
+    for size in (0, 1, 2, 1000):
+        first, second = rng.integers(0, 500, size), rng.integers(400, 900, size // 2)
+        np.testing.assert_array_equal(distinct(first), np.unique(first))
+        both = distinct(first, second)
+        np.testing.assert_array_equal(both, np.union1d(first, second))
+        assert both.dtype == np.int64

@@ -300,7 +300,7 @@ def fork_beside_threads(rng: Generator, folder: Path) -> Problems:
 
 def lose_a_worker(rng: Generator, folder: Path) -> Problems:
     """A cluster of processes of its own, of which one is killed at a random moment."""
-    script = Path(__file__).with_name("cluster.py")
+    script = Path(__file__).with_name("cluster.py")  # which ends itself if it hangs
     how = [str(int(rng.integers(2**31))), str(float(rng.uniform(0, 1.5))), str(folder)]
     ended = subprocess.run(
         [sys.executable, str(script), *how],
@@ -310,7 +310,7 @@ def lose_a_worker(rng: Generator, folder: Path) -> Problems:
         check=False,
     )
     if ended.returncode != 0:
-        return [f"exit code {ended.returncode}: {ended.stderr.strip()[-400:]}"]
+        return [f"exit code {ended.returncode}: {ended.stderr.strip()[-2000:]}"]
     return list(json.loads(ended.stdout.splitlines()[-1]))
 
 

@@ -5,6 +5,7 @@ happens to a child happens to its parent.
 import math
 import os
 import resource
+import select
 import signal
 import sys
 import time
@@ -19,7 +20,8 @@ from soak.oracles import Ended
 
 Problems = list[str]
 
-LONGEST = 600  # seconds, after which a child hangs, on however loaded a machine
+LONGEST = 120.0  # seconds, of which a child that does not hang works a hundredth at least
+MOST_WORK = 1200.0  # seconds of processor time, beyond which it works without end
 
 
 @dataclass(slots=True)
@@ -38,16 +40,37 @@ class Child:
 
     def send_at(self, number: int, cpu_seconds: float) -> None:
         """A signal, as soon as it has worked for so long by the clock of its processors."""
-        ticks = cpu_seconds * os.sysconf("SC_CLK_TCK")
         while os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-            if int(fields[11]) + int(fields[12]) >= ticks:  # of user and of system
+            if self.worked() >= cpu_seconds:
                 os.kill(self.pid, number)
                 return
             time.sleep(0.001)
 
+    def worked(self) -> float:
+        """Seconds of processor time so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        ticks = int(fields[11]) + int(fields[12])  # of user and of system
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def _stop_if_it_hangs(self) -> None:
+        """Watch it until its end. One that waits for a processor that others use works a little
+        now and then: by the clock it may take as long as it likes.
+        """
+        before = 0.0
+        watched = os.pidfd_open(self.pid)
+        try:
+            while not select.select([watched], [], [], LONGEST)[0]:
+                worked = self.worked()
+                if worked - before < LONGEST / 100 or worked > MOST_WORK:
+                    os.kill(self.pid, signal.SIGALRM)
+                    return
+                before = worked
+        finally:
+            os.close(watched)
+
     def ended(self) -> Ended:
         """Wait for its end; one that hangs is killed, and its status is -SIGALRM."""
+        self._stop_if_it_hangs()
         _, status, used = os.wait4(self.pid, 0)
         self.cpu_seconds = used.ru_utime + used.ru_stime
         out, err = (
@@ -67,7 +90,6 @@ def forked(folder: Path, work: Callable[[], Any]) -> Child:
     status = 1
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(LONGEST)
         for number, name in ((1, "out"), (2, "err")):
             os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), number)
         sys.stdout = os.fdopen(1, "w", closefd=False)

@@ -2,6 +2,7 @@
 last line says what is wrong, as JSON.
 """
 
+import faulthandler
 import json
 import os
 import signal
@@ -15,6 +16,8 @@ import numpy as np
 import isingkit as ik
 import isingkit.dask
 from isingkit.estimators import sizes
+
+LONGEST = 900  # seconds, after which it hangs, and says where: it takes some five
 
 
 def main(seed: int, seconds: float) -> list[str]:
@@ -46,4 +49,5 @@ def main(seed: int, seconds: float) -> list[str]:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
+    faulthandler.dump_traceback_later(LONGEST, exit=True)
     print(json.dumps(main(int(sys.argv[1]), float(sys.argv[2]))))

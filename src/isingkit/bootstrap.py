@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from numpy.random import Generator
 
-from isingkit.arrays import FloatArray, IntArray
+from isingkit.arrays import FloatArray, IntArray, distinct
 from isingkit.centrality import MEASURES, measures_of
 from isingkit.estimators.base import IsingEstimator
 from isingkit.estimators.resampling import Refits, over_resamples, redrawn, refits
@@ -189,7 +189,7 @@ def bootstrap(
     found = [edges for edges in every if not isinstance(edges, IsingkitError)]
     if not found:
         raise every[0]
-    keys = np.unique(np.concatenate([edges[0] for edges in (whole, *found)]))
+    keys = distinct(*(edges[0] for edges in (whole, *found)))
     couplings = np.array([_at(keys, edges) for edges in found])
     return _arranged(rows.packed.names, keys, _at(keys, whole), couplings)
 

@@ -8,10 +8,11 @@ version.
 import gc
 import os
 import socket
+import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,15 @@ from numpy.random import Generator
 
 try:
     import dask
-    from distributed import Client, KilledWorker, LocalCluster, as_completed, default_client
+    from distributed import (
+        Client,
+        Future,
+        KilledWorker,
+        LocalCluster,
+        as_completed,
+        default_client,
+        wait,
+    )
     from distributed.comm import CommClosedError, get_address_host_port, parse_address
     from distributed.scheduler import NoWorkerError
     from distributed.security import Security
@@ -68,6 +77,7 @@ __all__ = ["connected", "executor", "gram", "pack", "sample", "using"]
 _FAN = 4  # results that one task of a reduction combines
 _LOSSES = 3  # of all workers that held data, after which it is sent again to those that are there
 _WAIT = 10.0  # seconds for a scheduler to answer, and for a first worker to be there
+_NOTICE = 0.2  # seconds, in which a scheduler notices that a worker is gone
 
 
 # A cluster
@@ -206,8 +216,9 @@ def _distributed(
                 del left[place]
                 yield place, found
         except CancelledError:  # all that held `shared` are gone; others may be there
-            if is_last or not client.nthreads():
+            if is_last or client.status != "running" or not client.nthreads():
                 raise
+            time.sleep(_NOTICE)
         else:
             return
 
@@ -215,13 +226,55 @@ def _distributed(
 def _spread(
     client: Client, work: Work, shared: Any, items: dict[int, Any]
 ) -> Iterator[tuple[int, Any]]:
-    there = client.scatter(shared, broadcast=True, hash=False, timeout=_WAIT)
+    there = _sent(client, shared)
     places = {client.submit(work, there, item, pure=False): place for place, item in items.items()}
     try:
         for future in as_completed(list(places)):
             yield places[future], future.result()
-    finally:  # what nobody waits for any more
-        client.cancel([future for future in places if not future.done()])
+    finally:
+        _cancel(client, places)
+
+
+def _sent(client: Client, shared: Any) -> Future:
+    """`shared`, on every worker before tasks are given to those that hold it.
+
+    Each gets it from another by a task that any may do if it is lost. Dask's own broadcast asks a
+    worker that is lost meanwhile for it without end.
+    """
+    there = _scattered(client, shared)
+    held = [
+        client.submit(_held, there, workers=[one], allow_other_workers=True, pure=False)
+        for one in client.nthreads()
+    ]
+    try:
+        with suppress(TimeoutError):  # one may be busy for others: the rest can begin
+            wait(held, timeout=_WAIT)
+    finally:
+        _cancel(client, held)
+    return there
+
+
+def _held(shared: Any) -> None:
+    """A task that needs `shared`, and so brings it to its worker."""
+
+
+def _scattered(client: Client, shared: Any) -> Future:
+    """`shared` on one worker; lost with it, if it is killed meanwhile, of which Dask raises what
+    its scheduler stumbled over.
+    """
+    try:
+        return client.scatter(shared, hash=False, timeout=_WAIT)
+    except (CommClosedError, TimeoutError):
+        if client.status != "running" or not client.nthreads():
+            raise  # the scheduler is gone, or there is no worker
+        raise CancelledError from None
+    except (OSError, KeyError) as error:
+        raise CancelledError from error
+
+
+def _cancel(client: Client, futures: Iterable[Future]) -> None:
+    """What nobody waits for any more."""
+    client.cancel([future for future in futures if not future.done()])
 
 
 @contextmanager

@@ -31,7 +31,7 @@ class Compilation(event.Listener):
             self._nested.start = time.perf_counter()
         if self.announce:
             self.announce = False
-            tqdm.write(NOTICE, file=sys.stderr)  # clear of progress bars
+            _say(NOTICE)
 
     def on_end(self, event: Any) -> None:
         """Numba has done with it."""
@@ -39,6 +39,18 @@ class Compilation(event.Listener):
         if self._nested.depth == 0:
             self.n_kernels += 1
             self.seconds += time.perf_counter() - self._nested.start
+
+
+def _say(line: str) -> None:
+    """A line of its own on stderr, where progress bars may stand: those that are seen are drawn
+    again as they go on. `tqdm.write` would draw those as well that are to be seen only later, and
+    these are never cleared.
+    """
+    with tqdm.get_lock():
+        for bar in list(tqdm._instances):
+            if bar.last_print_t >= bar.start_t + bar.delay:
+                bar.clear(nolock=True)
+        print(line, file=sys.stderr)
 
 
 @contextmanager

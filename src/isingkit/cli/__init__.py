@@ -11,6 +11,7 @@ import shlex
 import sys
 import warnings
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -51,6 +52,8 @@ ADVICE = {
 
 
 _LONGEST = 2000  # characters of what is told of an error
+# what the system says of a library for which there is no memory
+_NO_ROOM = ("failed to map segment", "annot allocate memory", "cannot create shared object")
 
 
 class LazyGroup(click.Group):
@@ -123,6 +126,11 @@ def main(arguments: list[str] | None = None) -> None:
     except (click.ClickException, IsingkitError, MemoryError, OSError) as error:
         _tell(_message(error))
         sys.exit(2)
+    except ImportError as error:
+        if not any(problem in str(error) for problem in _NO_ROOM):
+            raise
+        _tell(_message(MemoryError(error)))
+        sys.exit(2)
     sys.exit(status or 0)
 
 
@@ -147,6 +155,22 @@ def _replace_closed_streams() -> None:
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stderr, io.TextIOWrapper) and sys.stderr is sys.__stderr__:
+        raw = _Unfailing(sys.stderr.fileno(), "w", closefd=False)
+        how = {"encoding": sys.stderr.encoding, "errors": "backslashreplace"}
+        sys.stderr = io.TextIOWrapper(raw, write_through=True, **how)  # type: ignore[arg-type]
+
+
+class _Unfailing(io.FileIO):
+    """A file for what may be lost, where it cannot be written: a log of progress on a full disk
+    ends no fit.
+    """
+
+    def write(self, text: Any) -> int:
+        try:
+            return super().write(text)
+        except OSError:
+            return memoryview(text).nbytes
 
 
 def _message(error: Exception) -> str:

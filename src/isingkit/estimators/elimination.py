@@ -6,8 +6,8 @@ import numpy as np
 
 from isingkit._kernels import elimination as kernels
 from isingkit._kernels.threads import parallel_map
-from isingkit.arrays import IntArray, Pairs
-from isingkit.estimators.graph import Graph, graph_of
+from isingkit.arrays import IntArray, Pairs, distinct
+from isingkit.estimators.graph import Graph, graph_of, keys_of, pairs_of
 from isingkit.estimators.moments import SecondMoments
 from isingkit.estimators.screen import DIGITS
 
@@ -46,7 +46,7 @@ def eliminate(moments: SecondMoments, pairs: Pairs, n_jobs: int | None = None) -
     order[looked_at] = np.where(found == kernels.KEPT, kernels.KEPT, found + before)
     directed = graph.directed_pairs
     left = np.sort(directed[order == kernels.KEPT], axis=1)
-    survivors = np.unique(left, axis=0).reshape(-1, 2)
+    survivors = pairs_of(distinct(keys_of(left, moments.n_spins)), moments.n_spins)
     return Elimination(_as_rows_allow(moments, survivors), directed, order)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from isingkit._kernels import fitted_graph as kernels
 from isingkit._kernels.threads import one_blas_thread, parallel_map
-from isingkit.arrays import FloatArray, IntArray, Pairs
+from isingkit.arrays import FloatArray, IntArray, Pairs, distinct
 from isingkit.estimators import sizes
 from isingkit.estimators.causes import Causes, known_causes, no_causes
 from isingkit.estimators.column_moments import ColumnMoments, column_moments
@@ -221,7 +221,7 @@ class FittedGraph:
         """
         graph = graph_of(pairs, self.n_spins)
         moved = np.setxor1d(self.graph.keys, graph.keys, assume_unique=True)
-        changed = np.unique(np.concatenate([moved // self.n_spins, moved % self.n_spins]))
+        changed = distinct(moved // self.n_spins, moved % self.n_spins)
         new = _unfitted(self.samples, graph, self.fit_fields, self.n_jobs, self.columns, self)
         same = np.ones(self.n_spins, dtype=bool)
         same[changed] = False

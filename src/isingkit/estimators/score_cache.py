@@ -17,7 +17,7 @@ from scipy.special import ndtr, ndtri
 
 from isingkit._kernels import score_cache as kernels
 from isingkit._kernels.threads import parallel_map
-from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
+from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs, distinct
 from isingkit.estimators import sizes
 from isingkit.estimators.bits import Bits, bits_of
 from isingkit.estimators.executor import current_executor
@@ -290,7 +290,7 @@ class SparseScores:
         found = self._large(fitted, chosen, residuals, threshold)
         around = fitted.graph.matrix(np.ones(len(fitted.graph.indices)))
         hidden = np.column_stack((around[chosen] @ self.near).nonzero()).astype(np.int64)
-        keys = np.union1d(keys_of(found, n_spins), keys_of(hidden, n_spins))
+        keys = distinct(keys_of(found, n_spins), keys_of(hidden, n_spins))
         places = np.column_stack([keys // n_spins, keys % n_spins])
         places = places[chosen[places[:, 0]] != places[:, 1]]
         scores = self._scores(fitted, chosen, residuals, places)
@@ -320,7 +320,7 @@ class SparseScores:
         touched[chosen] = True
         pairs = np.column_stack([self.keys // n_spins, self.keys % n_spins])
         pairs = pairs[touched[pairs].any(axis=1)]
-        pairs = np.unique(np.sort(pairs, axis=1), axis=0)
+        pairs = pairs_of(distinct(keys_of(np.sort(pairs, axis=1), n_spins)), n_spins)
         # of both directions, the larger is above it, too
         return pairs[np.abs(self.approximate(fitted, pairs)) > self.screening_z]
 
@@ -343,7 +343,7 @@ class SparseScores:
             places = self._beyond(fitted, chosen, fitted.residuals_of(chosen), threshold)
             pairs = np.sort(np.column_stack([chosen[places[:, 0]], places[:, 1]]), axis=1)
             keys.append(keys_of(pairs, self.bits.n_spins))
-        return pairs_of(np.unique(np.concatenate(keys)), self.bits.n_spins)
+        return pairs_of(distinct(*keys), self.bits.n_spins)
 
     def approximate(self, fitted: FittedGraph, pairs: Pairs) -> FloatArray:
         directed = np.concatenate([pairs, pairs[:, ::-1]])

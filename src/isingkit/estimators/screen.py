@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from isingkit._kernels.threads import parallel_map
-from isingkit.arrays import BoolArray, FloatArray, Pairs
+from isingkit.arrays import BoolArray, FloatArray, Pairs, distinct
 from isingkit.estimators.graph import pairs_of
 from isingkit.estimators.moments import SecondMoments, best_resolvent, noise_factors
 from isingkit.estimators.normal import DenseResolvent, NormalEquations
@@ -102,7 +102,7 @@ def candidates(found: Screen, moments: SecondMoments) -> Pairs:
         row, column = np.nonzero(_best(size, most) & (size > LEAST_SCORE))
         row += start
         keys.append(np.minimum(row, column) * n_spins + np.maximum(row, column))
-    return pairs_of(np.unique(np.concatenate(keys)), n_spins)
+    return pairs_of(distinct(*keys), n_spins)
 
 
 def _best(size: FloatArray, most: int) -> BoolArray:

@@ -8,7 +8,7 @@ import numpy as np
 from tqdm import tqdm
 
 from isingkit._kernels.threads import one_blas_thread
-from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
+from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs, distinct
 from isingkit.estimators import sizes
 from isingkit.estimators.edge_tests import (
     SETTINGS,
@@ -20,7 +20,7 @@ from isingkit.estimators.edge_tests import (
 )
 from isingkit.estimators.edge_weights import by_sign, edge_weights
 from isingkit.estimators.fitted_graph import FittedGraph
-from isingkit.estimators.graph import keys_of, pairs_of
+from isingkit.estimators.graph import keys_of, pairs_of, places_of
 from isingkit.exceptions import NotConvergedWarning, warn
 
 _MOST_ROUNDS = 200
@@ -181,9 +181,9 @@ class _Search:
 
     @property
     def circling(self) -> IntArray:
-        """Keys of pairs that came in more than once."""
+        """Keys of pairs that came in more than once, sorted."""
         keys = [key for key, times in self.n_entries.items() if times > 1]
-        return np.array(keys, dtype=np.int64)
+        return np.array(sorted(keys), dtype=np.int64)
 
     def find_suspects(self) -> None:
         """Score pairs outside the graph anew, where regressions have changed."""
@@ -203,7 +203,7 @@ class _Search:
         possible = (found[:, 0] != found[:, 1]) & changes
         new = keys_of(np.sort(found[possible], axis=1), n_spins)
         old = self.suspects[~touched]
-        self.suspects = np.setdiff1d(np.union1d(old, new), self.fitted.graph.keys)
+        self.suspects = _without(distinct(old, new), self.fitted.graph.keys)
         self.stale[:] = False
 
     def asked(self, also: Pairs) -> _Asked:
@@ -229,9 +229,9 @@ class _Search:
     def _at_last(self, also: Pairs) -> IntArray:
         """Keys of suspects and of pairs `also`; those that circle are taken as when they left."""
         graph = self.fitted.graph
-        wanted = np.setdiff1d(keys_of(also, graph.n_spins), graph.keys)
-        outside = np.union1d(wanted, self.suspects)
-        for key in np.intersect1d(outside, self.circling).tolist():
+        wanted = _without(distinct(keys_of(also, graph.n_spins)), graph.keys)
+        outside = distinct(wanted, self.suspects)
+        for key in self.circling[places_of(self.circling, outside)[0]].tolist():
             # outside it would be an edge, inside it is none
             self.known[key] = (self.when_left[key][0], 0.0)
         return outside
@@ -309,15 +309,20 @@ class _Search:
         n_spins = self.fitted.n_spins
         outside = keys_of(tests.pairs[~tests.inside], n_spins)
         passing = keys_of(tests.pairs[tests.passes & ~tests.inside], n_spins)
-        late = np.setdiff1d(passing, self.circling)
-        new = np.union1d(late, np.intersect1d(outside, self.circling))
-        suspects = np.union1d(self.suspects, new).astype(np.int64)
+        late = _without(distinct(passing), self.circling)
+        back = self.circling[places_of(self.circling, distinct(outside))[0]]
+        suspects = distinct(self.suspects, late, back)
         nothing_new = len(late) == 0 or len(suspects) == len(self.suspects)
         if nothing_new or self.rounds >= _MOST_ROUNDS:
             return True
         self.suspects = suspects
         self.stage = _Stage.BOTH_WAYS
         return False
+
+
+def _without(keys: IntArray, others: IntArray) -> IntArray:
+    """Sorted keys that are not among others, which are sorted, too."""
+    return keys[~places_of(keys, others)[0]]
 
 
 def _needs_test(

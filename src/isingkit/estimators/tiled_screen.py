@@ -8,11 +8,11 @@ import numpy as np
 import scipy.sparse
 from scipy.special import ndtri
 
-from isingkit.arrays import FloatArray, IntArray, Pairs
+from isingkit.arrays import FloatArray, IntArray, Pairs, distinct
 from isingkit.estimators import sizes
 from isingkit.estimators.bits import Bits
 from isingkit.estimators.executor import current_executor
-from isingkit.estimators.graph import keys_of, symmetric_matrix
+from isingkit.estimators.graph import keys_of, pairs_of, symmetric_matrix
 from isingkit.estimators.moments import best_resolvent
 from isingkit.estimators.primal import Primal
 from isingkit.estimators.screen import (
@@ -188,4 +188,5 @@ def _best_of_either(matrix: scipy.sparse.csr_array, most: int) -> Pairs:
     order = np.lexsort((matrix.indices, -size, rows))
     best = order[np.arange(len(order)) - matrix.indptr[rows] < most]
     pairs = np.column_stack([rows[best], matrix.indices[best]]).astype(np.int64)
-    return np.unique(np.sort(pairs, axis=1), axis=0)
+    n_spins = matrix.shape[0]
+    return pairs_of(distinct(keys_of(np.sort(pairs, axis=1), n_spins)), n_spins)

@@ -13,6 +13,8 @@ from isingkit.model import IsingModel
 from isingkit.theory.phase import require_paramagnetic
 from isingkit.theory.spectrum import Spectrum, Traces, numbers, scalar_weights, traces_one_by_one
 
+MOST_COUPLING = 12.0  # beyond, 1 - tanh^2 J keeps less than half of its digits
+
 
 def bethe_matrix(model: IsingModel) -> csr_array:
     r"""H of a tree-like model: H_ii = 1 + \sum_k \sinh^2 J_ik, H_ij = -\sinh(2 J_ij) / 2.
@@ -39,6 +41,13 @@ def bethe_matrix(model: IsingModel) -> csr_array:
         expected = "a model without fields: the theory assumes none"
         raise SettingError(setting="model", value="one with fields", expected=expected)
     strengths = model.couplings.data
+    largest = float(np.abs(strengths).max(initial=0.0))
+    if largest > MOST_COUPLING:
+        value = f"one with a coupling of size {largest:.3g}"
+        expected = (
+            f"couplings of at most {MOST_COUPLING:g}: of stronger ones both ends are the same"
+        )
+        raise SettingError(setting="model", value=value, expected=expected)
     matrix = model.couplings.copy()
     matrix.data = np.sinh(strengths) ** 2
     diagonal = 1 + matrix.sum(axis=1)

@@ -27,6 +27,7 @@ from isingkit.theory.phase import require_paramagnetic
 
 Region = tuple[int, ...]
 MOST_OFF = 0.5  # by which variances may be off 1 before they are scaled
+LEAST_OWN = 1e-10  # eigenvalue of a region's correlations: less is mostly rounding
 
 
 def short_loops(model: IsingModel) -> list[Region]:
@@ -150,4 +151,7 @@ def _inverse_correlations(couplings: tuple[float, ...]) -> FloatArray:
     n = round((1 + np.sqrt(1 + 8 * len(couplings))) / 2)
     matrix = np.zeros((n, n))
     matrix[np.triu_indices(n, 1)] = couplings
-    return np.asarray(np.linalg.inv(correlations_by_states(matrix + matrix.T)))
+    correlations = correlations_by_states(matrix + matrix.T)
+    if np.linalg.eigvalsh(correlations)[0] < LEAST_OWN:
+        raise _too_many_loops("hold spins that are always the same")
+    return np.asarray(np.linalg.inv(correlations))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from isingkit._kernels.graphs import tree_edges
-from isingkit.arrays import FloatArray, IntArray, Pairs
+from isingkit.arrays import FloatArray, IntArray, Pairs, distinct
 from isingkit.exceptions import OrderedTeacherWarning, SettingError, require_number, warn
 from isingkit.model import IsingModel
 from isingkit.spins import Names
@@ -269,7 +269,7 @@ def paired_stubs(n_spins: int, degree: int, rng: Generator) -> Pairs:
         # every now and then half of the sound pairs are drawn anew as well: there is always a way
         # out
         extra = len(bad) + 2 if attempt % 20 else len(stubs) // 2
-        again = np.union1d(bad, rng.integers(len(stubs), size=extra))
+        again = distinct(bad, rng.integers(len(stubs), size=extra))
         stubs[again] = rng.permutation(stubs[again].ravel()).reshape(-1, 2)
     return stubs
 
@@ -295,7 +295,7 @@ def _distinct(n_values: int, count: int, rng: Generator) -> IntArray:
     chosen = np.empty(0, np.int64)
     while len(chosen) < count:
         more = rng.integers(n_values, size=count - len(chosen))
-        chosen = np.union1d(chosen, more)
+        chosen = distinct(chosen, more)
     return chosen
 
 
