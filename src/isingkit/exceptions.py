@@ -4,6 +4,7 @@ attributes.
 
 import math
 import numbers
+import shlex
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,12 @@ def _listed(items: Sequence[object], most: int = 5) -> str:
 
 def _quoted(names: Sequence[str], most: int = 5) -> str:
     return _listed([f"'{name}'" for name in names], most)
+
+
+def _in_list(name: str) -> str:
+    """As an option takes it among names that commas separate."""
+    quoted = name.replace('"', '""')
+    return f'"{quoted}"' if "," in name or quoted != name else name
 
 
 def _besides(not_two_valued: Sequence[str]) -> str:
@@ -850,10 +857,9 @@ class RepeatedNamesWarning(IsingkitWarning):
 class OutcomeColumnWarning(IsingkitWarning):
     """Columns whose names say that they tell what rows are, and are no variables among others."""
 
-    def __init__(self, *, columns: Sequence[str], typed: str | None = None) -> None:
-        """typed: these names as a shell takes them behind an option, where any is no plain word"""
+    def __init__(self, *, columns: Sequence[str]) -> None:
         self.columns = tuple(columns)
-        named = typed or ",".join(columns)
+        named = shlex.quote(",".join(map(_in_list, columns)))
         if len(columns) == 1:
             looks = "looks like an outcome or a group of rows, and is taken as one more variable"
             own, it = "its own", "it"
