@@ -52,7 +52,7 @@ def run(capsys, *arguments):
 
 
 def names_of(alike):
-    return [(str(row["column"]), str(row["spin"]), row["correlation"]) for row in alike]
+    return [(str(row["column"]), str(row["variable"]), row["correlation"]) for row in alike]
 
 
 def test_equal_and_opposite_columns_are_named(six):
@@ -202,7 +202,7 @@ def test_the_command_names_members_everywhere(six, tmp_path, capsys):
     assert len(facts["mapping"]) == 9
     assert rows_in(folder / "alike.csv")[0] == {
         "column": "gene6",
-        "spin": "gene0",
+        "variable": "gene0",
         "correlation": "1.0",
     }
     assert {"source_alike", "target_alike"} <= set(rows_in(folder / "edges.csv")[0])

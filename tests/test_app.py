@@ -29,7 +29,7 @@ from isingkit import formats
 from isingkit.app.choices import Choices, choices_of, open_questions, proposed
 from isingkit.app.guard import Keys
 from isingkit.app.jobs import Job, JobState, progress_in
-from isingkit.app.repeat import COMMAND_FILE, PYTHON_FILE
+from isingkit.app.repeat import COMMAND_FILE, PYTHON_FILE, command_line, python_lines
 from isingkit.atomic import private_folder
 from isingkit.cli import main
 from isingkit.cli.fit import command as fit_command
@@ -415,6 +415,22 @@ def test_answers_on_a_scale_are_proposed_to_be_cut():
     choices = proposed(found)
     assert choices.arguments() == ["--covariates", "site", "--binarize", "3"]
     assert open_questions(choices, found) == []
+
+
+def test_scales_beside_other_codes_are_proposed_to_be_cut_by_name():
+    scale = (1, 2, 3, 4, 5, 9)
+    found = survey(a=scale, b=scale, c=scale, p=[1, 2, 9], q=[1, 2], r=["no", "yes"], s=[0, 1])
+    choices = proposed(found)
+    assert open_questions(choices, found) == []
+    clicked = json.loads(json.dumps(choices.as_clicked()))
+    assert clicked["binarize"] == "a=3,b=3,c=3"
+    assert choices_of(clicked, found) == choices
+    assert "--binarize a=3,b=3,c=3" in command_line("data.csv", choices)
+    assert "binarize={'a': 3.0, 'b': 3.0, 'c': 3.0}" in python_lines(
+        "data.csv", choices, {"settings": {}}
+    )
+    (question,) = open_questions(replace(choices, binarize=choices.binarize | {"z": 1}), found)
+    assert (question.about, question.text) == ("binarize", "There is no column 'z'.")
 
 
 @pytest.mark.parametrize(

@@ -441,10 +441,16 @@ def test_every_edge_and_every_rejected_pair_comes_with_its_evidence(spins):
     ):
         assert word in said
     assert "not an edge" in fit.explain("q0", "q11")
-    with pytest.raises(ex.SettingError, match="one of q0, q1"):
+    with pytest.raises(ex.SettingError, match="must be one of those of the fit, such as q0"):
         fit.explain("q0", "nobody")
-    with pytest.raises(ex.SettingError, match="two different spins"):
+    with pytest.raises(ex.SettingError, match="two different columns"):
         fit.explain("q0", "q0")
+
+
+def test_pairs_of_columns_named_by_numbers_are_explained(rng):
+    pandas = pytest.importorskip("pandas")
+    fit = ik.AutoIsing().fit(pandas.DataFrame(rng.choice([-1, 1], (200, 3))))
+    assert fit.explain(0, 2) == fit.explain("0", "2")
 
 
 def weights_of(graph, n_constant=0):

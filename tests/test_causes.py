@@ -90,7 +90,7 @@ def test_effects_are_those_of_logistic_regression_on_the_same_neighbours(n_covar
     fit = ik.AutoIsing(hidden=0).fit(values, covariates=table)
     standardised = (table - table.mean(axis=0)) / table.std(axis=0)
     couplings = fit.model_.couplings.toarray()
-    found = {(one["spin"], one["covariate"]): one for one in fit.covariate_effects_}
+    found = {(one["variable"], one["covariate"]): one for one in fit.covariate_effects_}
     for i in range(truth.n_spins):
         neighbours = values[:, couplings[i] != 0]
         design = np.column_stack([np.ones(600), neighbours, standardised])
@@ -376,7 +376,7 @@ def test_scores_leave_what_covariates_do_to_these():
         assert np.abs(together[0, 1:]).max() < 1e-6
         table = fit.covariate_effects_
         column = np.array([int(name[1:]) for name in table["covariate"]])
-        spin = np.array([int(name[1:]) for name in table["spin"]])
+        spin = np.array([int(name[1:]) for name in table["variable"]])
         true = planted[column, spin] * causes.std(axis=0)[column]
         held.append(np.abs(table["effect"] - true) <= 1.96 * table["std_error"])
         assert "intervals hold 92 to 93 percent" in check_of(fit, "hidden cause").words

@@ -258,14 +258,18 @@ def test_rows_that_allow_for_no_network_are_left_out_and_if_none_do_it_is_said_w
         ik.bootstrap(Picky(), rows, n_resamples=2, random_state=1)
 
 
-def test_the_picture_has_a_line_and_a_band_a_measure(rows):
+def test_the_picture_has_a_line_and_bars_a_measure_side_by_side(rows):
     result = ik.case_dropping(ik.RidgeIsing(), rows, n_resamples=3, random_state=0)
     axes = ik.plot_stability(result)
     lines = {line.get_label(): line for line in axes.lines}
     strength = lines["strength"]
     table = result.table()
     mine = table[table["measure"] == "strength"]
-    np.testing.assert_allclose(strength.get_xdata(), 1 - mine["dropped"])
+    places = np.array([lines[name.replace("_", " ")].get_xdata() for name in result.correlations])
+    np.testing.assert_allclose(places.mean(axis=0), 1 - mine["dropped"])
+    between = np.abs(np.diff(mine["dropped"])).min()
+    assert (np.diff(np.sort(places, axis=0), axis=0) > 0.05 * between).all()
+    assert np.ptp(places, axis=0).max() < 0.5 * between
     np.testing.assert_allclose(strength.get_ydata(), mine["correlation"])
     assert len(axes.collections) == len(result.correlations) == 5
     assert axes.xaxis_inverted()

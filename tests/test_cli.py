@@ -1,7 +1,9 @@
+import csv
 import html
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -22,10 +24,12 @@ from isingkit._kernels.packing import pack_words, unpack_rows
 from isingkit.cli import main, root, warm_up
 from isingkit.cli.foreign import FOREIGN_METHODS, FOREIGN_OPTIONS
 from isingkit.cli.method import METHODS
+from isingkit.cli.wording import as_options
 from isingkit.experiments import demo, scale
 from isingkit.fit_folder import write_fit
 from isingkit.report import figures
 from isingkit.report.contents import contents_in
+from isingkit.tables import listed
 
 
 def run(capsys, *arguments):
@@ -96,6 +100,16 @@ def test_demo_prints_a_table_for_people(capsys, tmp_path, monkeypatch):
     assert (tmp_path / "report.html").as_uri() in out
 
 
+def test_demo_leaves_the_report_of_a_fit_alone(capsys, tmp_path):
+    report = tmp_path / "report.html"
+    report.write_text("<title>my study: network of 9 variables</title>")
+    code, _, err = run(capsys, "demo", "-o", str(tmp_path))
+    assert code == 2
+    assert "is something else: name another folder with -o" in err
+    assert report.read_text().startswith("<title>my study")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
 def test_a_teacher_is_made_sampled_and_found_again(capsys, tmp_path):
     """The samples' file goes to an estimator without being unpacked."""
     teacher, samples = str(tmp_path / "teacher.npz"), str(tmp_path / "samples.spins")
@@ -115,6 +129,7 @@ def test_a_teacher_is_made_sampled_and_found_again(capsys, tmp_path):
     facts = json.loads(out)
     assert (code, facts["n_spins"], facts["n_edges"]) == (0, 30, 45)
     assert facts["phase"]["glass"] == pytest.approx(0.289, abs=0.001)
+    assert facts["phase"]["holds"] is True
     code, out, err = run(
         capsys, "sample", teacher, "--samples", "3000", "--seed", "4", "-o", samples, "--json"
     )
@@ -165,6 +180,10 @@ def test_every_kind_of_teacher_is_made(capsys, tmp_path, kind, options, n_edges)
     ("arguments", "says"),
     [
         (["teacher", "random-tree", "--coupling", "1", "-o", "x.npz"], "random-tree needs --spins"),
+        (
+            ["teacher", "random-tree", "--spins", "5", "--coupling", "1", "-o", "-"],
+            "a model is saved as .npz, not as '-'",
+        ),
         (
             [
                 "teacher",
@@ -841,6 +860,112 @@ def test_answers_on_a_scale_are_to_be_cut_in_two(capsys, tmp_path, rng):
     assert out.rstrip().endswith("scale.csv --binarize 3 --missing impute")
 
 
+def mixed_survey(path, rng, codes):
+    """Questions on a scale and of two answers, with codes of no answer, and what rows are."""
+    scales = rng.integers(1, 6, (80, 3)) * (rng.random((80, 3)) > 0.05)
+    table = pd.DataFrame(np.where(scales, scales, 9) if codes else rng.integers(1, 6, (80, 3)))
+    table.columns = ["sad", "tired, often", "worried"]
+    for name in "abcde"[: 5 if codes else 2]:
+        table[name] = rng.integers(1, 3, 80)
+    table["extra"] = rng.integers(0, 2, 80)
+    table.to_csv(path, index=False)
+
+
+@pytest.mark.parametrize("codes", [True, False], ids=["codes", "mostly scales"])
+def test_what_is_proposed_for_a_table_of_scales_and_codes_can_be_used_as_it_is(
+    capsys, tmp_path, rng, codes
+):
+    """Answers of 1 and 2 keep both values, and what has gaps is not proposed as a covariate."""
+    mixed_survey(tmp_path / "mixed.csv", rng, codes)
+    _, out, _ = run(capsys, "check", str(tmp_path / "mixed.csv"))
+    words = shlex.split(out.splitlines()[-1].removeprefix("perhaps: isingkit fit "))
+    assert words[words.index("--binarize") + 1] == 'sad=3,"tired, often=3",worried=3'
+    code, out, _ = run(capsys, "check", *words, "--json")
+    facts = json.loads(out)
+    assert (code, facts["decisions"]) == (0, [])
+    coded = {one["name"]: one["coding"] for one in facts["columns"]}
+    assert (coded["tired, often"], coded["a"]) == (["<= 3", "> 3"], [1, 2])
+
+
+def test_what_is_proposed_repeats_what_was_given(capsys, tmp_path, rng):
+    mixed_survey(tmp_path / "mixed.csv", rng, True)
+    asked = ["check", str(tmp_path / "mixed.csv"), "--missing-codes", "9", "--drop", "extra"]
+    _, out, _ = run(capsys, *asked, "--binarize", "worried=2")
+    words = shlex.split(out.splitlines()[-1].removeprefix("perhaps: isingkit fit "))
+    assert run(capsys, "check", *words)[0] == 0
+    assert words[words.index("--missing-codes") + 1] == "9"
+    assert words[words.index("--drop") + 1] == "extra"
+    assert words[words.index("--binarize") + 1].startswith("worried=2,")
+    refused = ["fit", *asked[1:], "--missing", "error", "--binarize", "worried=2"]
+    _, _, err = run(capsys, *refused, "-o", str(tmp_path / "fit"))
+    words = shlex.split(err.rpartition("perhaps add: ")[2].partition("; see")[0])
+    assert run(capsys, "check", *refused[1:], *words)[0] == 0
+
+
+def test_one_column_only_is_proposed_for_what_there_is_one_of(capsys, tmp_path, rng):
+    table = pd.DataFrame(rng.integers(0, 2, (60, 3)), columns=list("abc"))
+    table[["weight", "base_weight"]] = rng.gamma(3, size=(60, 2))
+    table.to_csv(tmp_path / "data.csv", index=False)
+    _, out, _ = run(capsys, "check", str(tmp_path / "data.csv"))
+    assert out.rstrip().endswith("--weights weight --drop base_weight")
+
+
+def test_numbers_beside_most_of_all_patterns_are_likeliest_counts(capsys, tmp_path):
+    lines = [f"{1000 + 37 * k},{k & 1},{k >> 1 & 1},{k >> 2 & 1}" for k in range(8)]
+    (tmp_path / "histogram.csv").write_text("\n".join(lines) + "\n")
+    _, out, _ = run(capsys, "check", str(tmp_path / "histogram.csv"))
+    assert out.rstrip().endswith("histogram.csv --counts x0")
+
+
+def test_a_threshold_that_cannot_be_read_is_refused_in_a_sentence(capsys, tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,0\n2,1\n")
+    code, _, err = run(capsys, "check", str(tmp_path / "a.csv"), "--binarize", "a>1")
+    assert code == 2
+    assert "'a>1' is neither a number nor NAME=NUMBER,NAME=NUMBER" in err
+
+
+@pytest.mark.usefixtures("plain_pages")
+def test_a_table_that_perhaps_stands_the_other_way_is_told_first(capsys, tmp_path, rng):
+    signals = rng.choice([-1, 1], (7, 120))
+    np.savetxt(tmp_path / "signals.dat", signals, fmt="%d", delimiter="\t")
+    folder = tmp_path / "fit"
+    code, _, err = run(capsys, "fit", str(tmp_path / "signals.dat"), "-o", str(folder))
+    told = [line for line in err.splitlines() if "warning: " in line]
+    assert code == 0
+    assert told[0].endswith(str(ex.WideTableWarning(n_rows=7, n_columns=120)))
+    assert "--transpose" in told[0]
+    asked = ("fit", str(tmp_path / "signals.dat"), "--transpose", "--force", "-o", str(folder))
+    assert "--transpose" not in run(capsys, *asked)[2]
+
+
+@pytest.mark.filterwarnings("ignore:.*one value only", "ignore:.*left out")
+def test_names_in_advice_can_be_pasted(capsys, tmp_path, rng):
+    table = pd.DataFrame(rng.integers(0, 2, (60, 3)), columns=["a", "b", "x, class"])
+    table["flag"] = 1
+    table.to_csv(tmp_path / "data.csv", index=False)
+    said = str(ex.OutcomeColumnWarning(columns=["x, class"]))
+    _, out, _ = run(capsys, "check", str(tmp_path / "data.csv"))
+    for text in (said, out):
+        (name,) = re.findall(r"--drop ('[^']*')", text)
+        asked = ("check", str(tmp_path / "data.csv"), "--drop", *shlex.split(name), "--json")
+        names = [one["name"] for one in json.loads(run(capsys, *asked)[1])["columns"]]
+        assert names == ["a", "b", "flag"]
+    constant = as_options(str(ex.ConstantColumnWarning(columns=["flag"])))
+    assert constant.endswith(": --min-count 1 leaves it out.")
+    asked = ("check", str(tmp_path / "data.csv"), "--min-count", "1", "--json")
+    assert json.loads(run(capsys, *asked)[1])["n_spins"] == 3
+
+
+def test_a_table_in_place_of_a_model_leads_to_its_fit(capsys, survey):
+    code, _, err = run(capsys, "plan", str(survey))
+    assert code == 2
+    assert f"isingkit fit {survey}, then isingkit plan {survey.stem}-fit" in err
+    _, _, err = run(capsys, "plan")
+    words = shlex.split(re.search("'(isingkit plan .*?)'", err)[1])
+    known = {name for one in root.get_command(None, "plan").params for name in one.opts}
+    assert {word for word in words if word.startswith("--")} <= known
+
+
 def test_columns_that_ask_the_same_are_told_together(capsys, tmp_path, rng):
     table = pd.DataFrame(rng.choice([0, 1, -999], (60, 4), p=[0.5, 0.4, 0.1]), columns=list("abcd"))
     table["age of head"] = rng.normal(size=60)
@@ -883,6 +1008,79 @@ def test_a_table_that_lies_on_its_side_is_noticed(capsys, tmp_path, rng):
     np.save(path, signals[2:])
     _, out, _ = run(capsys, "check", str(path), "--transpose")
     assert out == "300 rows of 6 columns: nothing to decide\n"
+
+
+@pytest.mark.parametrize(
+    "names", [["my class"], ["it's a class", "group, y", "class"], ["$HOME class", '"my" class']]
+)
+def test_advice_about_outcomes_can_be_pasted_into_a_shell(capsys, tmp_path, rng, names):
+    """Of columns whose names have blanks, commas and quotes."""
+    data = tmp_path / "votes.csv"
+    table = rng.integers(0, 2, (100, 3 + len(names)))
+    with open(data, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerows([["a", "b", "c", *names], *table.tolist()])
+    code, out, err = run(capsys, "fit", str(data), "-o", str(tmp_path / "fit"), "--json")
+    assert code == 0
+    assert ("taken as one more" in err) == (len(names) == 1)
+    covariates = re.search("use (--covariates .*); to leave", err)[1]
+    dropped = re.search("out, (--drop .*)[.]$", err, re.MULTILINE)[1]
+    more = ("-o", str(tmp_path / "fit"), "--force", "--json")
+    for advice in (covariates, dropped):
+        code, out, err = run(capsys, "fit", str(data), *shlex.split(advice), *more)
+        assert code == 0, err
+        assert json.loads(out)["n_spins"] == 3
+    hints = run(capsys, "check", str(data))[1]
+    advised = re.findall("use (--covariates .*) or (--drop .*)", hints)
+    typed = [[shlex.split(text) for text in pair] for pair in advised]
+    assert [listed(covariate[1]) for covariate, _ in typed] == [[name] for name in names]
+    assert [listed(dropped[1]) for _, dropped in typed] == [[name] for name in names]
+
+
+def test_options_of_one_column_are_proposed_once(capsys, tmp_path, rng):
+    """Seen to fail: --weights weight,wt, which is the name of no column."""
+    rows = rng.integers(0, 2, (200, 3)).tolist()
+    known = [[f"s{k // 8}", f"p{k // 5}", 1 + k % 3, 2 + k % 4, k % 5, k % 4] for k in range(200)]
+    heads = ["my site", "person no", "weight", "wt", "count", "freq", "a", "b", "c"]
+    data = tmp_path / "rows.csv"
+    with open(data, "w", newline="") as file:
+        csv.writer(file).writerows(
+            [heads, *(one + row for one, row in zip(known, rows, strict=True))]
+        )
+    code, out, _ = run(capsys, "check", str(data))
+    assert code == 1
+    proposed = out.splitlines()[-1].partition("perhaps: isingkit fit ")[2]
+    assert proposed == (
+        f"{data} --row-groups 'my site' --drop 'person no',wt,freq --weights weight --counts count"
+    )
+    options = shlex.split(proposed)
+    code, _, err = run(capsys, "fit", *options, "-o", str(tmp_path / "fit"), "--json")
+    assert code == 0, err
+
+
+def test_a_column_of_ticks_is_told_as_such(capsys, tmp_path, rng):
+    """Its empty cells are no missing values: those were proposed to be imputed."""
+    rows = rng.integers(0, 2, (60, 3)).tolist()
+    lines = [",".join(map(str, [*row, "x" if row[0] else ""])) for row in rows]
+    data = tmp_path / "ticks.csv"
+    data.write_text("a,b,c,my tick\n" + "\n".join(lines) + "\n")
+    code, _, err = run(capsys, "fit", str(data), "-o", str(tmp_path / "fit"))
+    assert code == 2
+    assert "column 'my tick' holds only 'x'" in err
+    assert "use --ticked 'my tick' or --drop 'my tick'" in err
+    assert "impute" not in err
+
+
+def test_advice_on_columns_alike_names_the_option_alone(capsys, tmp_path, rng):
+    column = rng.integers(0, 2, 60)
+    table = np.column_stack([column, column, rng.integers(0, 2, 60)])
+    data = tmp_path / "same.csv"
+    np.savetxt(data, table, "%d", ",", header="a,b,c", comments="")
+    for method in ("linear", "auto"):
+        arguments = ("--method", method, "-o", str(tmp_path / "fit"))
+        err = run(capsys, "fit", str(data), *arguments)[2]
+        assert "(--merge-alike" in err
+        assert "merge_alike" not in err
 
 
 def test_advice_names_options_that_the_command_has(capsys, tmp_path, rng):
@@ -1029,7 +1227,7 @@ def test_warnings_are_ranked_and_folded(capsys, tmp_path):
     assert len(told) > 3
     assert lines[-4:-1] == [f"isingkit: warning: {one}" for one in told[:3]]
     assert lines[-1] == f"isingkit: and {len(told) - 3} more: see {folder / 'report.html'}"
-    assert told[-1].startswith("column(s) 'always' hold one value only")
+    assert told[-1].startswith("column 'always' holds one value only")
     doubtful = [k for k, one in enumerate(told) if one.startswith("hidden cause: ")]
     assert doubtful == [int(told[0].startswith("far from the data"))]
     assert "--hidden auto" in told[doubtful[0]]
@@ -1039,7 +1237,7 @@ def test_warnings_are_ranked_and_folded(capsys, tmp_path):
     before, folded = page.split(f"<summary>And {len(told) - 3} more</summary>")
     plain = re.sub("</?span[^>]*>", "", before)  # options are kept whole
     assert html.escape(told[2], quote=True).replace("&#x27;", "&#39;") in plain
-    assert "&#39;always&#39; hold one value only" in folded.split("</details>")[0]
+    assert "&#39;always&#39; holds one value only" in folded.split("</details>")[0]
     assert "covariates=" not in folded.partition("<script")[0]  # checks, too, name options
 
 

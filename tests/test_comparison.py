@@ -95,14 +95,28 @@ def test_methods_that_merge_columns_are_compared_with_those_that_do_not(world):
     assert merged.held_out == pytest.approx(fit.score(table[np.sort(order[:240])]))
 
 
+def test_methods_are_known_however_they_are_spelt_and_tried_once(world):
+    spelt = ["Log-Screening", "log_screening", " log  screening", "ELASSO", "mean-field", "RIDGE"]
+    with pytest.raises(ex.SettingError, match=r"but got \['mean-field'\]"):
+        ik.compare(world[1], methods=spelt)
+    del spelt[4]
+    found = ik.compare(world[1], methods=spelt)
+    assert [one.method for one in found.outcomes] == ["log screening", "eLasso", "ridge"]
+
+
 def test_mistakes_in_a_comparison_are_refused(world):
     samples = world[1]
     with pytest.raises(ex.SettingError, match="methods must be a list of 'independent', 'auto'"):
         ik.compare(samples, methods=["magic"])
     with pytest.raises(ex.SettingError, match="methods must be a list of"):
         ik.compare(samples, methods="ridge")
+    for odd in (3, []):
+        with pytest.raises(ex.SettingError, match="methods must be a list of"):
+            ik.compare(samples, methods=odd)
     with pytest.raises(ex.SettingError, match="estimators by name"):
         ik.compare(samples, methods={"mine": 3})
+    with pytest.raises(ex.SettingError, match="truth must be an IsingModel"):
+        ik.compare(samples, truth=np.eye(3))
     with pytest.raises(ex.SettingError, match="held_out must be"):
         ik.compare(samples, held_out=1.0)
     with pytest.raises(ex.SettingError, match="missing must be 'error' or 'drop'"):

@@ -1,8 +1,12 @@
 """Covariates: what else is known of rows, in models, samplers, estimators, files and pages."""
 
 import csv
+import gzip
+import io
 import json
 from dataclasses import replace
+from decimal import Decimal
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -83,13 +87,16 @@ def test_table_of_effects_has_two_sided_p_values_and_q_values_surest_first():
     effects = np.array([[0.1, 0.2], [0.3, -0.4], [0.0, 0.0]])
     errors = np.array([[0.1, 0.1], [0.1, 0.1], [np.nan, np.nan]])
     table = covariate_table(("a", "b", "c"), ("age", "sex=f"), effects, errors)
-    assert table["spin"].tolist() == ["b", "b", "a", "a", "c", "c"]
+    assert table["variable"].tolist() == ["b", "b", "a", "a", "c", "c"]
     assert table["covariate"].tolist() == ["sex=f", "age", "sex=f", "age", "age", "sex=f"]
     np.testing.assert_allclose(table["z"][:4], [-4, 3, 2, 1])
     p_values = np.array([6.334248366623988e-05, 0.0026997960632601913, 0.045500263896, 0.317310507])
     np.testing.assert_allclose(table["p_value"][:4], p_values, rtol=1e-8)
     np.testing.assert_allclose(table["q_value"][:4], p_values * 4 / [1, 2, 3, 4], rtol=1e-8)
     assert np.isnan(table["q_value"][4:]).all()
+    np.testing.assert_allclose(table["low"][:2], [-0.4 - 0.1959964, 0.3 - 0.1959964], rtol=1e-6)
+    np.testing.assert_allclose(table["high"][:2], [-0.4 + 0.1959964, 0.3 + 0.1959964], rtol=1e-6)
+    assert np.isnan(table["low"][4:]).all()
 
 
 def test_table_of_effects_without_errors_has_the_strongest_first():
@@ -298,7 +305,7 @@ def test_pseudolikelihood_with_covariates_is_statsmodels_logit(world, rng, is_co
     fit = ik.PseudolikelihoodIsing().fit(spins, counts=counts, covariates=table)
     covariates = as_covariates(table, len(spins), None, counts.astype(float))
     times = np.repeat(np.arange(len(spins)), counts)
-    effects = {(row["spin"], row["covariate"]): row for row in fit.covariate_effects_}
+    effects = {(row["variable"], row["covariate"]): row for row in fit.covariate_effects_}
     for i in range(5):
         others = [j for j in range(5) if j != i]
         design = np.column_stack([np.ones(len(spins)), covariates.values, spins[:, others]])
@@ -328,7 +335,7 @@ def test_effects_without_knobs_are_statsmodels_logit_wherever_that_is_finite(rng
     spins = np.asarray(ik.sample(model, covariates=table, random_state=1)).copy()
     spins[is_bog > 0, 0] = -1
     fit = ik.AutoIsing(hidden=0, rows="independent").fit(spins, covariates=table)
-    rows = {(row["spin"], row["covariate"]): row for row in fit.covariate_effects_}
+    rows = {(row["variable"], row["covariate"]): row for row in fit.covariate_effects_}
     graph = fit.model_.couplings.toarray() != 0
     for i in range(5):
         # other effects are those of the rows that say something of them
@@ -351,7 +358,7 @@ def test_effects_beside_hidden_causes_are_those_of_covariates(world):
     names = as_covariates(table, 600).names
     assert fit.hidden_.n_hidden == 1
     assert len(fit.covariate_effects_) == 5 * len(names)
-    effects = {(row["spin"], row["covariate"]): row["effect"] for row in fit.covariate_effects_}
+    effects = {(row["variable"], row["covariate"]): row["effect"] for row in fit.covariate_effects_}
     assert effects["x3", names[1]] == fit.model_.effects.values[3, 1]
 
 
@@ -368,7 +375,7 @@ def test_intervals_of_effects_cover_the_truth_in_95_percent(rng):
         model = replace(truth, effects=effects)
         samples = ik.sample(model, covariates=table, random_state=seed)
         fit = ik.PseudolikelihoodIsing().fit(samples, covariates=table)
-        found = {(row["spin"], row["covariate"]): row for row in fit.covariate_effects_}
+        found = {(row["variable"], row["covariate"]): row for row in fit.covariate_effects_}
         for i, spin in enumerate(truth.names):
             for k, name in enumerate(coding.names):
                 row = found[spin, name]
@@ -525,7 +532,7 @@ def test_constant_spins_have_no_effects(world):
     spins[:, 2] = 1
     with pytest.warns(ex.ConstantColumnWarning):
         fit = ik.PseudolikelihoodIsing().fit(spins, covariates=table)
-    rows = fit.covariate_effects_[fit.covariate_effects_["spin"] == "x2"]
+    rows = fit.covariate_effects_[fit.covariate_effects_["variable"] == "x2"]
     assert (rows["effect"] == 0).all()
     assert np.isnan(rows["std_error"]).all()
     assert (fit.model_.effects.values[2] == 0).all()
@@ -595,7 +602,7 @@ def linear_estimates(spins, table, totals, ridge=0.0):
 
 def effects_of(fit):
     """(n_spins, n): of the table."""
-    rows = {(row["spin"], row["covariate"]): row["effect"] for row in fit.covariate_effects_}
+    rows = {(row["variable"], row["covariate"]): row["effect"] for row in fit.covariate_effects_}
     names = fit.model_.effects.names
     return np.array([[rows[spin, name] for name in names] for spin in fit.model_.names])
 
@@ -717,6 +724,128 @@ def fit_by_command(run):
     return called
 
 
+DAYS = pd.to_datetime(["2020-01-01", "2020-01-03", "2020-01-02"] * 4)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(DAYS.date),
+        pl.Series(DAYS.date),
+        pa.array(DAYS.date),
+        pd.Series(pd.array(DAYS.date, dtype=pd.ArrowDtype(pa.date32()))),
+        DAYS.to_numpy().astype("M8[D]"),
+    ],
+    ids=["pandas", "polars", "pyarrow", "pandas of pyarrow", "numpy"],
+)
+def test_dates_are_categories_whoever_holds_them(column):
+    """Seen to be refused, as no columns of two values."""
+    assert as_covariates(column, 12).names == ("z0=2020-01-02", "z0=2020-01-03")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pd.Series(DAYS), pl.Series(DAYS), pa.array(DAYS), DAYS.to_numpy().astype("M8[ns]"), DAYS],
+    ids=["pandas", "polars", "pyarrow", "numpy", "index"],
+)
+def test_times_are_categories_whoever_holds_them(column):
+    names = as_covariates(column, 12).names
+    assert names == ("z0=2020-01-02 00:00:00", "z0=2020-01-03 00:00:00")
+
+
+def test_spans_of_time_are_categories_and_decimals_numbers(tmp_path):
+    spans = pd.Series(DAYS - DAYS[0], name="since")
+    assert as_covariates(spans, 12).names == ("since=1 day, 0:00:00", "since=2 days, 0:00:00")
+    amounts = [Decimal("1.50"), Decimal("2.25"), Decimal("4.00")] * 4
+    expected = as_covariates(np.array(amounts, dtype=float), 12)
+    for column in (pd.Series(amounts), pl.Series(amounts), pa.array(amounts)):
+        assert (as_covariates(column, 12).values == expected.values).all()
+    table = pd.DataFrame(
+        {"a": [0, 1, 1] * 4, "amount": amounts, "up": list(map(Decimal, "010" * 4))}
+    )
+    table.to_parquet(tmp_path / "data.parquet")
+    reading = read_spins(tmp_path / "data.parquet", covariates=["amount"])
+    assert (as_covariates(reading.covariates, 12).values == expected.values).all()
+    assert np.asarray(reading.packed)[:3].tolist() == [[-1, -1], [1, 1], [1, -1]]
+
+
+def test_what_is_neither_number_nor_text_is_no_covariate():
+    periods = pd.DataFrame({"month": pd.Series(DAYS).dt.to_period("M")})
+    with pytest.raises(ex.CovariatesError, match="'month' holds values of type Period: make numb"):
+        as_covariates(periods, 12)
+    with pytest.raises(ex.CovariatesError, match="'z0' holds complex numbers"):
+        as_covariates(np.arange(12) * 1j, 12)
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.EmptyRowsWarning")
+@pytest.mark.parametrize("with_gaps", [False, True])
+def test_rows_without_weight_are_judged_whatever_is_said_of_them(world, with_gaps):
+    """Of a category that no other row is of. Seen to be refused, by `fit` of the command line
+    too, which looks how well the model fits.
+    """
+    _, spins, table = world
+    spins = spins.astype(float)
+    weights = np.tile([1.0, 2.0, 0.0], 200)
+    there = weights > 0
+    odd = table.copy()
+    odd["site"] = np.where(there, odd["site"], "nowhere")
+    if with_gaps:  # rows without any value, which are left out before weights are
+        spins[[3, 5]] = np.nan
+        there[[3, 5]] = False
+    fit = ik.PseudolikelihoodIsing(missing="drop").fit(spins, sample_weight=weights, covariates=odd)
+    every = {"sample_weight": weights, "covariates": odd}
+    some = {"sample_weight": weights[there], "covariates": table[there]}
+    assert fit.score(spins, **every) == pytest.approx(fit.score(spins[there], **some))
+    checks = [
+        ik.fit_check(fit.model_, rows, **about, random_state=0)
+        for rows, about in ((spins, every), (spins[there], some))
+    ]
+    np.testing.assert_allclose(checks[0].data_means, checks[1].data_means)
+    assert np.abs(checks[0].model_means - checks[1].model_means).max() < 0.1
+    measures = [
+        ik.centrality(fit.model_, rows, **about)["predictability"]
+        for rows, about in ((spins, every), (spins[there], some))
+    ]
+    np.testing.assert_allclose(*measures)
+
+
+@pytest.fixture
+def dose_model(tmp_path, rng):
+    """A file of a model whose fields depend on a dose."""
+    model, _ = small_model(pd.DataFrame({"dose": rng.normal(size=50)}), rng, size=1.0)
+    model.save(tmp_path / "model.npz")
+    return tmp_path / "model.npz"
+
+
+def test_sample_reads_covariates_from_standard_input(run, dose_model, monkeypatch):
+    rows = dose_model.with_name("rows.csv")
+    rows.write_text("id;dose\nx;1,5\ny;-2\n")
+    drawn = []
+    for name in (rows, "-"):
+        stream = SimpleNamespace(buffer=io.BytesIO(rows.read_bytes()))
+        monkeypatch.setattr("sys.stdin", stream)
+        output = dose_model.with_name(f"{len(drawn)}.csv")
+        code, _, err = run("sample", dose_model, "--covariates", name, "-o", output, "--no-check")
+        assert code == 0, err
+        drawn.append(output.read_text())
+    assert drawn[0] == drawn[1]
+    monkeypatch.setattr("sys.stdin", None)
+    code, _, err = run("sample", dose_model, "--covariates", "-", "-o", rows.with_suffix(".npy"))
+    assert (code, "standard input is closed" in err) == (2, True)
+
+
+def test_damaged_archives_of_covariates_are_told_in_one_line(run, dose_model):
+    """Seen to end in a traceback of zlib."""
+    whole = gzip.compress(b"id,dose\n" + b"x,1.5\n" * 3000)
+    for name, damaged in (("short", whole[:40]), ("wrong", whole[:30] + b"\xff" * 9 + whole[39:])):
+        rows = dose_model.with_name(f"{name}.csv.gz")
+        rows.write_bytes(damaged)
+        output = dose_model.with_name("samples.csv")
+        code, _, err = run("sample", dose_model, "--covariates", rows, "-o", output)
+        assert (code, err.count("\n")) == (2, 1)
+        assert "cannot be read as text in columns" in err
+
+
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
 def test_columns_of_a_file_are_read_as_covariates(data, ending):
     path, frame = data
@@ -824,7 +953,7 @@ def test_the_command_learns_with_covariates_what_python_does(data, fit_by_comman
     with open(folder / "covariate_effects.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == list(fit.covariate_effects_.dtype.names)
-    assert [row["spin"] for row in rows] == fit.covariate_effects_["spin"].tolist()
+    assert [row["variable"] for row in rows] == fit.covariate_effects_["variable"].tolist()
     assert [float(row["q_value"]) for row in rows] == fit.covariate_effects_["q_value"].tolist()
     facts = json.loads((folder / "fit.json").read_text())
     assert facts["covariates"] == ["age", "site"]

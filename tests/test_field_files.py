@@ -13,7 +13,8 @@ import scipy.sparse
 from isingkit import exceptions as ex
 from isingkit import memory
 from isingkit.cli import main
-from isingkit.tables import matrices, read_spins
+from isingkit.tables import layout, matrices, read_spins
+from isingkit.tables import text as tables_of_text
 from isingkit.tables.layout import without_padding
 
 GENES = ("geneA", "geneB", "geneC", "geneD", "geneE")
@@ -398,6 +399,52 @@ def test_missing_cells_count_for_neither_value(tmp_path):
     assert kept.names == ("b",)
 
 
+def test_missing_cells_of_columns_that_are_left_out_cost_no_rows(tmp_path):
+    """Of 12 rows 8 were dropped, for a column that was left out."""
+    rows = ["0,1,0"] * 4 + ["1,0,"] * 4 + ["1,1,"] * 3 + [",0,1"]
+    (tmp_path / "a.csv").write_text("a,b,c\n" + "\n".join(rows) + "\n")
+    with pytest.warns(ex.RareColumnsWarning, match="'c'"):
+        reading = read_spins(tmp_path / "a.csv", min_count=2, missing="drop")
+    assert reading.packed.names == ("a", "b")
+    assert [column.name for column in reading.columns] == ["a", "b"]
+    assert reading.packed.n_samples == 11
+    assert reading.left_out == (11,)
+    assert np.asarray(reading.packed).tolist() == [[-1, 1]] * 4 + [[1, -1]] * 4 + [[1, 1]] * 3
+
+
+def test_columns_that_complete_rows_make_rare_are_left_out_too(tmp_path):
+    rows = ["0,1,0,5"] * 4 + ["1,0,0,6"] * 4 + ["1,,1,7"] * 3
+    (tmp_path / "a.csv").write_text("a,b,c,n\n" + "\n".join(rows) + "\n")
+    with pytest.warns(ex.RareColumnsWarning, match="1 of 3 .*'c'"):
+        reading = read_spins(
+            tmp_path / "a.csv", min_count=2, missing="drop", counts="n", covariates=[]
+        )
+    assert reading.packed.names == ("a", "b")
+    assert reading.counts.tolist() == [5] * 4 + [6] * 4
+    assert reading.left_out == (8, 9, 10)
+
+
+@pytest.mark.parametrize("missing", ["pairwise", "impute"])
+def test_rows_that_only_rare_columns_fill_are_empty(tmp_path, missing):
+    rows = ["0,1,,x"] * 4 + ["1,0,,y"] * 4 + [",,1,z"] * 2
+    (tmp_path / "a.csv").write_text("a,b,c,z\n" + "\n".join(rows) + "\n")
+    with pytest.warns(ex.EmptyRowsWarning, match="2 of 10"), pytest.warns(ex.RareColumnsWarning):
+        reading = read_spins(tmp_path / "a.csv", min_count=2, missing=missing, covariates=["z"])
+    assert reading.packed.n_samples == 8
+    assert reading.covariates.array[:, 0].tolist() == ["x"] * 4 + ["y"] * 4
+    assert reading.left_out == (8, 9)
+
+
+def test_rows_of_a_histogram_are_rare_by_their_counts(tmp_path):
+    """Seen to leave out both columns, each high in one pattern only."""
+    (tmp_path / "a.csv").write_text("a,b,c,n\n0,0,0,60\n1,0,1,20\n0,1,0,19\n0,0,1,1\n")
+    with pytest.warns(ex.RareColumnsWarning, match="'b'"):
+        reading = read_spins(tmp_path / "a.csv", min_count=20, counts="n")
+    assert reading.packed.names == ("a", "c")
+    with pytest.warns(ex.RareColumnsWarning, match=r"0\.8 of the rows.*'b'"):
+        assert read_spins(tmp_path / "a.csv", max_share=0.8, counts="n").packed.names == ("a", "c")
+
+
 def test_the_command_reads_a_table_of_genes_in_rows(tmp_path, capsys, rng):
     table = rng.integers(0, 2, (80, 6))
     table[:, 5] = 0
@@ -413,3 +460,80 @@ def test_the_command_reads_a_table_of_genes_in_rows(tmp_path, capsys, rng):
     assert "1 of 6 columns have one value in fewer than 3 rows, and were left out: 'gene5'" in (
         told.err
     )
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "transposed"])
+def test_blanks_may_stand_before_quotes(tmp_path, ending):
+    """Seen to keep the quotes as letters: '"alive"' was no word for yes, and a comma cut a cell."""
+    separator = "\t" if ending == "tsv" else ","
+    rows = [["name", "a", "b,2", "c"]]
+    rows += [
+        [f"r{k}", "dead" if k % 2 else "alive", "no" if k % 3 else "yes", "1,0"] for k in range(7)
+    ]
+    if ending == "transposed":
+        rows = [list(column) for column in zip(*rows, strict=True)]
+    lines = [f"{separator} ".join(f'"{cell}"' for cell in row) for row in rows]
+    path = tmp_path / f"a.{'tsv' if ending == 'tsv' else 'csv'}"
+    path.write_text("\n".join(lines) + "\n")
+    packed = read_spins(
+        path, drop=["c"] + ["name"] * (ending != "transposed"), transpose=ending == "transposed"
+    ).packed
+    assert packed.names == ("a", "b,2")
+    assert packed.mapping == (("dead", "alive"), ("no", "yes"))
+    expected = [[1 - 2 * (k % 2), -1 if k % 3 else 1] for k in range(7)]
+    assert np.asarray(packed).tolist() == expected
+
+
+def test_cells_that_end_in_several_lines_after_a_blank_are_counted_and_cut_anywhere(
+    tmp_path, monkeypatch
+):
+    text = 'a, "b\n2"\n' + '0, "yes\n"\n1, "no"\n' * 20 + "1\n"
+    (tmp_path / "a.csv").write_text(text)
+    for n_bytes in (1, 2, 3, 7, 1000):
+        monkeypatch.setattr(layout, "_HEAD", 8)
+        monkeypatch.setattr(tables_of_text, "_CHUNK", n_bytes)
+        with pytest.raises(ex.TableFileError, match="line 63 has 1 cells where the first has 2"):
+            read_spins(tmp_path / "a.csv")
+    (tmp_path / "b.csv").write_text(text[:-2])
+    packed = read_spins(tmp_path / "b.csv").packed
+    assert packed.names == ("a", "b\n2")
+    assert np.asarray(packed).tolist() == [[-1, 1], [1, -1]] * 20
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("blank", ["", " "])
+def test_the_first_name_may_hold_the_end_of_a_line(tmp_path, separator, blank):
+    """Before the first separator. Seen to be read as one column, or not at all."""
+    between = f"{separator}{blank}" if separator != "\t" else separator
+    rows = [['"a\nb, c; d"', '"e"'], *([str(k % 2), f'"{k % 2}"'] for k in range(9))]
+    (tmp_path / "a.csv").write_text("\n\n" + "".join(between.join(row) + "\n" for row in rows))
+    packed = read_spins(tmp_path / "a.csv").packed
+    assert packed.names == ("a\nb, c; d", "e")
+    assert np.asarray(packed).tolist() == [[2 * (k % 2) - 1] * 2 for k in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("head", "pad"),
+    [("a b c", "   "), ("a b c", "  "), ("a b c ", "  "), ("a\u00a0x b c", " {}  ")],
+    ids=["three", "two", "blank behind", "names of rows"],
+)
+def test_cells_may_be_padded_below_names_that_are_not(tmp_path, rng, head, pad):
+    """Seen to be refused: line 2 had 10 cells where the first had 3."""
+    table = rng.integers(0, 2, (70, 3))
+    below = [pad.format(k) + "   ".join(map(str, row)) + "\n" for k, row in enumerate(table)]
+    (tmp_path / "a.txt").write_text(head + "\n" + "".join(below))
+    reading = read_spins(tmp_path / "a.txt", columns=[head.split(" ")[0], "b", "c"])
+    assert (np.asarray(reading.packed) == 2 * table - 1).all()
+
+
+def test_empty_cells_between_single_blanks_are_missing_values(tmp_path):
+    """And no padding: every row has as many cells."""
+    (tmp_path / "a.txt").write_text("a b c\n0 1 1\n1  0\n 0 1\n1 1 \n0 0 1\n")
+    packed = read_spins(tmp_path / "a.txt", missing="pairwise").packed
+    assert np.asarray(packed).tolist() == [
+        [-1, 1, 1],
+        [1, 0, -1],
+        [0, -1, 1],
+        [1, 1, 0],
+        [-1, -1, 1],
+    ]

@@ -1,8 +1,11 @@
 """compare_groups: do the networks of groups differ, and where."""
 
+import io
 import itertools
 import json
 import shutil
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -104,6 +107,8 @@ def test_a_flipped_coupling_is_found_where_it_is_and_fields_that_differ_are_not(
     assert (row["source"], row["target"]) == pair
     assert found.p_value == pytest.approx(1 / 2001)
     true = -2 * row["coupling_a"]
+    half_widths = np.array([row["difference"] - row["low"], row["high"] - row["difference"]])
+    np.testing.assert_allclose(half_widths, 1.96 * row["std_error"], rtol=0.02)  # of Student's t
     assert abs(row["difference"] - true) < 4 * row["std_error"]
     assert found.models["b"].n_spins == 10
     assert "the networks differ" in str(found)
@@ -452,6 +457,82 @@ def test_mistakes_of_the_command_exit_2_with_one_line(capsys, tmp_path):
         assert (code, out) == (2, ""), arguments
         assert err.count("\n") == 1
         assert told in err
+
+
+def test_where_no_pair_is_an_edge_none_is_called_the_surest(rng):
+    found = ik.compare_groups(rng.choice([-1, 1], (200, 3)), ["a", "b"] * 100, permutations=9)
+    assert len(found.edges) == 0
+    assert (
+        str(found).splitlines()[-1] == "no pair is an edge of all rows together, and none differs"
+    )
+
+
+def test_groups_may_come_from_standard_input(capsys, tmp_path, monkeypatch):
+    """All of them, or the rows of one."""
+    written(tmp_path)
+    quick = ("--permutations", 20, "--json")
+    first, second = sorted(path.stem for path in tmp_path.glob("?.csv"))
+    for files, piped, more in (
+        (["all"], "all", ("--by", "sex")),
+        ([first, second], second, ()),
+    ):
+        expected = run(capsys, *(tmp_path / f"{name}.csv" for name in files), *more, *quick)[1]
+        buffer = io.BytesIO((tmp_path / f"{piped}.csv").read_bytes())
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=buffer))
+        paths = ["-" if name == piped else tmp_path / f"{name}.csv" for name in files]
+        code, out, err = run(capsys, *paths, *more, *quick)
+        assert code == 0, err
+        assert json.loads(out)["p_value"] == json.loads(expected)["p_value"]
+        assert list(json.loads(out)["groups"].values()) == [300, 300]
+
+
+def files_of_two(folder, last):
+    """Two files of groups, whose last columns hold these values."""
+    rng = np.random.default_rng(3)
+    for name, values in zip("ab", last, strict=True):
+        table = pd.DataFrame(rng.integers(0, 2, (60, 3)), columns=["u", "v", "w"])
+        table["x"] = np.resize(values, 60)
+        table.to_csv(folder / f"{name}.csv", index=False)
+    return [folder / "a.csv", folder / "b.csv"]
+
+
+@pytest.mark.parametrize(
+    ("last", "coding"),
+    [
+        ((["left"], ["left", "right"]), ("left", "right")),
+        ((["right"], ["left", "right"]), ("left", "right")),
+        ((["right"], ["left"]), ("left", "right")),
+        (([1], [1, 2]), (1, 2)),
+        (([0], [1]), (0, 1)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ConstantColumnWarning")
+def test_a_column_that_never_changes_in_one_file_is_coded_as_in_the_other(tmp_path, last, coding):
+    """In either order of the files. Seen to be refused where the first file knows one text."""
+    files = files_of_two(tmp_path, last)
+    known = {"columns": None, "drop": "", "covariates": None, "of_rows": {}, "missing": "error"}
+    first = read_groups(files, None, read_spins, **known)
+    second = read_groups(files[::-1], None, read_spins, **known)
+    assert first.spins.mapping == second.spins.mapping == ((0, 1),) * 3 + (coding,)
+    values = np.asarray(first.spins)
+    assert (values[:60] == np.asarray(second.spins)[60:]).all()
+    expected = [np.where(np.resize(one, 60) == coding[1], 1, -1) for one in last]
+    assert (values[:, 3] == np.concatenate(expected)).all()
+
+
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ConstantColumnWarning")
+def test_files_that_are_cut_at_a_threshold_are_read_alike(tmp_path):
+    files = files_of_two(tmp_path, ([2, 3, 4], [3, 4]))
+    known = {"columns": None, "drop": "", "covariates": None, "of_rows": {}, "missing": "error"}
+    spins = read_groups(files, None, partial(read_spins, binarize=2.5), **known).spins
+    assert (np.asarray(spins)[:, 3] == np.r_[np.resize([-1, 1, 1], 60), np.ones(60)]).all()
+
+
+def test_files_of_other_values_are_told_in_words_of_the_command(capsys, tmp_path):
+    files = files_of_two(tmp_path, (["no", "yes"], [0, 1]))
+    code, _, err = run(capsys, *files)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "Write its values alike in all files." in err
 
 
 def test_a_covariate_that_is_named_twice_is_one(tmp_path):

@@ -115,7 +115,7 @@ def test_the_command_finds_the_hidden_causes_that_python_does(data, fit, run):
     rows = table_in(folder / "hidden_loadings.csv")
     assert tuple(rows[0]) == LOADING_COLUMNS
     place = {name: i for i, name in enumerate(fit.model_.names)}
-    spins = [place[row["spin"]] for row in rows]
+    spins = [place[row["variable"]] for row in rows]
     assert sorted(spins) == list(range(N_SPINS))
     loadings = np.array([float(row["loading"]) for row in rows])
     errors = np.array([float(row["std_error"]) for row in rows])
@@ -172,7 +172,7 @@ def test_effects_of_covariates_are_tabulated_beside_hidden_causes(world, fit):
     effects = fit.covariate_effects_
     assert len(effects) == N_SPINS
     names = list(fit.model_.names)
-    planted = np.array([loadings[names.index(row["spin"]), 0] for row in effects])
+    planted = np.array([loadings[names.index(row["variable"]), 0] for row in effects])
     assert np.corrcoef(effects["effect"], planted)[0, 1] > 0.9
 
 

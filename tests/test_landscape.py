@@ -5,6 +5,7 @@ import json
 import types
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import isingkit as ik
@@ -16,6 +17,7 @@ from isingkit.landscape.descents import minima_below
 from isingkit.landscape.minima import numbers_of, states_of
 from isingkit.landscape.rows import read_table
 from isingkit.landscape.uncertainty import uncertainty_of
+from isingkit.tables.many import coded_as
 
 
 def a_model(rng, n_spins, coupling=0.7, fields=0.2):
@@ -351,6 +353,12 @@ def test_rows_without_any_value_keep_their_place(capsys, tmp_path):
     assert np.flatnonzero(found.visits.basins < 0).tolist() == [0, 9, 10, 59]
     np.testing.assert_array_equal(found.visits.moves, partly.visits.moves)
     np.testing.assert_allclose(found.depth_errors, partly.depth_errors)
+    is_empty = np.isnan(holes).all(axis=1)
+    unknown = {"sample_weight": np.where(is_empty, np.nan, weights), "n_resamples": 0}
+    labels = np.where(is_empty, None, groups.astype(object))  # of which nothing is known, either
+    again = ik.landscape(model, holes, groups=labels, **unknown)
+    np.testing.assert_array_equal(again.visits.moves, found.visits.moves)
+    np.testing.assert_allclose(again.depth_errors, found.depth_errors)
     table = np.column_stack([holes, weights, groups]).tolist()
     lines = [",".join("" if cell != cell else f"{cell:.17g}" for cell in row) for row in table]
     (tmp_path / "data.csv").write_text("\n".join(["x0,x1,x2,x3,x4,w,g", *lines]))
@@ -364,6 +372,50 @@ def test_rows_without_any_value_keep_their_place(capsys, tmp_path):
     times = (tmp_path / "found" / "transitions.csv").read_text().splitlines()[1:]
     moves = [[before + 1, after + 1, n] for before, after, n in found.visits.moves.tolist()]
     assert [list(map(int, line.split(","))) for line in times] == moves
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "spelt"),
+    [("1", "2", "2"), ("left", "right", "RIGHT"), ("no", "yes", "Yes"), ("0", "1", "1.0")],
+)
+@pytest.mark.filterwarnings("ignore::isingkit.exceptions.ConstantColumnWarning")
+def test_a_few_rows_are_coded_as_the_fit_was(capsys, tmp_path, low, high, spelt):
+    """Each row by itself, of which no column tells what its value means. Seen to take 1 of 1 and 2
+    for the higher, and left for right.
+    """
+    values, _ = two_wells(300)
+    words = np.where(values > 0, high, low).tolist()
+
+    def written(name, rows):
+        (tmp_path / name).write_text("\n".join(map(",".join, [list("abcde"), *rows])) + "\n")
+        return tmp_path / name
+
+    fit = tmp_path / "fit"
+    data = written("data.csv", words)
+    arguments = ("--method", "maximum-likelihood", "-o", fit, "--json")
+    code, _, err = run(capsys, "fit", data, *arguments)
+    assert code == 0, err
+    model = ik.IsingModel.load(fit / "model.npz")
+    whole = ik.landscape(model, values, n_resamples=0, resolution=0)
+    for row in (0, 1, 2, 3):
+        few = written("few.csv", [[spelt if one == high else one for one in words[row]]])
+        options = ("--resamples", 0, "--resolution", 0, "-o", tmp_path / "found", "--force")
+        code, _, err = run(capsys, "landscape", fit, "--data", few, *options)
+        assert code == 0, err
+        cells = (tmp_path / "found" / "rows.csv").read_text().splitlines()[1].split(",")
+        assert int(cells[1]) == whole.visits.basins[row] + 1
+        assert float(cells[2]) == pytest.approx(whole.visits.energies[row])
+
+
+def test_codings_of_an_earlier_table_are_taken_where_its_values_occur():
+    """And a value that it had not is the other one; those of other tables stay."""
+    table = pd.DataFrame({"a": ["x", "x"], "b": [1, 1], "c": ["up", "up"], "d": [0, 1]})
+    with pytest.warns(ex.ConstantColumnWarning):
+        packed = ik.pack(ik.as_spins(table))
+    known = {"a": ["x", "y"], "b": [1, 2], "c": ["", "down"], "d": ["no", "yes"]}
+    coded = coded_as(packed, known)
+    assert coded.mapping == (("x", "y"), (1, 2), ("up", "down"), (0, 1))
+    assert np.asarray(coded).tolist() == [[-1, -1, -1, -1], [-1, -1, -1, 1]]
 
 
 def test_rows_from_standard_input_go_into_a_folder_that_is_there(capsys, tmp_path, monkeypatch):

@@ -46,6 +46,8 @@ def test_dense_and_sparse_couplings_make_the_same_model(model):
         ([[0, np.nan], [np.nan, 0]], "NaN or infinity"),
         ([[0, 1, 0], [1, 0, 0]], r"shape is \(2, 3\)"),
         ([0, 1], r"shape is \(2,\)"),
+        ("abc", "couplings are no numbers: 'abc'"),
+        ({}, "couplings are no numbers: {}"),
     ],
 )
 def test_what_is_no_model_is_refused(couplings, says):
@@ -59,6 +61,11 @@ def test_what_is_no_model_is_refused(couplings, says):
 def test_fields_and_names_must_fit():
     with pytest.raises(ex.ModelError, match="fields of shape"):
         ik.IsingModel(COUPLINGS, fields=[1, 2])
+    with pytest.raises(ex.ModelError, match="fields are no numbers: 'up'"):
+        ik.IsingModel(COUPLINGS, fields="up")
+    for names in ("abc", 3):
+        with pytest.raises(ex.SettingError, match="names must be a list of 4 texts"):
+            ik.IsingModel(COUPLINGS, names=names)
     with pytest.raises(ex.ColumnNamesError, match="'a' repeated"):
         ik.IsingModel(COUPLINGS, names=["a", "a", "b", "c"])
     with pytest.raises(ex.ColumnNamesError, match="3 names"):

@@ -1,6 +1,9 @@
 import json
 import os
+import subprocess
+import sys
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -85,6 +88,53 @@ def test_files_are_readable_by_others_as_the_user_wants_and_folders_must_exist(t
     assert (tmp_path / "data.spins").stat().st_mode & 0o777 == 0o640
     with pytest.raises(FileNotFoundError, match="nowhere'$"):
         packed.save(tmp_path / "nowhere" / "data.spins")
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions_and_a_link_to_it(tmp_path):
+    path = tmp_path / "data.spins"
+    link = tmp_path / "link.spins"
+    path.write_bytes(b"before")
+    path.chmod(0o600)
+    link.symlink_to(path.name)
+    ik.pack([[1, -1], [-1, 1]]).save(link)
+    assert link.is_symlink()
+    assert ik.PackedSpins.load(path).n_samples == 2
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["data.spins", "link.spins"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes have no names here")
+def test_a_pipe_is_written_into_and_stays_one(tmp_path):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    opened = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    ik.IsingModel([[0, 0.5], [0.5, 0]]).to_csv(pipe)
+    assert os.read(opened, 1000).startswith(b"source,target,coupling")
+    os.close(opened)
+    assert pipe.is_fifo()
+    assert [one.name for one in tmp_path.iterdir()] == ["pipe.csv"]
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").is_symlink(), reason="standard output has no name")
+def test_standard_output_is_written_to_by_its_name(tmp_path):
+    """Where it is a file, too: bytes go behind what is printed, into the same file. By a link, so
+    that a writer who replaces files does no harm to the machine.
+    """
+    link = tmp_path / "link.csv"
+    link.symlink_to("/dev/stdout")
+    script = (
+        "import isingkit as ik; print('before', flush=True); "
+        f"ik.IsingModel([[0, 1], [1, 0]]).to_csv({str(link)!r}); print('after')"
+    )
+    output = tmp_path / "output.txt"
+    with open(output, "ab") as stream:
+        subprocess.run([sys.executable, "-c", script], stdout=stream, check=True)
+    lines = output.read_text().split()
+    assert lines[0] == "before"
+    assert lines[1].startswith("source,target")
+    assert lines[-1] == "after"
+    piped = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert piped.stdout.decode().split() == lines
 
 
 @pytest.mark.parametrize("missing", [False, True])

@@ -362,3 +362,5 @@ def test_centralities_are_drawn_a_panel_a_measure_strongest_first(triangle):
         ik.plot_centrality(table, measures=["fame"])
     with pytest.raises(ex.SettingError, match=r"isingkit\.centrality returns"):
         ik.plot_centrality(triangle.edges())
+    with pytest.raises(ex.SettingError, match="what isingkit.centrality returns"):
+        ik.plot_centrality(ik.AutoIsing())

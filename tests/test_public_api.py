@@ -104,6 +104,8 @@ def test_files_about_the_package_agree_with_it():
     assert about["description"] == project["description"]
     assert about["license"].endswith(project["license"])
     assert about["programmingLanguage"]["version"] == project["requires-python"]
+    needed = [re.match(r"[\w-]+", one)[0] for one in project["dependencies"]]
+    assert about["softwareRequirements"] == needed
     citation = (root / "CITATION.cff").read_text(encoding="utf-8")
     assert about["referencePublication"]["name"] in citation
     assert f"license: {project['license']}" in citation

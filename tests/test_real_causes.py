@@ -46,7 +46,7 @@ def serious(fit):
 
 def effects_of(fit):
     """One row a species and covariate: effect, std_error, q_value."""
-    return pd.DataFrame(fit.covariate_effects_).set_index(["spin", "covariate"])
+    return pd.DataFrame(fit.covariate_effects_).set_index(["variable", "covariate"])
 
 
 def explains(effects, covariate, pair, coupling, by="q_value"):

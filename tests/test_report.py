@@ -24,6 +24,7 @@ from isingkit.report.contents import (
     contents_of_model,
     with_groups,
 )
+from isingkit.report.figures import data_and_model
 from isingkit.report.groups import read_groups
 from isingkit.report.minima import minima_shown, quick_landscape
 from isingkit.report.page import html_page
@@ -67,6 +68,43 @@ def test_contents_travel_inside_the_page(contents, tmp_path):
     again = contents_in(page).fit_check()
     np.testing.assert_allclose(again.data_means, np.array(contents.check["data_means"]))
     assert html_page(contents_in(page)) == html_page(contents)
+
+
+def test_communities_are_named_by_their_strongest_variables(contents):
+    spins = [
+        one | {"group": None, "community": f"community {1 + k // 12}"}
+        for k, one in enumerate(contents.spins)
+    ]
+    page = html_page(replace(contents, spins=spins))
+    listed = re.search(r'<ul id="members".*?</ul>', page, re.DOTALL)[0]
+    first = re.search(r"<strong>Community 1</strong>: (.*?) and 6 more</li>", listed)[1].split(", ")
+    strengths = {one["name"]: one["strength"] for one in spins[:12]}
+    assert first == sorted(strengths, key=lambda name: -round(strengths[name], 9))[:6]
+    assert listed.count("<li>") == 3
+    assert 'id="members"' not in html_page(contents)  # groups have names of their own
+
+
+def test_charts_of_few_points_are_of_the_colours_of_the_page(contents):
+    """A picture of points keeps its colour, which a dark page swallowed."""
+    assert "<image" not in "".join(svg for _, svg in data_and_model(contents))
+    assert all("var(--" in svg for _, svg in data_and_model(contents))
+
+
+def test_a_constant_column_of_texts_is_told_without_a_value_that_nobody_saw(tmp_path):
+    contents = report_of([[0, 1], [1, 0], [1, 1]] * 20)
+    codings = [{"low": "", "high": "Norway", "n_columns": 1, "columns": ["country"]}]
+    page = html_page(replace(contents, facts=contents.facts | {"codings": codings}))
+    assert "<li>Norway is +1, alone, in country</li>" in page
+
+
+def test_reports_that_called_variables_spins_are_read(contents, tmp_path):
+    alike = [{"variable": "x0", "alike": "x1"}]
+    new = replace(contents, alike=alike)
+    page = tmp_path / "report.html"
+    page.write_text(
+        html_page(new).replace('"variable": "x0"', '"spin": "x0"').partition("<!-- sha256")[0]
+    )
+    assert contents_in(page).alike == alike
 
 
 def test_a_page_that_is_no_report_is_refused(tmp_path):
@@ -299,6 +337,13 @@ def test_groups_are_found_by_the_names_of_spins(tmp_path):
     assert read_groups(path, ["Ann", "Bob"], "side") == {"Ann": "left", "Bob": "right"}
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "latin-1"])
+def test_groups_are_read_in_the_letters_and_quotes_that_data_are(tmp_path, encoding):
+    path = tmp_path / "groups.csv"
+    path.write_text('"who", "party"\n"Zoë", "007"\n"Ann, B", "7"\n', encoding=encoding)
+    assert read_groups(path, ["Zoë", "Ann, B"], "party") == {"Zoë": "007", "Ann, B": "7"}
+
+
 @pytest.mark.parametrize(
     ("text", "column", "problem"),
     [
@@ -306,7 +351,8 @@ def test_groups_are_found_by_the_names_of_spins(tmp_path):
         ("who,party\nEve,D\n", None, "none of its columns holds names of variables, such as 'Ann'"),
         ("who\nAnn\n", None, "no column with 2 to 12 groups"),
         ("who,party\nAnn,D\n", "side", "there is no column 'side'; there are who, party"),
-        ("\xff", None, "cannot be read as text"),
+        ("\0\xff", None, "cannot be read as text"),
+        ("\xff", None, "a row for each variable"),
     ],
 )
 def test_tables_that_hold_no_groups_are_refused(tmp_path, text, column, problem):

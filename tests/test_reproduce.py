@@ -272,6 +272,18 @@ def test_unknown_figures_and_missing_tables_are_refused(tmp_path, capsys):
         assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.parametrize("name", ["README.md", "reproduction.html", "fig7.csv", "fig7.json"])
+def test_reproducing_writes_over_nothing_but_its_own_files(tmp_path, capsys, name):
+    """Seen to replace a project's README.md."""
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(SystemExit) as stopped:
+        main(["reproduce", "fig7", "--quick", "-o", str(tmp_path)])
+    assert stopped.value.code == 2
+    assert "is something else: name another folder with -o" in capsys.readouterr().err
+    assert (tmp_path / name).read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 def test_reproduce_prints_what_was_found(folder, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["reproduce", "fig1", "fig7", "--quick", "-o", str(folder), "--json"])

@@ -129,3 +129,33 @@ def test_every_result_says_in_words_what_was_found_and_shows_it_in_a_notebook():
         assert "<c>" not in page
     pair = ik.IsingModel([[0, 0.5, 0], [0.5, 0, 0], [0, 0, 0]], names=["a", "b", "c"])
     assert str(ik.communities(pair)).splitlines()[1:] == ["community 1: a, b", "in none: c"]
+
+
+def test_names_with_ends_of_lines_stay_on_one_line():
+    names = ["a\nb", "tab\there", "sm\u00f8r\u00a0\u200dbr\u00f8d", "plain", "line\u2028end"]
+    table = as_table({"name": np.array(names), "value": np.arange(5.0)})
+    lines = str(table).splitlines()
+    assert len(lines) == 6
+    assert len({len(line) for line in lines}) == 1
+    assert [line.split("  ")[0].strip() for line in lines[1:]] == [
+        r"a\nb",
+        r"tab\there",
+        "sm\u00f8r\u00a0\u200dbr\u00f8d",
+        "plain",
+        r"line\u2028end",
+    ]
+
+
+def test_summaries_hold_names_with_ends_of_lines(rng):
+    names = ["a\nb", "c\td", "e"]
+    rows = rng.choice([-1, 1], (200, 3))
+    rows[:150, 1] = rows[:150, 0]
+    table = pandas.DataFrame(rows, columns=names)
+    model = ik.IsingModel([[0, 0.5, 0], [0.5, 0, 0], [0, 0, 0]], names=names)
+    for said in (
+        str(ik.landscape(model)),
+        str(ik.compare_groups(table, ["x\ny", "z"] * 100, permutations=9)),
+    ):
+        assert r"a\nb" in said
+        assert "\t" not in said
+    assert r"x\ny (100 rows)" in said

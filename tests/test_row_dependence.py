@@ -225,6 +225,14 @@ def test_copies_of_rows_with_missing_values_are_copies(rng):
     assert look(np.vstack([values, values]), missing="pairwise").kind == "pasted"
 
 
+def test_the_order_of_a_histogram_is_not_looked_at(monkeypatch):
+    """Which takes most of the time of such a fit."""
+    patterns = np.array([[-1, -1, -1], [1, 1, 1], [-1, 1, 1], [1, -1, -1], [1, 1, -1], [1, -1, 1]])
+    times = [900, 800, 300, 250, 200, 220]
+    monkeypatch.setattr("isingkit.estimators.row_dependence.row_order", None)
+    assert ik.AutoIsing().fit(patterns, counts=times).n_samples_ == sum(times)
+
+
 @pytest.mark.parametrize("n_rows", [1, 2, 19, 20, 21, 64, 65])
 @pytest.mark.parametrize("n_spins", [2, 4, 10])
 def test_few_rows_and_columns_are_no_alarm(n_rows, n_spins):

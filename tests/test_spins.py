@@ -279,6 +279,25 @@ def test_a_text_never_seen_is_learnt_from_the_next_table():
     )
 
 
+def test_thresholds_by_column_leave_the_other_columns_as_they_are():
+    table = [[1, 5, 0], [3, 2, 1], [4, 1, 1]]
+    named = pd.DataFrame(table, columns=["a", "b", "c"]).assign(d=[1, 2, 1], e=["no", "yes", "no"])
+    spins = ik.as_spins(named, binarize={"a": 3, "b": 1.5})
+    assert spins.mapping == (("<= 3", "> 3"), ("<= 1.5", "> 1.5"), (0, 1), (1, 2), ("no", "yes"))
+    expected = [[-1, 1, -1, -1, -1], [-1, 1, 1, 1, 1], [1, -1, 1, -1, -1]]
+    np.testing.assert_array_equal(spins.values, expected)
+    array = np.array(table)  # one block of numbers
+    cut = ik.as_spins(array, binarize={"x0": 3, "x1": 1.5})
+    np.testing.assert_array_equal(cut.values, np.array(expected)[:, :3])
+    with pytest.raises(ex.SpinValueError, match="'x1'"):
+        ik.as_spins(array, binarize={"x0": 3})
+    with pytest.raises(ex.SettingError, match="thresholds of columns that are there .*x0"):
+        ik.as_spins(array, binarize={"a": 3})
+    with pytest.raises(ex.SettingError, match="binarize must be a finite number"):
+        ik.as_spins(array, binarize={"x0": np.nan})
+    assert ik.RidgeIsing(binarize={"x0": 3, "x1": 1}).fit(array).mapping_[1] == ("<= 1", "> 1")
+
+
 def test_texts_stay_texts_when_numbers_are_binarized():
     frame = pd.DataFrame({"t": ["a", "a", "a"], "x": [0.3, 0.7, np.nan]})
     with pytest.warns(ex.ConstantColumnWarning, match="'t'"):
@@ -406,3 +425,9 @@ def test_texts_that_differ_in_case_alone_are_one_value_but_single_letters_are_no
     np.testing.assert_array_equal(later.values, [[1, 1], [-1, -1]])
     with pytest.raises(ex.SpinValueError, match="'aa'"):
         ik.as_spins(pd.DataFrame({"gene": ["AA", "Aa", "aa"]}), mapping=[("AA", "Aa")])
+
+
+@pytest.mark.parametrize("mapping", [3, "ab", [1, 2], [(0, 1)], [(0, 1), (0, 1, 2)], object()])
+def test_a_mapping_that_is_none_is_refused(mapping):
+    with pytest.raises(ex.SettingError, match="mapping must be 2 pairs of values"):
+        ik.as_spins([[0, 1], [1, 0]], mapping=mapping)

@@ -24,7 +24,7 @@ import isingkit as ik
 from isingkit import exceptions as ex
 from isingkit._kernels import tables as kernels
 from isingkit.formats import LISTED, NAMES, STANDARD_INPUT, SUFFIXES, bare_name, format_of
-from isingkit.tables import READERS, layout, listed, read_spins
+from isingkit.tables import READERS, layout, listed, read_spins, thresholds_as_text, thresholds_in
 
 MISSING = {"", "na", "#n/a", "<na>", "n/a", "nan", "-nan", "+nan", "null", "none"}
 
@@ -330,6 +330,34 @@ def test_numbers_and_a_text_in_one_column_are_texts(tmp_path):
         with pytest.raises(ex.SpinValueError) as caught:
             read_spins(tmp_path / "data.csv", binarize=threshold)
         assert caught.value.values == ("1", "1.0", "x")
+
+
+def test_thresholds_by_column_are_those_of_as_spins_in_any_file(tmp_path, rng):
+    table = pd.DataFrame(rng.integers(1, 6, (300, 2)), columns=["a", "b, c"])
+    table["amount"] = rng.normal(size=300)
+    table["code"] = rng.integers(1, 3, 300)
+    table["d"] = rng.integers(0, 2, 300)
+    thresholds = {"a": 3, "b, c": 2, "amount": 0.5}
+    expected = ik.as_spins(table, binarize=thresholds)
+    table.to_csv(tmp_path / "data.csv", index=False)
+    table.to_parquet(tmp_path / "data.parquet")
+    for name in ("data.csv", "data.parquet"):
+        for codes in ([], ["-9"]) if name.endswith("csv") else ([],):
+            asked = {"binarize": thresholds, "missing_codes": codes}
+            packed = read_spins(tmp_path / name, **asked).packed
+            np.testing.assert_array_equal(np.asarray(packed), expected.values)
+            assert packed.mapping == expected.mapping
+    np.save(tmp_path / "data.npy", table.to_numpy())
+    places = {"x1": 2, "x2": 0.5}
+    packed = read_spins(tmp_path / "data.npy", drop=["x0"], binarize=places).packed
+    np.testing.assert_array_equal(np.asarray(packed), expected.values[:, 1:])
+    with pytest.raises(ex.TableFileError, match="there is no column 'e'"):
+        read_spins(tmp_path / "data.csv", binarize={"e": 3})
+    assert thresholds_in(thresholds_as_text(thresholds)) == thresholds
+    assert thresholds_in(thresholds_as_text(2.5)) == 2.5
+    for wrong in ("", "a", "a=", "=3", "a=3,b"):
+        with pytest.raises(ValueError, match="a"):
+            thresholds_in(wrong)
 
 
 def test_an_infinite_number_is_refused_unless_all_are_texts(tmp_path):

@@ -285,7 +285,7 @@ def test_what_rows_count_for_is_the_same_by_tiles(by_tiles, monkeypatch, rng, ki
         np.testing.assert_allclose(many.intercepts_, few.intercepts_, atol=1e-9)
         assert many.n_samples_ == pytest.approx(few.n_samples_, rel=1e-12)
         if "covariates" in beside:
-            for name in ("spin", "covariate"):
+            for name in ("variable", "covariate"):
                 np.testing.assert_array_equal(
                     many.covariate_effects_[name], few.covariate_effects_[name]
                 )

@@ -115,8 +115,8 @@ compared("with the habitat", fit)
 
 effects = fit.covariate_effects_.to_pandas()
 follows = effects["q_value"] < 0.05
-likes = set(effects["spin"][follows & (effects["effect"] > 0)])
-avoids = set(effects["spin"][follows & (effects["effect"] < 0)])
+likes = set(effects["variable"][follows & (effects["effect"] > 0)])
+avoids = set(effects["variable"][follows & (effects["effect"] < 0)])
 print(f"{len(likes)} species like the wetland, {len(avoids)} avoid it:", end=" ")
 print("as planted" if (likes, avoids) == (set(wet), set(dry)) else "not as planted")
 effects.head(5).drop(columns="p_value").round({"effect": 2, "std_error": 2, "z": 1})

@@ -15,7 +15,7 @@ from isingkit.result_table import ResultTable, as_table
 from isingkit.spins import Names, RowWeights
 
 MANY_COLUMNS = 1000  # beyond it, equal and opposite columns are merged unless somebody says no
-ALIKE_COLUMNS = ("column", "spin", "correlation")  # of the table of what was merged
+ALIKE_COLUMNS = ("column", "variable", "correlation")  # of the table of what was merged
 _BLOCK = 2048  # columns whose correlations with as many others are held at a time
 _DIGEST = 16  # bytes by which a column is known: two different ones never share them
 
@@ -57,7 +57,7 @@ class AlikeColumns:
         found: dict[str, list[str]] = {}
         for row in self.table():
             word = "" if row["correlation"] > 0 else "not "
-            found.setdefault(str(row["spin"]), []).append(f"{word}{row['column']}")
+            found.setdefault(str(row["variable"]), []).append(f"{word}{row['column']}")
         return {spin: "; ".join(texts) for spin, texts in found.items()}
 
 

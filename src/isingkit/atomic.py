@@ -5,6 +5,7 @@ import ctypes
 import errno
 import os
 import shutil
+import stat
 import tempfile
 import threading
 import time
@@ -24,6 +25,7 @@ _YOUNG = 10.0  # seconds within which a new file may not be locked yet
 _PATIENCE = 10.0  # seconds to wait for another's lock, which is held for moments
 _TO_DELETE = 4  # open files that deleting a folder takes: one for each level, and a list
 _ASKING = threading.Lock()
+_MOST_LINKS = 40  # from one to the next, as in Linux
 _CURRENT_FOLDER = -100  # AT_FDCWD of Linux
 _EXCHANGE = 2  # RENAME_EXCHANGE of Linux
 
@@ -32,9 +34,16 @@ _EXCHANGE = 2  # RENAME_EXCHANGE of Linux
 def replacing(path: FilePath) -> Iterator[Path]:
     """A temporary path beside `path`; it takes its place if the block ends well, else vanishes.
 
-    What a killed process has left of an earlier attempt vanishes, too.
+    What a killed process has left of an earlier attempt vanishes, too. A link stays one: what it
+    leads to is replaced. A stream (a pipe, a device) stays what it is, and gets the bytes.
     """
     final = Path(path)
+    if _is_stream(final):
+        with _poured(final) as temporary:
+            yield temporary
+        return
+    if final.is_symlink():
+        final = final.resolve()
     if not final.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(final.parent))
     _clear_strays(final)
@@ -43,13 +52,48 @@ def replacing(path: FilePath) -> Iterator[Path]:
     try:
         _lock(handle)
         yield temporary
-        temporary.chmod(0o666 & ~_umask())  # mkstemp makes files that only their owner can read
+        temporary.chmod(_mode(final))  # mkstemp makes files that only their owner can read
         with open(temporary, "rb") as written:
             os.fsync(written.fileno())
         temporary.replace(final)
     finally:
         temporary.unlink(missing_ok=True)
         os.close(handle)
+
+
+@contextmanager
+def _poured(stream: Path) -> Iterator[Path]:
+    """A temporary file, whose bytes go into a stream if the block ends well."""
+    with private_folder("isingkit-stream") as folder:
+        temporary = folder / stream.name
+        temporary.touch()
+        yield temporary
+        with open(temporary, "rb") as written, open(stream, "ab") as out:
+            shutil.copyfileobj(written, out)
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether bytes go somewhere else than into a file of this name: it is a pipe or a device, or
+    stands for what a process has open, as /dev/stdout does.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        return True
+    place = path
+    for _ in range(_MOST_LINKS):
+        folder = Path(os.path.realpath(place.parent))
+        if folder.is_relative_to("/proc"):
+            return True
+        if not place.is_symlink():
+            return False
+        place = folder / place.readlink()
+    return False
+
+
+def _mode(final: Path) -> int:
+    """Who may read and write: as before, of a file that is there."""
+    if final.is_file():
+        return stat.S_IMODE(final.stat().st_mode)
+    return 0o666 & ~_umask()
 
 
 @contextmanager

@@ -88,11 +88,11 @@ def centrality(
         packed = matched(pack(spins), model)
         n_rows = packed.n_samples if rows is None else len(rows)
         weights = row_weights(sample_weight, counts, packed.n_samples, rows=rows)
-        values = covariates_for(model.effects, covariates, n_rows, rows)
+        totals = np.ones(packed.n_samples) if weights is None else weights.totals
+        values = covariates_for(model.effects, covariates, n_rows, rows, totals)
         shifts = np.zeros((packed.n_samples, 1))
         if values is not None and model.effects is not None:
             shifts = values @ model.effects.values.T
-        totals = np.ones(packed.n_samples) if weights is None else weights.totals
         columns["predictability"] = _predictability(model, packed, totals, shifts)
     return as_table(columns)
 

@@ -4,7 +4,7 @@ import itertools
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +22,11 @@ from isingkit.exceptions import (
     IsingkitWarning,
     ModelMismatchError,
     SettingError,
+    require_instance,
     require_number,
     warn,
 )
-from isingkit.methods import METHODS
+from isingkit.methods import METHODS, command_name
 from isingkit.methods import known_methods as known_methods
 from isingkit.metrics import score
 from isingkit.missing import COMPLETE_ROWS
@@ -34,6 +35,7 @@ from isingkit.notebook import Summary
 from isingkit.packing import PackedSpins, apply_missing_policy, pack
 from isingkit.result_table import Record
 from isingkit.spins import (
+    Binarize,
     RowWeights,
     Spins,
     as_counts,
@@ -192,7 +194,7 @@ def compare(
     sample_weight: Any = None,
     counts: Any = None,
     held_out: float = 0.2,
-    binarize: float | None = None,
+    binarize: Binarize = None,
     missing: str = "error",
     random_state: Seed = 0,
     progress: bool = False,
@@ -221,7 +223,7 @@ def compare(
     held_out
         Share of the samples that scores are measured on.
     binarize
-        Threshold that turns real-valued columns into spins.
+        Threshold that turns real-valued columns into spins, or thresholds by names of columns.
     missing
         "error" or "drop".
     random_state
@@ -241,6 +243,8 @@ def compare(
     _require_fraction("held_out", held_out)
     data = _read(X, sample_weight, counts, binarize, missing)
     packed = data.packed
+    if truth is not None:
+        require_instance("truth", truth, IsingModel, "an IsingModel whose edges are known")
     if truth is not None and truth.n_spins != packed.n_spins:
         what = "the truth and the samples"
         raise ModelMismatchError(left=truth.names, right=packed.names, what=what)
@@ -294,7 +298,7 @@ class _Rows:
         return _Rows(self.packed[some], weights, counts)
 
 
-def _read(X: Any, sample_weight: Any, counts: Any, binarize: float | None, missing: str) -> _Rows:
+def _read(X: Any, sample_weight: Any, counts: Any, binarize: Binarize, missing: str) -> _Rows:
     """Samples, of at least two rows and two spins."""
     missing_policy(missing, COMPLETE_ROWS)
     if isinstance(X, PackedSpins | Spins):
@@ -472,14 +476,16 @@ def _estimators(
 
 
 def _labels(methods: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Labels of these methods, whose names may be in any case."""
-    labels = {label.casefold(): label for label in known}
-    names = [methods] if isinstance(methods, str) else [str(name) for name in methods]
-    unknown = [name for name in names if name.casefold() not in labels]
-    if unknown or isinstance(methods, str):
-        expected = "a list of " + ", ".join(repr(label) for label in known)
-        raise SettingError(setting="methods", value=unknown or names, expected=expected)
-    return [labels[name.casefold()] for name in names]
+    """Labels of these methods, each once, however their names are spelt."""
+    labels = {command_name(label): label for label in known}
+    expected = "a list of " + ", ".join(repr(label) for label in known)
+    if isinstance(methods, str) or not isinstance(methods, Iterable):
+        raise SettingError(setting="methods", value=methods, expected=expected)
+    names = [str(name) for name in methods]
+    unknown = [name for name in names if command_name(name) not in labels]
+    if unknown or not names:
+        raise SettingError(setting="methods", value=unknown, expected=expected)
+    return list(dict.fromkeys(labels[command_name(name)] for name in names))
 
 
 def _given(estimators: Mapping[str, Any]) -> Record:

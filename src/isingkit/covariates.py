@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from isingkit.arrays import BoolArray, FloatArray
-from isingkit.exceptions import CovariatesError, SettingError
+from isingkit.exceptions import ColumnTypeError, CovariatesError, SettingError
 from isingkit.result_table import Record
 from isingkit.spins import Names, columns_of, missing_labels
 
@@ -140,11 +140,13 @@ def covariates_for(
     table: Any,
     n_rows: int | None = None,
     rows: BoolArray | None = None,
+    weights: FloatArray | None = None,
 ) -> FloatArray | None:
     """(n_rows, n): covariates as the numbers that these effects are of; None where there are no
     effects.
 
-    A table that is lacking, or that nothing depends on, is refused.
+    A table that is lacking, or that nothing depends on, is refused. Rows whose weight is 0 are
+    taken at the means, whatever is said of them.
     """
     if effects is None:
         if table is None:
@@ -162,7 +164,14 @@ def covariates_for(
             expected=f"a table of {names}, with which fields of the model change "
             "(dataclasses.replace(model, effects=None) is the model at their means)",
         )
-    return effects.coding.values(table, n_rows, rows)
+    if weights is None or weights.all():
+        return effects.coding.values(table, n_rows, rows)
+    counts = weights > 0
+    kept = np.ones(len(weights), dtype=bool) if rows is None else rows.copy()
+    kept[kept] = counts
+    values = np.zeros((len(weights), len(effects.names)))
+    values[counts] = effects.coding.values(table, n_rows, kept)
+    return values
 
 
 def as_covariates(
@@ -190,7 +199,13 @@ def as_covariates(
 
 def _columns(table: Any, n_rows: int | None) -> list[tuple[str, Any]]:
     """Names and columns, each of numbers or of texts."""
-    columns = columns_of(table, unnamed="z")
+    try:
+        columns = columns_of(table, unnamed="z")
+    except ColumnTypeError as error:
+        raise CovariatesError(
+            problem=f"'{error.column}' holds {_kind(error)}",
+            advice="make numbers or texts of it, or leave it out",
+        ) from None
     if not columns:
         raise CovariatesError(problem="there is no column", advice="leave covariates out")
     length = len(columns[0][1])
@@ -200,6 +215,10 @@ def _columns(table: Any, n_rows: int | None) -> list[tuple[str, Any]]:
             advice="pass one row for each",
         )
     return columns
+
+
+def _kind(error: ColumnTypeError) -> str:
+    return "complex numbers" if error.kind == "complex" else error.kind
 
 
 def _coding(name: str, column: Any, weights: FloatArray) -> CovariateColumn:

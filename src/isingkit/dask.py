@@ -54,6 +54,7 @@ from isingkit.model import IsingModel
 from isingkit.packing import PackedSpins, values_seen
 from isingkit.packing import pack as _pack
 from isingkit.spins import (
+    Binarize,
     Coding,
     Column,
     as_spins,
@@ -301,7 +302,7 @@ def gram(
     client: Client | None = None,
     *,
     mapping: Sequence[Coding] | None = None,
-    binarize: float | None = None,
+    binarize: Binarize = None,
     missing: str = "error",
     columns: Sequence[str] = (),
     drop: Sequence[str] = (),
@@ -354,7 +355,7 @@ def pack(
     client: Client | None = None,
     *,
     mapping: Sequence[Coding] | None = None,
-    binarize: float | None = None,
+    binarize: Binarize = None,
     missing: str = "error",
     columns: Sequence[str] = (),
     drop: Sequence[str] = (),
@@ -395,7 +396,7 @@ def _readings(
     source: Any,
     client: Client,
     mapping: Sequence[Coding] | None,
-    binarize: float | None,
+    binarize: Binarize,
     missing: str,
     options: dict[str, Any],
 ) -> list[Any]:
@@ -554,7 +555,7 @@ def _sum(grams: list[Gram]) -> Gram:
     return total
 
 
-def _surveyed(part: Any, binarize: float | None) -> tuple[list[Column] | None, int]:
+def _surveyed(part: Any, binarize: Binarize) -> tuple[list[Column] | None, int]:
     """What the columns of a part hold, None where it is empty, and its number of rows."""
     return (survey(part, binarize), len(part)) if len(part) else (None, 0)
 
@@ -566,9 +567,7 @@ def _merged(surveys: list[tuple[list[Column] | None, int]]) -> tuple[list[Column
     return known, sum(n_rows for _, n_rows in surveys)
 
 
-def _read_chunk(
-    part: Any, mapping: Sequence[Coding], binarize: float | None, missing: str
-) -> Reading:
+def _read_chunk(part: Any, mapping: Sequence[Coding], binarize: Binarize, missing: str) -> Reading:
     try:
         packed = _pack(as_spins(part, mapping=mapping, binarize=binarize, missing=missing))
     except EmptyTableError:  # no row, or no complete one, which is no mistake of the whole

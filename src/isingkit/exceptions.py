@@ -69,6 +69,7 @@ class IsingkitWarning(UserWarning):
     """Base of every warning that isingkit raises on purpose."""
 
     is_minor: ClassVar[bool] = False  # whether it hardly matters for a result
+    is_first: ClassVar[bool] = False  # whether it makes all others needless
 
     def __reduce__(self) -> Any:
         return _rebuilt, (type(self), self.args[0], vars(self))
@@ -800,9 +801,12 @@ class ConstantColumnWarning(IsingkitWarning):
 
     def __init__(self, *, columns: Sequence[str]) -> None:
         self.columns = tuple(columns)
+        is_one = len(columns) == 1
         super().__init__(
-            f"column(s) {_quoted(columns)} hold one value only, which says nothing about links: "
-            "they are kept without edges. Leave them out to silence this."
+            f"column{'' if is_one else 's'} {_quoted(columns)} {'holds' if is_one else 'hold'} one "
+            "value only, which says nothing about links, and "
+            f"{'is' if is_one else 'are'} kept without edges: "
+            f"leave {'it' if is_one else 'them'} out to silence this."
         )
 
 
@@ -846,15 +850,33 @@ class RepeatedNamesWarning(IsingkitWarning):
 class OutcomeColumnWarning(IsingkitWarning):
     """Columns whose names say that they tell what rows are, and are no variables among others."""
 
-    def __init__(self, *, columns: Sequence[str]) -> None:
+    def __init__(self, *, columns: Sequence[str], typed: str | None = None) -> None:
+        """typed: these names as a shell takes them behind an option, where any is no plain word"""
         self.columns = tuple(columns)
-        is_one = len(columns) == 1
-        looks = "looks like an outcome or a group" if is_one else "look like outcomes or groups"
-        named = ",".join(columns)
+        named = typed or ",".join(columns)
+        if len(columns) == 1:
+            looks = "looks like an outcome or a group of rows, and is taken as one more variable"
+            own, it = "its own", "it"
+        else:
+            looks = "look like outcomes or groups of rows, and are taken as variables, too"
+            own, it = "their own", "them"
         super().__init__(
-            f"{_quoted(columns)} {looks} of rows, and {'is' if is_one else 'are'} taken as one "
-            "more variable, which can make edges of its own: to find edges given it, use "
-            f"--covariates {named}; to leave it out, --drop {named}."
+            f"{_quoted(columns)} {looks}, which can make edges of {own}: to find edges given {it}, "
+            f"use --covariates {named}; to leave {it} out, --drop {named}."
+        )
+
+
+class WideTableWarning(IsingkitWarning):
+    """A handful of rows of very many columns: variables are perhaps in rows."""
+
+    is_first = True
+
+    def __init__(self, *, n_rows: int, n_columns: int) -> None:
+        self.n_rows = n_rows
+        self.n_columns = n_columns
+        super().__init__(
+            f"only {n_rows} rows of {n_columns} columns: if each line of the file is a variable (a "
+            "gene, a signal), add --transpose."
         )
 
 

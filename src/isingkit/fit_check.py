@@ -156,13 +156,13 @@ def fit_check(
     packed = matched(pack(spins), model)
     n_rows = packed.n_samples if kept is None else len(kept)
     weights = row_weights(sample_weight, counts, packed.n_samples, rows=kept)
-    values = covariates_for(model.effects, covariates, n_rows, kept)
+    totals = None if weights is None else weights.totals
+    values = covariates_for(model.effects, covariates, n_rows, kept, totals)
     if model.n_spins > _MOST_SPINS:
         return _nothing(
             model, f"it has more than {_MOST_SPINS} columns, whose sampling would take long"
         )
     pairs = _some_pairs(model)
-    totals = None if weights is None else weights.totals
     rows = _Rows(packed, totals, values, hidden)
     drawn, problem = _drawn(model, rows, generator(random_state))
     of_data = _moments(gram_of(packed, weights), pairs)

@@ -154,7 +154,7 @@ def covariates_of(model: IsingModel) -> list[str]:
 def effect_rows(table: Any) -> list[Record]:
     """Rows of `covariate_effects_` of an estimator, as plain values; None for NaN."""
     return [
-        {"spin": str(row["spin"]), "covariate": str(row["covariate"])}
+        {"variable": str(row["variable"]), "covariate": str(row["covariate"])}
         | {name: _known(row[name]) for name in COVARIATE_COLUMNS[2:]}
         for row in table
     ]
@@ -253,7 +253,7 @@ def alike_rows(model: IsingModel) -> list[Record]:
     return [
         {
             "column": str(row["column"]),
-            "spin": str(row["spin"]),
+            "variable": str(row["variable"]),
             "correlation": float(row["correlation"]),
         }
         for row in alike_table(model.alike)

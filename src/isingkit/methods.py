@@ -76,8 +76,8 @@ class Method:
 
 
 def command_name(label: str) -> str:
-    """A method's name as on the command line: lower case, with hyphens."""
-    return label.lower().replace(" ", "-")
+    """A method's name as on the command line, however it is spelt: lower case, with hyphens."""
+    return "-".join(label.lower().replace("_", " ").replace("-", " ").split())
 
 
 def suggested_settings(n_spins: int, n_samples: int) -> Suggested:

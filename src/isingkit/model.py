@@ -5,6 +5,7 @@ from.
 import csv
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -407,11 +408,18 @@ def log_pseudolikelihood(
 
 
 def _checked_fields(fields: Any, n_spins: int) -> NDArray[np.float64]:
-    checked = np.zeros(n_spins) if fields is None else np.array(fields, dtype=np.float64)
+    checked = np.zeros(n_spins) if fields is None else _numbers(fields, "fields").copy()
     if checked.shape != (n_spins,) or not (np.abs(checked) <= _LARGEST).all():
         came = f"fields of shape {checked.shape} came"
         raise ModelError(problem=f"{came} where {n_spins} finite numbers were expected")
     return checked
+
+
+def _numbers(values: Any, what: str) -> NDArray[np.float64]:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(problem=f"{what} are no numbers: {values!r:.40}") from None
 
 
 def _check_effects(effects: CovariateEffects | None, n_spins: int) -> None:
@@ -426,6 +434,8 @@ def _check_effects(effects: CovariateEffects | None, n_spins: int) -> None:
 def _checked_names(names: Any, n_spins: int) -> Names:
     if names is None:
         return tuple(f"x{i}" for i in range(n_spins))
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise SettingError(setting="names", value=names, expected=f"a list of {n_spins} texts")
     checked = tuple(str(name) for name in names)
     if len(set(checked)) != n_spins or len(checked) != n_spins:
         raise ColumnNamesError(names=checked, n_spins=n_spins)
@@ -435,7 +445,7 @@ def _checked_names(names: Any, n_spins: int) -> Names:
 
 def _checked_couplings(couplings: Any) -> csr_array:
     if not scipy.sparse.issparse(couplings):
-        couplings = np.asarray(couplings, dtype=np.float64)
+        couplings = _numbers(couplings, "couplings")
     if couplings.ndim != 2 or couplings.shape[0] != couplings.shape[1]:
         raise ModelError(problem=f"its shape is {couplings.shape}")
     matrix = csr_array(couplings, dtype=np.float64, copy=True)

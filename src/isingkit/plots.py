@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_NAMES = 60
+_ASIDE = 0.08  # of the distance of two shares: measures stand side by side
+_MOST_VECTORS = 3000  # points of a picture; of more, vectors would be slow to show
+_ON_ANY_PAGE = "#3f8fd9"  # blue, on white and on black
 _DIGITS = 9  # of strengths that are ranked: rounding does not reach them
 
 
@@ -175,7 +178,8 @@ def plot_centrality(
     """
     from matplotlib import pyplot
 
-    known = [name for name in getattr(result.dtype, "names", None) or () if name != "name"]
+    names = getattr(getattr(result, "dtype", None), "names", None) or ()
+    known = [name for name in names if name != "name"]
     if "strength" not in known:
         expected = "what isingkit.centrality returns"
         raise SettingError(setting="result", value=type(result), expected=expected)
@@ -234,7 +238,7 @@ def plot_plan(plan: Plan, ax: "Axes | None" = None) -> "Axes":
 
 def plot_stability(result: CaseDropping, ax: "Axes | None" = None) -> "Axes":
     """Mean correlation with the centralities of all rows against the share of rows kept, a line a
-    measure, with bands that hold 95 percent of the correlations; 0.7 is dotted.
+    measure, with bars that hold 95 percent of the correlations; 0.7 is dotted.
 
     Parameters
     ----------
@@ -244,18 +248,23 @@ def plot_stability(result: CaseDropping, ax: "Axes | None" = None) -> "Axes":
         Axes to draw into; by default new ones.
     """
     require_instance("result", result, CaseDropping, "what isingkit.case_dropping returns")
-    axes = new_axes((6, 4)) if ax is None else ax
+    axes = new_axes((7, 4)) if ax is None else ax
     table = result.table()
-    for measure in result.correlations:
+    shares = np.unique(np.round(1 - table["dropped"], _DIGITS))
+    step = _ASIDE * (np.diff(shares).min() if len(shares) > 1 else 0.1)
+    for k, measure in enumerate(result.correlations):
         rows = table[table["measure"] == measure]
         kept = 1 - rows["dropped"]
+        aside = kept - (k - (len(result.correlations) - 1) / 2) * step  # intervals would overlap
         label = measure.replace("_", " ")
-        (line,) = axes.plot(kept, rows["correlation"], "o-", ms=4, label=label)
-        axes.fill_between(kept, rows["low"], rows["high"], color=line.get_color(), alpha=0.15, lw=0)
+        (line,) = axes.plot(aside, rows["correlation"], "o-", ms=5, lw=1.2, label=label)
+        colour = line.get_color()
+        axes.vlines(aside, rows["low"], rows["high"], color=colour, alpha=0.45, lw=2.5)
     axes.axhline(0.7, color="0.6", ls=":", lw=1)
     axes.set(xlabel="share of rows kept", ylabel="correlation with all rows", ylim=(None, 1.02))
+    axes.set_xticks(shares, [f"{share:.0%}" for share in shares])
     axes.invert_xaxis()  # as bootnet draws it: fewer rows to the right
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return axes
 
 
@@ -429,4 +438,6 @@ def _scatter(axes: "Axes", data: Any, model: Any, check: FitCheck) -> None:
     ]
     axes.plot(ends, ends, color="0.6", lw=1, zorder=0)
     size = 3 if len(x) > 200 else 4.5
-    axes.plot(x, y, "o", ms=size, alpha=0.6, mew=0, color=POSITIVE, rasterized=True)
+    is_picture = len(x) > _MOST_VECTORS  # whose colour does not follow that of a page
+    colour = _ON_ANY_PAGE if is_picture else POSITIVE
+    axes.plot(x, y, "o", ms=size, alpha=0.6, mew=0, color=colour, rasterized=is_picture)

@@ -4,6 +4,7 @@ import html
 import importlib
 from collections.abc import Sequence
 from typing import Any
+from unicodedata import category
 
 import numpy as np
 
@@ -11,6 +12,7 @@ Record = dict[str, Any]  # a row of a table, or an object of JSON
 _SHOWN = 20  # rows; of more, the first and the last half of so many
 _FORMATS = {"p_value": ".2g", "q_value": ".2g"}
 _OTHER_FORMAT = ".4g"
+_TEARING = ("Cc", "Zl", "Zp")  # kinds of letters: control, and ends of lines and paragraphs
 # what data frames have, and what a table has instead
 _INSTEAD = {
     "columns": "dtype.names has the names of columns",
@@ -138,10 +140,17 @@ def frozen(table: np.ndarray[Any, Any]) -> ResultTable:
     return result
 
 
+def on_one_line(text: str) -> str:
+    r"""A name for people, with \n for the end of a line and the like, which would tear a table."""
+    if text.isprintable():
+        return text
+    return "".join(ascii(one)[1:-1] if category(one) in _TEARING else one for one in text)
+
+
 def _text(value: Any, name: str) -> str:
     if isinstance(value, float | np.floating):
         return format(float(value), _FORMATS.get(name, _OTHER_FORMAT))
-    return str(value)
+    return on_one_line(str(value))
 
 
 def _padded(cells: list[str], left: bool) -> list[str]:

@@ -1,8 +1,10 @@
 """Spins: any table of two-valued columns as int8 -1/+1. The only place that validates data."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -38,6 +40,8 @@ from isingkit.missing import EVERY_POLICY, MissingPolicy
 
 Names = tuple[str, ...]  # of columns, of groups or of covariates
 Coding = tuple[object, object]  # the value that becomes -1, the value that becomes +1
+# a threshold of all columns of numbers, or of some by their names
+Binarize = float | Mapping[str, float] | None
 NUMERIC_CODINGS: tuple[tuple[float, float], ...] = ((0, 1), (-1, 1), (1, 2))
 # Of two texts the one found here becomes -1; otherwise the first in alphabetical order does.
 NEGATIVE_TEXTS = frozenset([
@@ -51,6 +55,8 @@ MISSING_TEXTS = frozenset([
 # in any case, as longer ones; x is a mark
 _SHORT_WORDS = frozenset(["no", "ja", "si", "sí", "da", "ne", "on", "x"])
 _LONG = 3  # letters: shorter texts, such as alleles, may differ in case alone
+_BELOW_PYTHON = ("ns", "ps", "fs", "as")  # units of times that Python's own do not go down to
+_TIMES = (datetime.date, datetime.time, datetime.timedelta)  # and what derives from them
 _LARGEST_WEIGHT = 1e100  # whose square is a number, too
 _ROUNDING = 1e-14  # relative, of one division and one product
 _MOST_SAMPLES = 2**53  # so that sums of counts are exact
@@ -129,7 +135,7 @@ class Column:
 def as_spins(
     table: Any,
     *,
-    binarize: float | None = None,
+    binarize: Binarize = None,
     missing: str = "error",
     mapping: Sequence[Coding] | None = None,
 ) -> Spins:
@@ -143,8 +149,9 @@ def as_spins(
     table
         One row a sample, one column a spin.
     binarize
-        Threshold for real-valued columns: larger values become +1, the others -1. By default such
-        columns are refused.
+        Threshold for real-valued columns: larger values become +1, the others -1; or thresholds by
+        the names of columns, where others keep their two values. By default real-valued columns
+        are refused.
     missing
         What to do about missing values: "error" refuses them, "drop" keeps complete rows,
         "pairwise" and "impute" keep all rows that hold a value, and mark them.
@@ -163,6 +170,7 @@ def as_spins(
     policy = missing_policy(missing)
     require_binarize(binarize)
     names, n_samples, blocks = _blocks(table)
+    require_columns_to_cut(binarize, names)
     columns = [column for block in blocks for column in _survey(block, binarize)]
     is_to_learn = mapping is None  # else it is read like an earlier table
     check_missing(
@@ -213,10 +221,26 @@ def missing_policy(
     return MissingPolicy(missing)
 
 
-def require_binarize(binarize: float | None) -> None:
-    """Refuse what is no threshold."""
-    if binarize is not None:
-        require_number("binarize", binarize)
+def require_binarize(binarize: Binarize) -> None:
+    """Refuse what is no threshold, nor thresholds by column."""
+    thresholds = binarize.values() if isinstance(binarize, Mapping) else [binarize]
+    for one in thresholds:
+        if one is not None:
+            require_number("binarize", one)
+
+
+def require_columns_to_cut(binarize: Binarize, names: Sequence[str]) -> None:
+    """Refuse thresholds of columns that are not there."""
+    named = binarize if isinstance(binarize, Mapping) else {}
+    unknown = [name for name in named if name not in names]
+    if unknown:
+        there_are = f"thresholds of columns that are there ({', '.join(names[:20])})"
+        raise SettingError(setting="binarize", value=unknown[0], expected=there_are)
+
+
+def threshold_of(binarize: Binarize, name: str) -> float | None:
+    """The threshold of a column; None where it keeps its two values."""
+    return binarize.get(name) if isinstance(binarize, Mapping) else binarize
 
 
 def require_table(names: Sequence[str], n_samples: int) -> None:
@@ -449,7 +473,8 @@ def row_weights(
 
 def columns_of(table: Any, unnamed: str = "x") -> list[tuple[str, NDArray[Any]]]:
     """Names and columns of any table: numbers, NaN where missing, truth values, or texts, None
-    where missing. What has one dimension is one column; those without names are numbered.
+    where missing; categories and times are texts. What has one dimension is one column; those
+    without names are numbered.
     """
     named = _named_series(table)
     if named is not None:
@@ -476,12 +501,24 @@ def _unnamed_columns(table: Any, unnamed: str) -> tuple[Names, list[Any]]:
 
 
 def _with_categories(column: Any) -> NDArray[Any]:
-    """A column as numpy has it, but with texts for categories and truth values of any kind."""
+    """A column as numpy has it, but with texts for categories, times, and truth values of any
+    kind.
+    """
     values = _values(column)
+    if _are_times(values):
+        return as_texts(values)
     is_truth = values.dtype.kind == "O" and all(
         isinstance(value, bool | np.bool_) or _is_missing(value) for value in values.tolist()
     )
     return as_texts(values) if is_truth or are_categories(column) else values
+
+
+def _are_times(values: NDArray[Any]) -> bool:
+    """Whether a column holds dates, times or spans of time, as numpy or Python has them."""
+    if values.dtype.kind != "O":
+        return values.dtype.kind in "mM"
+    known = [value for value in values.tolist() if not _is_missing(value)]
+    return bool(known) and all(isinstance(value, _TIMES) for value in known)
 
 
 def are_categories(column: Any) -> bool:
@@ -497,7 +534,8 @@ def _is_of_arrow(column: Any) -> bool:
 
 def as_texts(values: NDArray[Any]) -> NDArray[Any]:
     """Values of any kind as texts, None where missing."""
-    if values.dtype.kind in "mM":  # of which numpy makes numbers where they are exact
+    is_fine = values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] in _BELOW_PYTHON
+    if is_fine:  # of which numpy makes numbers
         values = values.astype(f"{values.dtype.kind}8[us]")
     pairs = zip(values.tolist(), missing_labels(values).tolist(), strict=True)
     return np.array([None if lacks else str(value) for value, lacks in pairs], dtype=object)
@@ -570,6 +608,8 @@ def arrow_values(column: Any) -> NDArray[Any]:
     """A column of pyarrow as numpy has it."""
     if are_categories(column):  # of which to_numpy would forget which values are missing
         column = column.cast(column.type.value_type)
+    elif str(column.type).startswith("decimal"):
+        column = column.cast("float64")
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
@@ -584,7 +624,7 @@ def _plain(column: NDArray[Any], name: str) -> NDArray[Any]:
         raise ColumnTypeError(column=name, kind=f"values of type {column.dtype}")
     values = [None if _is_missing(value) else value for value in column.tolist()]
     types = {type(value) for value in values if value is not None}
-    if all(issubclass(one, (bool, int, float, np.number, np.bool_)) for one in types):
+    if all(issubclass(one, (bool, int, float, Decimal, np.number, np.bool_)) for one in types):
         return np.array([np.nan if value is None else float(value) for value in values])
     if all(issubclass(one, str) for one in types):
         return np.array(values, dtype=object)
@@ -607,7 +647,7 @@ def _is_missing(value: object) -> bool:
 # What each column holds
 
 
-def survey(table: Any, binarize: float | None) -> list[Column]:
+def survey(table: Any, binarize: Binarize) -> list[Column]:
     """What each column of a table holds; the surveys of its parts can be `merged`."""
     return [column for block in _blocks(table)[2] for column in _survey(block, binarize)]
 
@@ -651,7 +691,7 @@ def says_no(text: str) -> bool:
     return text.strip().casefold() in NEGATIVE_TEXTS
 
 
-def _survey(block: _Block, binarize: float | None) -> list[Column]:
+def _survey(block: _Block, binarize: Binarize) -> list[Column]:
     if block.array.dtype.kind == "O":
         return [_survey_texts(block)]
     if block.array.dtype == np.int8 and isinstance(block.array, np.ndarray):
@@ -677,7 +717,7 @@ def _survey_spins(block: _Block) -> list[Column] | None:
     return [Column(name, int(low[j]), int(high[j]), 0, None) for j, name in enumerate(block.names)]
 
 
-def _survey_numbers(block: _Block, binarize: float | None) -> list[Column]:
+def _survey_numbers(block: _Block, binarize: Binarize) -> list[Column]:
     n_samples, n_columns = block.array.shape
     low = np.full(n_columns, np.inf)
     high = np.full(n_columns, -np.inf)
@@ -691,8 +731,9 @@ def _survey_numbers(block: _Block, binarize: float | None) -> list[Column]:
     if is_infinite.any():
         raise InfiniteValueError(columns=[block.names[j] for j in np.flatnonzero(is_infinite)])
     distinct: list[tuple[Any, ...] | None] = [None] * n_columns
-    if binarize is None:
-        more_than_two = np.flatnonzero(_has_values_between(block, low, high))
+    is_kept = np.array([threshold_of(binarize, name) is None for name in block.names])
+    if is_kept.any():
+        more_than_two = np.flatnonzero(is_kept & _has_values_between(block, low, high))
         for j in more_than_two:
             distinct[j] = ()
         for j in more_than_two[:1]:  # one column's values are enough for the message
@@ -736,7 +777,7 @@ def check_missing(
     n_samples: int,
     to_learn: bool,
     n_complete: Callable[[], int] | None = None,
-    binarize: float | None = None,
+    binarize: Binarize = None,
 ) -> None:
     """Refuse columns without any value, and missing values where they are an error. For the message
     only: `n_complete` counts complete rows, and `binarize` tells which columns are wrong besides.
@@ -786,7 +827,7 @@ def surveyed(columns: Sequence[Column], n_rows: int) -> Iterator[None]:
         raise
 
 
-def codings_of(columns: Sequence[Column], binarize: float | None) -> list[Coding]:
+def codings_of(columns: Sequence[Column], binarize: Binarize) -> list[Coding]:
     """For each column the values that become -1 and +1. A constant column follows the columns that
     change.
     """
@@ -799,16 +840,17 @@ def codings_of(columns: Sequence[Column], binarize: float | None) -> list[Coding
     return [_coding(column, binarize, changing) for column in columns]
 
 
-def is_codable(column: Column, binarize: float | None) -> bool:
+def is_codable(column: Column, binarize: Binarize) -> bool:
     """Whether a column has two values, or one, in a known coding, or is binarised."""
-    if binarize is not None and _is_numeric(column):
+    if threshold_of(binarize, column.name) is not None and _is_numeric(column):
         return True
     return column.distinct is None and _is_coded(column)
 
 
-def _coding(column: Column, binarize: float | None, changing: set[Coding]) -> Coding:
-    if binarize is not None and _is_numeric(column):
-        return f"<= {binarize:g}", f"> {binarize:g}"
+def _coding(column: Column, binarize: Binarize, changing: set[Coding]) -> Coding:
+    threshold = threshold_of(binarize, column.name)
+    if threshold is not None and _is_numeric(column):
+        return f"<= {threshold:g}", f"> {threshold:g}"
     if column.low == column.high:
         return _constant_coding(column.low, changing)
     return column.low, column.high
@@ -816,7 +858,11 @@ def _coding(column: Column, binarize: float | None, changing: set[Coding]) -> Co
 
 def _given(mapping: Sequence[Coding], columns: Sequence[Column]) -> list[Coding]:
     """The codings of a mapping, one for each column."""
-    if len(mapping) != len(columns):
+    is_list = isinstance(mapping, Sequence | np.ndarray) and len(mapping) == len(columns)
+    are_pairs = is_list and all(
+        isinstance(pair, tuple | list | np.ndarray) and len(pair) == 2 for pair in mapping
+    )
+    if not are_pairs:
         expected = f"{len(columns)} pairs of values, one for each column"
         raise SettingError(setting="mapping", value=mapping, expected=expected)
     return [_filled(coding, column) for coding, column in zip(mapping, columns, strict=True)]
@@ -852,7 +898,7 @@ def _constant_coding(value: Any, changing: set[Coding]) -> Coding:
     return next((coding for coding in NUMERIC_CODINGS if value in coding), (value - 1, value))
 
 
-def encoded(table: Any, codings: Sequence[Coding], binarize: float | None) -> SpinArray:
+def encoded(table: Any, codings: Sequence[Coding], binarize: Binarize) -> SpinArray:
     """-1 for the low value of each column, +1 for the high one, 0 where missing: int8 (n_samples,
     n_columns).
     """
@@ -864,7 +910,7 @@ def _encoded_or_same(
     blocks: Sequence[_Block],
     columns: Sequence[Column],
     codings: Sequence[Coding],
-    binarize: float | None,
+    binarize: Binarize,
     n_samples: int,
 ) -> SpinArray:
     """Encoded values; a table that is int8 -1 and +1 already is not copied."""
@@ -880,20 +926,26 @@ def _is_spin(column: Column) -> bool:
 
 
 def _encoded(
-    blocks: Sequence[_Block], codings: Sequence[Coding], binarize: float | None, n_samples: int
+    blocks: Sequence[_Block], codings: Sequence[Coding], binarize: Binarize, n_samples: int
 ) -> SpinArray:
     values = np.empty((n_samples, len(codings)), dtype=np.int8)
     first = 0
     for block in blocks:
         here = slice(first, first + len(block.names))
         first = here.stop
+        thresholds = [threshold_of(binarize, name) for name in block.names]
+        is_kept = [one is None for one in thresholds]
+        limit = np.array(thresholds, dtype=float) if isinstance(binarize, Mapping) else binarize
         for start, chunk in block.chunks():
             out = values[start : start + len(chunk), here]
-            if chunk.dtype.kind == "O" or binarize is None:
+            if chunk.dtype.kind == "O" or all(is_kept):
                 _encode_pairs(chunk, codings[here], block.names, out)
-            else:
-                not_above = np.where(np.isnan(chunk), 0, -1)
-                out[:] = np.where(chunk > binarize, 1, not_above)
+                continue
+            not_above = np.where(np.isnan(chunk), 0, -1)
+            out[:] = np.where(chunk > limit, 1, not_above)
+            for j in np.flatnonzero(is_kept).tolist():
+                one = slice(j, j + 1)
+                _encode_pairs(chunk[:, one], codings[here][one], block.names[one], out[:, one])
     return values
 
 

@@ -18,13 +18,24 @@ FIRST_LABEL = 3  # from which on labels are numbered
 MORE, ASK, FULL, UNEVEN = range(4)  # why reading stopped
 POSITION, ROW, COLUMN, END, LINE, AFTER_RETURN = range(6)  # places in `state`
 EVERYWHERE = -1  # the column of words that are missing values in all columns
-_QUOTE, _RETURN, _NEWLINE = 34, 13, 10
+_QUOTE, _BLANK, _RETURN, _NEWLINE = 34, 32, 13, 10
 _POWERS = 10.0 ** np.arange(23)  # those of ten that double precision holds exactly
 
 
 @njit(**KERNEL, error_model="numpy")
 def read_cells(
-    text, separator, state, kinds, places, known, tokens, threshold, crowded, answer, codes, numbers
+    text,
+    separator,
+    state,
+    kinds,
+    places,
+    known,
+    tokens,
+    thresholds,
+    crowded,
+    answer,
+    codes,
+    numbers,
 ):
     """Codes of cells from state on, until the text ends (MORE), a cell must be explained (ASK),
     codes are FULL or a row is UNEVEN.
@@ -35,7 +46,7 @@ def read_cells(
     kinds, places: (n_columns,) int64, what a column is and its column in codes or numbers
     known: (n_columns, 256) int8, cells of one byte
     tokens: slots, entries, arena: those of more bytes, see `insert`
-    threshold: of NUMBER columns; None where there are none
+    thresholds: (n_columns,) float64, of NUMBER columns; None where there are none
     crowded: None where no column is CROWDED
     answer: (2,) float64, whether the cell at hand was explained, and how
     codes: (n_rows, n_spins) int8, -1, +1 or MISSING
@@ -82,11 +93,11 @@ def read_cells(
             code = np.int64(UNKNOWN if end > position else empty)
             if end == position + 1:
                 code = np.int64(known[column, text[position]])
-            if threshold is not None:  # noqa: SIM102  # what is None is not compiled
+            if thresholds is not None:  # noqa: SIM102  # what is None is not compiled
                 if code == UNKNOWN and kind == NUMBER:
                     sure, number = number_in(text, position, end)
                     if sure:
-                        code = np.int64(1 if number > threshold else -1)
+                        code = np.int64(1 if number > thresholds[column] else -1)
             if code == UNKNOWN and end > position + 1:
                 code = _found(text, position, end, column, slots, entries, arena)
             if crowded is not None:  # noqa: SIM102
@@ -100,7 +111,7 @@ def read_cells(
                 status = ASK
                 break
             codes[row, places[column]] = code
-        if text[position] == _QUOTE:
+        if text[position] == _QUOTE or text[position] == _BLANK:
             state[LINE] += _line_ends(text, position, end)
         position = end + 1
         column += 1
@@ -146,9 +157,13 @@ def _line_ends(text, start, end):
 
 @njit(cache=CACHE, nogil=True, fastmath=False, error_model="numpy", inline="always")
 def _cell_end(text, start, separator):
-    """Place of the separator or line end after the cell at start; -1 where the text ends first."""
+    """Place of the separator or line end after the cell at start; -1 where the text ends first.
+    Blanks may stand before a quote.
+    """
     place, stop = start, len(text)
-    if text[place] == _QUOTE:
+    while place < stop and text[place] == _BLANK and separator != _BLANK:
+        place += 1
+    if place < stop and text[place] == _QUOTE:
         place += 1
         while True:
             while place < stop and text[place] != _QUOTE:

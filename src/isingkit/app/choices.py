@@ -1,8 +1,10 @@
 """Choices: what somebody has clicked about a table, as options of the command line."""
 
 import inspect
+import math
+import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any
 
@@ -10,10 +12,11 @@ from isingkit.exceptions import short
 from isingkit.methods import FIT_METHODS, Method, method_named, suggested_settings
 from isingkit.missing import EVERY_POLICY, MissingPolicy
 from isingkit.result_table import Record
-from isingkit.spins import Column
-from isingkit.tables import as_list
+from isingkit.spins import Binarize, Column, threshold_of
+from isingkit.tables import as_list, thresholds_as_text, thresholds_in
 from isingkit.tables.decisions import (
     CODES_OPTION,
+    CUT_OPTION,
     TICKED_OPTION,
     Decision,
     decisions,
@@ -51,6 +54,7 @@ _MOST_HIDDEN = 20
 _LEAST_VARIABLES = 2
 _MOST_CODES = 50  # of missing values
 _LONGEST_CODE = 100
+_LONGEST_CUT = 1_000_000  # characters
 
 
 class ChoiceError(ValueError):
@@ -63,7 +67,7 @@ class Choices:
 
     roles: Mapping[str, str]  # by name of column; others are variables
     missing: str = "error"
-    binarize: float | None = None
+    binarize: Binarize = None
     method: str = "auto"
     hidden: str = "auto"
     rows: str = "auto"
@@ -74,11 +78,16 @@ class Choices:
         """Names of the columns that have this role."""
         return [name for name, one in self.roles.items() if one == role]
 
+    def as_clicked(self) -> Record:
+        """What a page shows, and sends."""
+        text = None if self.binarize is None else thresholds_as_text(self.binarize)
+        return asdict(self) | {"binarize": text}
+
     def arguments(self) -> list[str]:
         """Options of `isingkit fit`; what is as by default is left out."""
         found = [text for role in OPTIONS for text in self._named(role)]
         if self.binarize is not None:
-            found += ["--binarize", f"{self.binarize:.17g}"]
+            found += ["--binarize", thresholds_as_text(self.binarize)]
         if self.missing_codes:
             found += ["--missing-codes", as_list(self.missing_codes)]
         ticked = [name for name in self.ticked if name not in self.roles]
@@ -117,20 +126,32 @@ def choices_of(clicked: Record, survey: Survey) -> Choices:
     _require(rows in ROWS, "rows")
     hidden = str(clicked.get("hidden", "auto"))
     _require(hidden in ("auto", *map(str, range(_MOST_HIDDEN + 1))), "hidden")
-    binarize = clicked.get("binarize")
-    is_number = isinstance(binarize, int | float) and not isinstance(binarize, bool)
-    _require(binarize is None or (is_number and abs(binarize) < float("inf")), "binarize")
     known = known_method(method)
     return Choices(
         roles={name: roles[name] for name in names if roles.get(name, VARIABLE) != VARIABLE},
         missing=missing,
         missing_codes=_codes_in(clicked),
         ticked=tuple(ticked),
-        binarize=None if binarize is None else float(binarize),
+        binarize=_thresholds_in(clicked),
         method=method,
         hidden=hidden if known.looks_for_causes else "auto",
         rows=rows if known.looks_at_rows else "auto",
     )
+
+
+def _thresholds_in(clicked: Mapping[str, Any]) -> Binarize:
+    """The threshold, or those of columns."""
+    text = clicked.get("binarize")
+    if text is None:
+        return None
+    _require(isinstance(text, str) and len(text) <= _LONGEST_CUT, "thresholds")
+    try:
+        found = thresholds_in(text)
+    except ValueError:
+        found = math.nan
+    numbers = found.values() if isinstance(found, dict) else [found]
+    _require(all(map(math.isfinite, numbers)), "thresholds")
+    return found
 
 
 def _codes_in(clicked: Mapping[str, Any]) -> tuple[str, ...]:
@@ -188,6 +209,7 @@ def proposed(survey: Survey) -> Choices:
     others: dict[str, str] = {}
     codes: list[str] = []
     ticked: list[str] = []
+    cuts: list[str] = []
     by_option = {option: role for role, option in OPTIONS.items()}
     found = decisions(survey.columns, survey.n_rows, EVERY_POLICY)
     is_possible = leaves_variables(survey.columns, found)
@@ -199,6 +221,9 @@ def proposed(survey: Survey) -> Choices:
         if option == TICKED_OPTION and decision.name is not None:
             ticked.append(decision.name)
             continue
+        if option == CUT_OPTION:
+            cuts.append(value)
+            continue
         if decision.name is None or option not in by_option:
             others[option.removeprefix("--")] = value
             continue
@@ -207,14 +232,20 @@ def proposed(survey: Survey) -> Choices:
             continue  # as a variable, it is asked about
         is_taken = role not in _SEVERAL and role in roles.values()
         roles[decision.name] = DROP if is_taken else role
-    binarize = others.get("binarize")
     return Choices(
         roles=roles,
         missing=others.get("missing", "error"),
         missing_codes=tuple(listed_codes(codes)),
         ticked=tuple(ticked),
-        binarize=None if binarize is None else float(binarize),
+        binarize=_listed_cuts(cuts),
     )
+
+
+def _listed_cuts(values: Sequence[str]) -> Binarize:
+    """Thresholds of the command line together."""
+    if not values:
+        return None
+    return thresholds_in(",".join(dict.fromkeys(shlex.split(value)[0] for value in values)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +253,7 @@ class Question:
     """Something that is still open."""
 
     column: str | None  # None where it is about several, or about none
-    about: str  # the control that answers it: "role", "missing" or "method"
+    about: str  # the control that answers it: "role", "missing", "binarize" or "method"
     text: str
 
 
@@ -251,6 +282,13 @@ class _Questions:
         if len(variables) < _LEAST_VARIABLES:
             self.ask(None, "role", "A network needs two variables at least.")
 
+    def of_thresholds(self) -> None:
+        cut = self.choices.binarize
+        names = {one.name for one in self.survey.columns}
+        for name in cut if isinstance(cut, Mapping) else ():
+            if name not in names:
+                self.ask(None, "binarize", f"There is no column '{short(name)}'.")
+
     def of_row_facts(self, columns: Sequence[Column]) -> None:
         for one in columns:
             role = self.choices.roles[one.name]
@@ -278,7 +316,7 @@ class _Questions:
 
 def _question(decision: Decision) -> str:
     if decision.name is None:
-        return f"In {decision.column}, {decision.seen}."
+        return f"{decision.column[0].upper()}{decision.column[1:]}: {decision.seen}."
     return f"It holds {decision.seen}, but a variable has two: what is it?"
 
 
@@ -290,6 +328,7 @@ def open_questions(choices: Choices, survey: Survey) -> list[Question]:
     questions.of_variables([one for one in survey.columns if one.name not in names])
     used = [one for one in survey.columns if one.name in names]
     questions.of_row_facts([one for one in used if choices.roles[one.name] != DROP])
+    questions.of_thresholds()
     questions.of_method()
     return questions.found
 
@@ -311,8 +350,9 @@ def described(survey: Survey) -> list[Record]:
     ]
 
 
-def is_on_one_side(column: Column, cut: float | None) -> bool:
+def is_on_one_side(column: Column, binarize: Binarize) -> bool:
     """Whether all of a column becomes one value by a cut through numbers."""
+    cut = threshold_of(binarize, column.name)
     if cut is None or column.is_text or column.low is None:
         return False
     return bool(column.high <= cut or column.low > cut)

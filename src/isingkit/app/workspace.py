@@ -87,7 +87,7 @@ class Table:
         if self.survey is not None and (self.fit is None or self.fit.job.is_over):
             state["n_rows"] = self.survey.n_rows
             state["columns"] = described(self.survey)
-            state["proposed"] = asdict(proposed(self.survey))
+            state["proposed"] = proposed(self.survey).as_clicked()
         if self.fit is not None:
             state["fit"] = self._fit_state(self.fit)
         return state
@@ -103,7 +103,7 @@ class Table:
         return {
             "constant": constant,
             "questions": [asdict(one) for one in open_questions(choices, survey)],
-            "codings": survey.codings(variables, choices.binarize),
+            "codings": survey.codings(variables, cut),
             "n_variables": len(variables),
             "command": command_line(self.name, choices),
         }
@@ -111,7 +111,7 @@ class Table:
     def _fit_state(self, fit: Fit) -> Record:
         state = _progress(fit.job)
         state["message"] = self.in_words(fit.job.message)
-        state["choices"] = asdict(fit.choices)
+        state["choices"] = fit.choices.as_clicked()
         if fit.facts is not None:
             facts = ("n_edges", "n_spins", "n_samples", "method", "warnings")
             state |= {name: fit.facts[name] for name in facts}

@@ -16,6 +16,7 @@ from isingkit.cli.data import (
     covariates_option,
     data_argument,
     drop_option,
+    given_options,
     id_option,
     missing_option,
     shape_options,
@@ -70,11 +71,15 @@ def command(data: Path, as_json: bool, **options: Any) -> int:
         found = decisions(survey.columns, survey.n_rows, EVERY_POLICY, **decided)
         if not found:
             raise
-    suggested = suggested_options(likeliest_meant(survey.columns, found))
+    given = {name: text for name, text in given_options().items() if name != "--json"}
+    meant = likeliest_meant(survey.columns, found)
     if as_json:
         columns = survey.facts(options["binarize"])
-        click.echo(json.dumps(_facts(reading, survey, found, suggested) | columns))
+        click.echo(
+            json.dumps(_facts(reading, survey, found, suggested_options(meant, given)) | columns)
+        )
     else:
+        suggested = suggested_options(meant, given, repeats=True)
         lines = _lines(data, reading, found)
         hints = _hints(survey, found, options["transpose"])
         click.echo("\n".join([*lines, *hints, *_suggestion(data, survey, found, suggested)]))
@@ -146,7 +151,7 @@ def _suggestion(data: Path, survey: "Survey", found: "list[Decision]", suggested
 
 def _hints(survey: "Survey", found: "list[Decision]", transposed: bool) -> list[str]:
     """What options mean, and what they may leave out."""
-    from isingkit.tables.decisions import among_covariates, has_totals, outcomes
+    from isingkit.tables.decisions import among_covariates, has_totals, outcomes, typed_list
 
     hints = []
     n_columns = len(survey.columns)
@@ -158,7 +163,10 @@ def _hints(survey: "Survey", found: "list[Decision]", transposed: bool) -> list[
     if has_totals(survey.columns):
         hints.append("Is one row the totals of the others? Then delete it in the file.")
     if any(option.startswith("--binarize") for one in found for option in one.options):
-        hints.append("--binarize X: numbers above X are one value, X and less the other.")
+        hints.append(
+            "--binarize X: numbers above X are one value, X and less the other; NAME=X does so "
+            "with one column."
+        )
     if any(option.startswith("--ticked") for one in found for option in one.options):
         hints.append("--ticked: an empty cell of such a column means no.")
     names = among_covariates(survey.columns, found)
@@ -171,8 +179,8 @@ def _hints(survey: "Survey", found: "list[Decision]", transposed: bool) -> list[
     if found:
         hints += _hints_on_others(survey, found)
     hints += [
-        f"'{name}' looks like an outcome or a group of rows: if it is, use --covariates {name} "
-        f"or --drop {name}"
+        f"'{short(name)}' looks like an outcome or a group of rows: if it is, use "
+        f"--covariates {typed_list([name])} or --drop {typed_list([name])}"
         for name in outcomes(survey.columns, found)
     ]
     return ["", *hints] if hints else []
@@ -184,8 +192,11 @@ def _hints_on_others(survey: "Survey", found: "list[Decision]") -> list[str]:
     names = [one.name for one in survey.columns if one.low == one.high and one.name not in asked]
     if not names:
         return []
-    verb = "holds" if len(names) == 1 else "hold"
-    return [f"{_quoted(names)} {verb} one value only, and will be without edges."]
+    verb, them = ("holds", "it") if len(names) == 1 else ("hold", "them")
+    return [
+        f"{_quoted(names)} {verb} one value only, and will be without edges: --min-count 1 leaves "
+        f"{them} out."
+    ]
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -28,6 +28,7 @@ from isingkit.missing import COMPLETE_ROWS
 
 if TYPE_CHECKING:
     from isingkit.comparison import Comparison
+    from isingkit.spins import Binarize
 
 _PICTURES = (".png", ".svg", ".pdf")
 
@@ -45,7 +46,7 @@ class CompareOptions:
     id_column: str | None
     weights: str | None
     counts: str | None
-    binarize: float | None
+    binarize: "Binarize"
     missing_codes: str | None
     ticked: str | None
     missing: str

@@ -27,6 +27,7 @@ from isingkit.missing import COMPLETE_ROWS
 
 if TYPE_CHECKING:
     from isingkit.groups.comparison import GroupComparison
+    from isingkit.spins import Binarize
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class CompareGroupsOptions:
     row_groups: str | None
     weights: str | None
     counts: str | None
-    binarize: float | None
+    binarize: "Binarize"
     missing: str
     missing_codes: str | None
     ticked: str | None
@@ -58,7 +59,10 @@ class CompareGroupsOptions:
 
 @click.command("compare-groups")
 @click.argument(
-    "files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)
+    "files",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
 )
 @click.option("--by", help="Column that says which group a row is of.")
 @click.option(
@@ -116,7 +120,7 @@ def command(**arguments: Any) -> None:
     """Compare the networks of groups: whether they differ, where, and by how much.
 
     FILES is one file of data with a column of groups, named with --by, or a file for each group,
-    all with the same columns.
+    all with the same columns; - reads CSV from standard input.
     """
     options = CompareGroupsOptions(**arguments)
     _require_groups(options)

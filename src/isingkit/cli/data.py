@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from isingkit.cli.usage import usage_error
 from isingkit.exceptions import IsingkitError, MissingValuesError, SpinValueError
@@ -14,6 +15,7 @@ from isingkit.formats import NAMES
 from isingkit.missing import EVERY_POLICY, MissingPolicy
 
 if TYPE_CHECKING:
+    from isingkit.spins import Binarize
     from isingkit.tables.decisions import Decision
     from isingkit.tables.rows import Reading
 
@@ -33,8 +35,28 @@ covariates_option = click.option(
     help="Columns of what else is known of rows (age, site, day), separated by commas: numbers or "
     "categories that shift how often the others are up, and are no part of the network.",
 )
+
+
+class _Thresholds(click.ParamType[Any]):
+    """A number, or numbers by column."""
+
+    name = "thresholds"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> "Binarize":
+        from isingkit.tables import thresholds_in
+
+        try:
+            return value if value is None else thresholds_in(str(value))
+        except ValueError:
+            self.fail(f"'{value}' is neither a number nor NAME=NUMBER,NAME=NUMBER.", param, ctx)
+
+
 binarize_option = click.option(
-    "--binarize", type=float, help="Threshold that turns numbers into two values."
+    "--binarize",
+    type=_Thresholds(),
+    metavar="NUMBER or NAME=NUMBER,NAME=NUMBER",
+    help="Threshold that turns numbers into two values: of all columns of numbers, or of those "
+    "that are named.",
 )
 
 codes_option = click.option(
@@ -112,6 +134,25 @@ def read(data: Path, policies: Sequence[MissingPolicy], **options: Any) -> "Read
         raise
 
 
+def given_options() -> dict[str, str]:
+    """What was typed of this command's options, by their names."""
+    from isingkit.tables import thresholds_as_text
+
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return {}
+    found = {}
+    for one in context.command.params:
+        source = context.get_parameter_source(one.name or "")
+        if not isinstance(one, click.Option) or source is not ParameterSource.COMMANDLINE:
+            continue
+        value = context.params[one.name]
+        is_threshold = isinstance(one.type, _Thresholds)
+        text = thresholds_as_text(value) if is_threshold else str(value)
+        found[one.opts[0]] = "" if one.is_flag else text
+    return found
+
+
 def _as_this_command_has_it(decision: "Decision") -> "Decision":
     """With those of its options that the command at hand has, or all, where it has none."""
     context = click.get_current_context(silent=True)
@@ -128,6 +169,7 @@ def _tell_all_decisions(
     """Where a table leaves things open, all of them, and options that settle them."""
     from isingkit.tables.decision_lines import NOTHING_LEFT, decision_lines
     from isingkit.tables.decisions import (
+        TICKED_OPTION,
         decisions,
         leaves_variables,
         likeliest_meant,
@@ -139,12 +181,15 @@ def _tell_all_decisions(
     columns, n_rows = error.survey
     decided = {name: options[name] for name in ("binarize", "missing") if name in options}
     found = list(map(_as_this_command_has_it, decisions(columns, n_rows, policies, **decided)))
-    if len(found) == 1 and isinstance(error, SpinValueError):
+    if len(found) == 1:
         (one,) = found
         remedies = " or ".join(one.options)
-        raise usage_error(
-            f"column {one.column} holds {one.seen}, but two are needed: use {remedies}"
-        ) from None
+        if isinstance(error, SpinValueError):
+            raise usage_error(
+                f"column {one.column} holds {one.seen}, but two are needed: use {remedies}"
+            ) from None
+        if one.options[0].startswith(TICKED_OPTION):  # what is empty is not missing
+            raise usage_error(f"column {one.column} holds {one.seen}: use {remedies}") from None
     if len(found) < 2:
         return
     asked = decision_lines(found)
@@ -154,5 +199,5 @@ def _tell_all_decisions(
         click.echo(f"  {line}", err=True)
     if not leaves_variables(columns, found):
         raise usage_error(NOTHING_LEFT) from None
-    remedies = suggested_options(likeliest_meant(columns, found))
+    remedies = suggested_options(likeliest_meant(columns, found), given_options())
     raise usage_error(f"this table cannot be used as it is; perhaps add: {remedies}") from None

@@ -9,6 +9,7 @@ import click
 
 from isingkit import __version__
 from isingkit.atomic import replacing
+from isingkit.cli.usage import usage_error
 
 
 @click.command("demo")
@@ -32,6 +33,7 @@ def command(output: Path, seed: int, as_json: bool) -> None:
     """Find a planted network from fewer rows than columns, and the network of pixels in
     handwritten digits.
     """
+    _require_room(output)
     output.mkdir(parents=True, exist_ok=True)
     found = _measured(output, seed)
     if as_json:
@@ -49,6 +51,15 @@ class _Demo:
     digits: Any
     picture: Path
     report: Path
+
+
+def _require_room(output: Path) -> None:
+    """Refuse a folder with another report, of a fit say."""
+    from isingkit.experiments.demo import TITLE
+
+    report = output / "report.html"
+    if report.exists() and f"<title>{TITLE}" not in report.read_text("utf-8", errors="replace"):
+        raise usage_error(f"'{report}' is something else: name another folder with -o")
 
 
 def _measured(output: Path, seed: int) -> _Demo:

@@ -47,10 +47,13 @@ from isingkit.formats import bare_name
 
 if TYPE_CHECKING:
     from isingkit.fit_folder import Facts, Fit
+    from isingkit.spins import Binarize
     from isingkit.tables.rows import Reading
 
 _SUMMARY_COLUMNS = ("source", "target", "coupling", "std_error", "q_value")
 _MOST_SHOWN = 10  # edges in the summary
+_FEW_ROWS = 50
+_WIDE = 10  # columns a row: with few rows, the table perhaps stands the other way
 _NOT_LONG = 0.5  # seconds before there is a bar
 _COUPLING = (
     "coupling: how strongly two columns go together (above 0) or exclude each other (below 0), "
@@ -84,7 +87,7 @@ class FitOptions:
     at_least: float | None
     inclusion: bool
     merge_alike: bool | float | None
-    binarize: float | None
+    binarize: "Binarize"
     missing: str
     missing_codes: str | None
     ticked: str | None
@@ -288,6 +291,7 @@ def _fit_and_write(
             hidden=fit.hidden,
         )
         _name_outcomes(packed.names)
+        _doubt_shape(reading.n_samples, packed.n_spins, options.transpose)
         facts = replace(fit.facts, warnings=ranked_warnings(caught, fit, check))
         fit = replace(fit, facts=facts)
         next_step("writing the report")
@@ -304,11 +308,19 @@ def _fit_and_write(
 def _name_outcomes(names: Sequence[str]) -> None:
     """Warn of columns that seem to say what rows are."""
     from isingkit.exceptions import OutcomeColumnWarning, warn
-    from isingkit.tables.decisions import looks_like_outcome
+    from isingkit.tables.decisions import looks_like_outcome, typed_list
 
     found = [name for name in names if looks_like_outcome(name)]
     if found:
-        warn(OutcomeColumnWarning(columns=found))
+        warn(OutcomeColumnWarning(columns=found, typed=typed_list(found)))
+
+
+def _doubt_shape(n_rows: int, n_columns: int, transposed: bool) -> None:
+    """Warn of a table that perhaps stands the other way."""
+    from isingkit.exceptions import WideTableWarning, warn
+
+    if n_rows < _FEW_ROWS and n_columns > _WIDE * n_rows and not transposed:
+        warn(WideTableWarning(n_rows=n_rows, n_columns=n_columns))
 
 
 def _tell_warnings(messages: Sequence[str], report: Path) -> None:
@@ -462,7 +474,7 @@ def _hidden_lines(facts: "Facts") -> list[str]:
 
 def _codings(facts: "Facts") -> str:
     """Which values became -1 and +1, and in how many columns."""
-    counts = Counter(f"{low} is -1, {high} is +1" for low, high in facts.mapping.values())
+    counts = Counter(_coding(low, high) for low, high in facts.mapping.values())
     listed = [
         f"{coding} ({n_columns} column{'s' * (n_columns > 1)})"
         for coding, n_columns in counts.items()
@@ -471,15 +483,22 @@ def _codings(facts: "Facts") -> str:
     return "; ".join(listed[:3]) + more
 
 
+def _coding(low: Any, high: Any) -> str:
+    """Of a constant column of texts, the other value is not known."""
+    if "" in (low, high):
+        return f"{low or high} alone is {'-1' if low else '+1'}"
+    return f"{low} is -1, {high} is +1"
+
+
 def _edge_lines(edges: Sequence[dict[str, Any]]) -> list[str]:
     """A table of edges as text."""
     from isingkit.edge_table import COLUMNS
+    from isingkit.result_table import on_one_line
 
-    names = [edge[end] for edge in edges for end in ("source", "target")]
-    width = max(6, *(len(name) for name in names))
+    width = max(6, *(len(on_one_line(edge[end])) for edge in edges for end in ("source", "target")))
     layout = f"{{:<{width}}}  {{:<{width}}}  {{:>8}}  {{:<6}}  {{}}"
     columns = [COLUMNS[name] for name in _SUMMARY_COLUMNS]
-    rows = [[column.text(edge[column.name]) for column in columns] for edge in edges]
+    rows = [[on_one_line(column.text(edge[column.name])) for column in columns] for edge in edges]
     lines = [layout.format(*row) for row in [[column.label for column in columns], *rows]]
     return [line.rstrip() for line in lines]
 

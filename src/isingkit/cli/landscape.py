@@ -17,6 +17,7 @@ from isingkit.missing import EVERY_POLICY, MissingPolicy
 
 if TYPE_CHECKING:
     from isingkit.landscape import Landscape
+    from isingkit.spins import Binarize
 
 
 _FILES = (
@@ -39,7 +40,7 @@ class LandscapeOptions:
     weights: str | None
     counts: str | None
     row_groups: str | None
-    binarize: float | None
+    binarize: "Binarize"
     missing_codes: str | None
     transpose: bool
     resolution: float
@@ -134,12 +135,15 @@ def _require_room(options: LandscapeOptions) -> None:
 
 def _found(options: LandscapeOptions) -> "Landscape":
     import isingkit as ik
+    from isingkit.fit_folder import require_whole
 
     path = options.model
+    of_fit = require_whole(path) if path.is_dir() else {}
     model = ik.IsingModel.load(path / "model.npz" if path.is_dir() else path)
     if options.data is None:
         return ik.landscape(model, random_state=options.seed)
     from isingkit.tables import listed
+    from isingkit.tables.many import coded_as
 
     reading = read(
         options.data,
@@ -155,7 +159,7 @@ def _found(options: LandscapeOptions) -> "Landscape":
     ).in_full()
     return ik.landscape(
         model,
-        reading.packed,
+        coded_as(reading.packed, of_fit.get("mapping", {})),
         sample_weight=reading.weights,
         counts=reading.counts,
         groups=reading.groups,

@@ -1,6 +1,7 @@
 """isingkit plan"""
 
 import json
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +11,13 @@ import click
 from isingkit import __version__
 from isingkit.cli.method import METHODS, chosen_method, methods_that_start
 from isingkit.cli.usage import force_option, require_new, usage_error
+from isingkit.formats import bare_name, format_of
 
 if TYPE_CHECKING:
     from isingkit.plan.result import Plan
 
 PICTURES = (".png", ".svg", ".pdf")
+_EXAMPLE = "isingkit plan --variables 20 --mean-degree 4 --coupling 0.1:0.5"
 _DESCRIBED = {"variables": "--variables", "coupling": "--coupling"}  # needed without a model
 _DEGREES = {"mean_degree": "--mean-degree", "degree": "--degree"}
 _SHARE = click.FloatRange(0, 1, min_open=True)
@@ -186,7 +189,8 @@ def command(**arguments: Any) -> None:
 
 
 def _require_network(options: PlanOptions) -> None:
-    """Refuse a network that is given twice, or not at all."""
+    """Refuse a network that is given twice, or not at all, and a table."""
+    _require_no_table(options.model)
     every = _DESCRIBED | _DEGREES
     given = [option for name, option in every.items() if getattr(options, name) is not None]
     if options.model is not None:
@@ -195,9 +199,23 @@ def _require_network(options: PlanOptions) -> None:
         return
     for option in _DESCRIBED.values():
         if option not in given:
-            raise usage_error(f"name a model, or describe the network: {option} is missing")
+            raise usage_error(
+                f"name a model, or describe the network: {option} is missing, as in '{_EXAMPLE}'"
+            )
     if (options.mean_degree is None) == (options.degree is None):
         raise usage_error("give one of --mean-degree and --degree")
+
+
+def _require_no_table(model: Path | None) -> None:
+    """Refuse data, of which a network must be learnt first."""
+    from isingkit.tables import READERS
+
+    if model is not None and model.is_file() and format_of(model) in {*READERS} - {".npz"}:
+        folder = shlex.quote(f"{bare_name(model)}-fit")
+        raise usage_error(
+            f"'{model}' is a table, whose network must be learnt first: isingkit fit "
+            f"{shlex.quote(str(model))}, then isingkit plan {folder}"
+        )
 
 
 def _require_picture(options: PlanOptions) -> None:

@@ -60,8 +60,9 @@ def command(
     """
     from isingkit.experiments import reproduction_page as page
 
-    output.mkdir(parents=True, exist_ok=True)
     names = NAMES if "all" in figures else tuple(dict.fromkeys(figures))
+    _require_room(names, output, redraw)
+    output.mkdir(parents=True, exist_ok=True)
     if redraw:
         _redraw(names, output)
     else:
@@ -82,6 +83,15 @@ def command(
         for line in figure["agreement"]:
             click.echo(f"  - {line}")
     click.echo(f"all of it in {output / 'reproduction.html'}")
+
+
+def _require_room(names: tuple[str, ...], output: Path, redraw: bool) -> None:
+    """Refuse to write over what was not written here; tables are drawn from, whosever they are."""
+    from isingkit.experiments.reproduction_page import others_files
+
+    others = others_files(() if redraw else names, output)
+    if others:
+        raise usage_error(f"'{others[0]}' is something else: name another folder with -o")
 
 
 def _redraw(names: tuple[str, ...], output: Path) -> None:

@@ -54,9 +54,9 @@ class SampleOptions:
 @click.option("--samples", type=click.IntRange(min=1), help="Number of samples.")
 @click.option(
     "--covariates",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Of a model that was learnt with covariates: a file with these columns. There is one "
-    "sample for each row, and --samples may be left out.",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
+    help="Of a model that was learnt with covariates: a file with these columns; - reads CSV from "
+    "standard input. There is one sample for each row, and --samples may be left out.",
 )
 @click.option(
     "--warm-up",

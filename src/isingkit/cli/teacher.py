@@ -1,6 +1,7 @@
 """isingkit teacher"""
 
 import json
+import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,6 +87,8 @@ def command(**arguments: Any) -> None:
     """
     options = TeacherOptions(**arguments)
     _require_shape(options)
+    if options.output.suffix != ".npz":
+        raise usage_error(f"a model is saved as .npz, not as '{options.output.name}'")
     require_new(options.output, options.force)
 
     import isingkit as ik
@@ -103,7 +106,7 @@ def command(**arguments: Any) -> None:
             "coupling": options.coupling,
             "signs": options.signs,
             "field": options.field,
-            "phase": asdict(phase),
+            "phase": asdict(phase) | {"holds": phase.holds},
             "file": str(options.output),
         }
         click.echo(json.dumps(facts))
@@ -111,7 +114,7 @@ def command(**arguments: Any) -> None:
     size = f"{model.n_spins} spins, {model.n_edges} edges"
     couplings = f"coupling {options.coupling:g} with {options.signs} signs"
     growth = f"disturbances grow {max(phase.glass, phase.order):.3f}-fold a step"
-    example = f"isingkit sample {options.output} --samples 1000 -o samples.spins"
+    example = f"isingkit sample {shlex.quote(str(options.output))} --samples 1000 -o samples.spins"
     click.echo(f"{options.kind}: {size}, {couplings}, seed {options.seed}")
     click.echo(f"{growth}: {'' if phase.holds else 'not '}paramagnetic")
     click.echo(f"saved to {options.output}; draw samples with: {example}")

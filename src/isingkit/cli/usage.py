@@ -13,8 +13,10 @@ def usage_error(message: str) -> click.UsageError:
 
 
 def require_new(path: Path, force: bool, *inputs: Path | None) -> None:
-    """Refuse to write over a file, unless that was asked for, and ever over one that is read."""
-    if not path.exists():
+    """Refuse to write over a file, unless that was asked for, and ever over one that is read. What
+    is no file, a pipe say, is not written over.
+    """
+    if not path.is_file() and not path.is_dir():
         return
     if any(one is not None and one.exists() and path.samefile(one) for one in inputs):
         raise usage_error(f"'{path}' is what is read: name another file to write")

@@ -16,6 +16,7 @@ MOST_SHOWN = 3  # warnings; of more, where to find them
 # In this order: what is a phrase comes before the arguments in it.
 _OPTIONS = (
     (r"the estimator or as_spins ", ""),
+    (r"Read all parts alike: as_spins.* of every column\.", "Write its values alike in all files."),
     (r"pass it as covariates=", "name its columns with --covariates"),
     (r"pass what you know of rows as covariates=", "name columns of what you know with"
      " --covariates"),
@@ -24,7 +25,11 @@ _OPTIONS = (
     (r"pass them as counts", "name the column with --counts instead"),
     (r"\bsample_weight holds", "the column of --weights holds"),
     (r"hidden_ has who follows", "hidden_loadings.csv has who follows"),
+    (r"\bmerge_alike=[\w.]+,(?: or)? --merge-alike", "--merge-alike"),
+    (r"\bmerge_alike=True\b", "--merge-alike"),
+    (r"\bmerge_alike=", "--merge-alike "),
     (r"\bat_least=", "--at-least "),
+    (r"\bleave (it|them) out to silence this", r"--min-count 1 leaves \1 out"),
     (r"\bby find\b", "with --find"),
     (r"\bby at_least\b", "with --at-least"),
     (r"\braise max_rows\b", "raise --max-rows"),
@@ -57,14 +62,17 @@ def _method_option(found: re.Match[str]) -> str:
 def ranked_warnings(
     caught: Sequence[WarningMessage], fit: "Fit", check: "FitCheck | None"
 ) -> list[str]:
-    """What is to be said of a fit, the most serious first: that the model is far from the data,
-    that levels do not hold, what else was warned of, and last what hardly matters.
+    """What is to be said of a fit, the most serious first: that the table is misread, that the
+    model is far from the data, that levels do not hold, what else was warned of, and last what
+    hardly matters.
     """
     messages = [one.message for one in caught if not isinstance(one.message, ReliabilityWarning)]
     minor = [one for one in messages if isinstance(one, IsingkitWarning) and one.is_minor]
-    others = [one for one in messages if one not in minor]
+    first = [one for one in messages if isinstance(one, IsingkitWarning) and one.is_first]
+    others = [one for one in messages if one not in minor and one not in first]
     doubt = None if check is None else check.doubt()
     found = [
+        *map(str, first),
         *([doubt] if doubt else []),
         *_warning_checks(fit, levels_hold=False),
         *map(str, others),

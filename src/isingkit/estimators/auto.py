@@ -1,5 +1,6 @@
 """AutoIsing: structure without knobs. Screen, eliminate, refit, test: docs/design/auto.md."""
 
+import difflib
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -58,7 +59,7 @@ from isingkit.formats import FilePath
 from isingkit.missing import EVERY_POLICY, MissingPolicy
 from isingkit.model import IsingModel, log_pseudolikelihood
 from isingkit.packing import PackedSpins
-from isingkit.spins import RowWeights, warn_of_constants
+from isingkit.spins import Binarize, RowWeights, warn_of_constants
 from isingkit.worlds.graphs import Seed, generator
 
 _ROWS = ("auto", "independent", "ordered")
@@ -96,7 +97,7 @@ class AutoIsing(IsingEstimator):
     fit_fields
         Whether to fit fields; without, spins are taken to be symmetric.
     binarize
-        Threshold that turns real-valued columns into spins.
+        Threshold that turns real-valued columns into spins, or thresholds by names of columns.
     missing
         "error"; "drop"; "pairwise": each spin is looked at in the rows where it and its
         neighbours are present; or "impute": missing values are drawn from the network found, given
@@ -160,9 +161,9 @@ class AutoIsing(IsingEstimator):
         Of hidden causes, where there are any, else None: `scores` of rows, `loadings` of spins with
         `std_errors`, and `variance_shares`. They are no part of `model_`, but of `score`.
     covariate_effects_
-        Where covariates were given, structured array, surest first: spin, covariate, effect,
-        std_error, z, p_value, q_value. By maximum likelihood given neighbours, of one standard
-        deviation of a number, or of a category.
+        Where covariates were given, structured array, surest first: variable, covariate, effect,
+        low, high, std_error, z, p_value, q_value. By maximum likelihood given neighbours, of one
+        standard deviation of a number, or of a category.
     n_rounds_
         Rounds of refit and test.
     n_groups_
@@ -210,7 +211,7 @@ class AutoIsing(IsingEstimator):
         control: str = "fdr",
         refit: str = "pseudolikelihood",
         fit_fields: bool = True,
-        binarize: float | None = None,
+        binarize: Binarize = None,
         missing: str = "error",
         merge_alike: bool | float | str = "auto",
         rows: str = "auto",
@@ -564,20 +565,21 @@ class AutoIsing(IsingEstimator):
         Parameters
         ----------
         first
-            Name of a spin.
+            Name of a column.
         second
             Name of another.
         """
         check_is_fitted(self)
         names = self.model_.names
+        first, second = str(first), str(second)  # as tables have them, whose names may be numbers
         for name in (first, second):
             if name not in names:
-                raise SettingError(
-                    setting="name of a spin", value=name, expected="one of " + ", ".join(names[:20])
-                )
+                near = difflib.get_close_matches(name, names) or names[:20]
+                expected = f"one of those of the fit, such as {', '.join(near)}"
+                raise SettingError(setting="name of a column", value=name, expected=expected)
         if first == second:
             raise SettingError(
-                setting="pair", value=(first, second), expected="two different spins"
+                setting="pair", value=(first, second), expected="two different columns"
             )
         i, j = sorted((names.index(first), names.index(second)))
         return way_of_pair(self, i, j)

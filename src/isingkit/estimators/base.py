@@ -54,6 +54,7 @@ from isingkit.packing import (
     require_same_coding,
 )
 from isingkit.spins import (
+    Binarize,
     Names,
     RowWeights,
     Spins,
@@ -88,7 +89,7 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         threshold: float | str,
         rule: str,
         fit_fields: bool,
-        binarize: float | None,
+        binarize: Binarize,
         missing: str,
         merge_alike: bool | float | str,
     ) -> None:
@@ -376,12 +377,12 @@ class IsingEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]  #
         were coded, and everything else takes what it kept.
         """
         n_rows = packed.n_samples if rows is None else len(rows)
+        totals = None if weights is None else weights.totals
         if not reset:
-            return covariates_for(self.model_.effects, table, n_rows, rows)
+            return covariates_for(self.model_.effects, table, n_rows, rows, totals)
         self._forget_covariates()
         if table is None:
             return None
-        totals = None if weights is None else weights.totals
         coded = as_covariates(table, packed.n_samples, rows, totals)
         self._coding = coded.coding
         return coded.values

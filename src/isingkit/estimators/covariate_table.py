@@ -1,4 +1,4 @@
-"""The table of covariate effects: one row a spin and a covariate, surest first."""
+"""The table of covariate effects: one row a variable and a covariate, surest first."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,17 +11,21 @@ from isingkit.estimators.q_values import benjamini_hochberg
 from isingkit.result_table import ResultTable, as_table
 
 _DIGITS = 9  # of z-scores and effects that rows are ordered by: rounding does not reach them
-COVARIATE_COLUMNS = ("spin", "covariate", "effect", "std_error", "z", "p_value", "q_value")
+_TWO_SIDED_95 = 1.959963984540054
+COVARIATE_COLUMNS = (
+    "variable", "covariate", "effect", "low", "high", "std_error", "z", "p_value", "q_value"
+)  # fmt: skip
 
 
 def covariate_table(
     names: Sequence[str], covariate_names: Sequence[str], effects: FloatArray, errors: FloatArray
 ) -> ResultTable:
-    """Table: spin, covariate, effect, std_error, z, p_value, q_value, surest first.
+    """Table of COVARIATE_COLUMNS, surest first.
 
     effects, errors: (n_spins, n_covariates); an error is NaN where it is not known, and so are then
-    z, p and q. p-values are two-sided; q-values are Benjamini and Hochberg's over all that were
-    tested. Where nothing was tested, the strongest is first.
+    low and high, the ends of 95 percent intervals, z, p and q. p-values are two-sided; q-values are
+    Benjamini and Hochberg's over all that were tested. Where nothing was tested, the strongest is
+    first.
     """
     flat = effects.ravel()
     std_errors = errors.ravel()
@@ -32,9 +36,11 @@ def covariate_table(
     spins = np.array(names, dtype=np.str_)
     covariates = np.array(covariate_names, dtype=np.str_)
     columns = {
-        "spin": np.repeat(spins, len(covariates)),
+        "variable": np.repeat(spins, len(covariates)),
         "covariate": np.tile(covariates, len(spins)),
         "effect": flat,
+        "low": flat - _TWO_SIDED_95 * std_errors,
+        "high": flat + _TWO_SIDED_95 * std_errors,
         "std_error": std_errors,
         "z": z_scores,
         "p_value": p_values,

@@ -100,6 +100,14 @@ class Diagnostics(tuple[Diagnosis, ...]):
         """A polars.DataFrame."""
         return self.table().to_polars()
 
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any:
+        """For libraries that take any data frame."""
+        return self.table().__dataframe__(nan_as_null, allow_copy)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The same for newer ones."""
+        return self.table().__arrow_c_stream__(requested_schema)
+
     def __repr__(self) -> str:
         return str(self)
 

@@ -25,7 +25,7 @@ from isingkit.exceptions import LARGEST_PENALTY, require_number
 from isingkit.gram import gram_of
 from isingkit.missing import COMPLETE_ROWS, WHY_COMPLETE_ROWS
 from isingkit.packing import PackedSpins
-from isingkit.spins import RowWeights, warn_of_constants
+from isingkit.spins import Binarize, RowWeights, warn_of_constants
 
 # of the deviance explained; a path that gains less from one penalty to the next has come to its end
 _LEAST_GAIN = 1e-5
@@ -57,7 +57,7 @@ class ELassoIsing(IsingEstimator):
         How two directed estimates become one coupling: "average" thresholds their mean; "and" asks
         both to pass; "or" asks one to.
     binarize
-        Threshold that turns real-valued columns into spins.
+        Threshold that turns real-valued columns into spins, or thresholds by names of columns.
     missing
         "error" or "drop".
     merge_alike
@@ -88,8 +88,8 @@ class ELassoIsing(IsingEstimator):
         Table of columns that became part of another's spin: column, spin, correlation. Empty where
         none did; else `model_` and all that is said of spins has one for all of them.
     covariate_effects_
-        Where `fit` was given covariates: structured array of the columns spin, covariate,
-        effect, std_error, z, p_value and q_value, strongest first; it has no errors.
+        Where `fit` was given covariates: structured array of the columns variable, covariate,
+        effect, low, high, std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
         Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_
@@ -115,7 +115,7 @@ class ELassoIsing(IsingEstimator):
         n_penalties: int = 100,
         threshold: float = 0.0,
         rule: str = "and",
-        binarize: float | None = None,
+        binarize: Binarize = None,
         missing: str = "error",
         merge_alike: bool | float | str = "auto",
         n_jobs: int | None = None,

@@ -10,7 +10,7 @@ from isingkit.result_table import Record
 from isingkit.spins import Names
 
 _DIGITS = 9  # of loadings that rows are ordered by: rounding does not reach them
-LOADING_COLUMNS = ("spin", "cause", "loading", "std_error", "z")
+LOADING_COLUMNS = ("variable", "cause", "loading", "std_error", "z")
 
 
 def loading_rows(names: Sequence[str], hidden: HiddenReport | None) -> list[Record]:
@@ -25,7 +25,7 @@ def loading_rows(names: Sequence[str], hidden: HiddenReport | None) -> list[Reco
             is_known = math.isfinite(error) and error > 0
             rows.append(
                 {
-                    "spin": names[i],
+                    "variable": names[i],
                     "cause": k + 1,
                     "loading": float(loadings[i]),
                     "std_error": error if is_known else None,

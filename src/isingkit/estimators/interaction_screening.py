@@ -3,6 +3,7 @@
 from isingkit._kernels import nodewise as kernels
 from isingkit.estimators.nodewise import NodewiseEstimator
 from isingkit.exceptions import require_instance
+from isingkit.spins import Binarize
 
 
 class InteractionScreeningIsing(NodewiseEstimator):
@@ -33,7 +34,7 @@ class InteractionScreeningIsing(NodewiseEstimator):
     fit_fields
         Whether to fit fields, which are not penalised; without, spins are taken to be symmetric.
     binarize
-        Threshold that turns real-valued columns into spins.
+        Threshold that turns real-valued columns into spins, or thresholds by names of columns.
     missing
         "error" or "drop".
     merge_alike
@@ -55,8 +56,8 @@ class InteractionScreeningIsing(NodewiseEstimator):
         Table of columns that became part of another's spin: column, spin, correlation. Empty where
         none did; else `model_` and all that is said of spins has one for all of them.
     covariate_effects_
-        Where `fit` was given covariates: structured array of the columns spin, covariate,
-        effect, std_error, z, p_value and q_value, strongest first; it has no errors.
+        Where `fit` was given covariates: structured array of the columns variable, covariate,
+        effect, low, high, std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
         Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_
@@ -82,7 +83,7 @@ class InteractionScreeningIsing(NodewiseEstimator):
         threshold: float = 0.0,
         rule: str = "average",
         fit_fields: bool = True,
-        binarize: float | None = None,
+        binarize: Binarize = None,
         missing: str = "error",
         merge_alike: bool | float | str = "auto",
         n_jobs: int | None = None,

@@ -15,7 +15,7 @@ from isingkit.estimators.pseudolikelihood import as_penalties, default_penalties
 from isingkit.exceptions import NotConvergedWarning, require_number, warn
 from isingkit.gram import Gram, gram_of
 from isingkit.packing import PackedSpins
-from isingkit.spins import RowWeights
+from isingkit.spins import Binarize, RowWeights
 
 _TOLERANCE = 1e-10  # of the gradient of half the mean squared error
 _SWEEPS = 20_000
@@ -41,7 +41,7 @@ class LassoIsing(LinearEstimator):
     fit_fields
         Whether to fit fields (intercepts, not penalised); without, spins are taken to be symmetric.
     binarize
-        Threshold that turns real-valued columns into spins.
+        Threshold that turns real-valued columns into spins, or thresholds by names of columns.
     missing
         "error", "drop" or "pairwise".
     merge_alike
@@ -63,8 +63,8 @@ class LassoIsing(LinearEstimator):
         Table of columns that became part of another's spin: column, spin, correlation. Empty where
         none did; else `model_` and all that is said of spins has one for all of them.
     covariate_effects_
-        Where `fit` was given covariates: structured array of the columns spin, covariate,
-        effect, std_error, z, p_value and q_value, strongest first; it has no errors.
+        Where `fit` was given covariates: structured array of the columns variable, covariate,
+        effect, low, high, std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
         Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_
@@ -86,7 +86,7 @@ class LassoIsing(LinearEstimator):
         threshold: float = 0.0,
         rule: str = "average",
         fit_fields: bool = True,
-        binarize: float | None = None,
+        binarize: Binarize = None,
         missing: str = "error",
         merge_alike: bool | float | str = "auto",
         n_jobs: int | None = None,

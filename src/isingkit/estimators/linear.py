@@ -14,7 +14,7 @@ from isingkit.estimators.normal import (
 from isingkit.exceptions import UnderdeterminedError
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
-from isingkit.spins import RowWeights
+from isingkit.spins import Binarize, RowWeights
 
 
 class LinearIsing(LinearEstimator):
@@ -35,7 +35,7 @@ class LinearIsing(LinearEstimator):
     fit_fields
         Whether to fit fields (intercepts); without, spins are taken to be symmetric.
     binarize
-        Threshold that turns real-valued columns into spins.
+        Threshold that turns real-valued columns into spins, or thresholds by names of columns.
     missing
         "error", "drop" or "pairwise".
     merge_alike
@@ -55,8 +55,8 @@ class LinearIsing(LinearEstimator):
         Table of columns that became part of another's spin: column, spin, correlation. Empty where
         none did; else `model_` and all that is said of spins has one for all of them.
     covariate_effects_
-        Where `fit` was given covariates: structured array of the columns spin, covariate,
-        effect, std_error, z, p_value and q_value, strongest first; it has no errors.
+        Where `fit` was given covariates: structured array of the columns variable, covariate,
+        effect, low, high, std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
         Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_
@@ -77,7 +77,7 @@ class LinearIsing(LinearEstimator):
         threshold: float = 0.1,
         rule: str = "average",
         fit_fields: bool = True,
-        binarize: float | None = None,
+        binarize: Binarize = None,
         missing: str = "error",
         merge_alike: bool | float | str = "auto",
     ) -> None:

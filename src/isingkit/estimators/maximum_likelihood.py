@@ -20,7 +20,7 @@ from isingkit.exceptions import (
 from isingkit.gram import Gram
 from isingkit.missing import COMPLETE_ROWS, WHY_COMPLETE_ROWS
 from isingkit.packing import PackedSpins
-from isingkit.spins import Names, RowWeights, missing_policy
+from isingkit.spins import Binarize, Names, RowWeights, missing_policy
 from isingkit.worlds.exact import MOST_SPINS, statistics_of, walsh_hadamard
 from isingkit.worlds.graphs import Seed
 
@@ -62,7 +62,7 @@ class MaximumLikelihoodIsing(GramEstimator):
     fit_fields
         Whether to fit fields; without, spins are taken to be symmetric.
     binarize
-        Threshold that turns real-valued columns into spins.
+        Threshold that turns real-valued columns into spins, or thresholds by names of columns.
     missing
         "error" or "drop".
     merge_alike
@@ -121,7 +121,7 @@ class MaximumLikelihoodIsing(GramEstimator):
         threshold: float = 0.0,
         rule: str = "average",
         fit_fields: bool = True,
-        binarize: float | None = None,
+        binarize: Binarize = None,
         missing: str = "error",
         merge_alike: bool | float | str = "auto",
         random_state: Seed = None,

@@ -21,7 +21,7 @@ from isingkit.exceptions import (
 )
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
-from isingkit.spins import RowWeights
+from isingkit.spins import Binarize, RowWeights
 
 METHODS = ("naive", "tap", "bethe", "sessak-monasson", "independent-pair", "independent")
 _LARGEST_RATIO = 1 - 1e-12  # of which there is an inverse hyperbolic tangent
@@ -57,7 +57,7 @@ class MeanFieldIsing(GramEstimator):
     fit_fields
         Whether to fit fields; without, spins are taken to be symmetric.
     binarize
-        Threshold that turns real-valued columns into spins.
+        Threshold that turns real-valued columns into spins, or thresholds by names of columns.
     missing
         "error", "drop" or "pairwise".
     merge_alike
@@ -99,7 +99,7 @@ class MeanFieldIsing(GramEstimator):
         threshold: float = 0.0,
         rule: str = "average",
         fit_fields: bool = True,
-        binarize: float | None = None,
+        binarize: Binarize = None,
         missing: str = "error",
         merge_alike: bool | float | str = "auto",
     ) -> None:

@@ -42,7 +42,7 @@ from isingkit.exceptions import (
 from isingkit.gram import gram_of
 from isingkit.missing import COMPLETE_ROWS, WHY_COMPLETE_ROWS
 from isingkit.packing import PackedSpins, distinct_samples, unpacked
-from isingkit.spins import Names, RowWeights, warn_of_constants
+from isingkit.spins import Binarize, Names, RowWeights, warn_of_constants
 
 TOLERANCE = 1e-9  # of the gradient of the mean loss
 _STEPS = 200
@@ -294,7 +294,7 @@ class NodewiseEstimator(IsingEstimator):
         threshold: float,
         rule: str,
         fit_fields: bool,
-        binarize: float | None,
+        binarize: Binarize,
         missing: str,
         merge_alike: bool | float | str,
         n_jobs: int | None,

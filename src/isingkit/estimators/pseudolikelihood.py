@@ -15,6 +15,7 @@ from isingkit.estimators.nodewise import (
     warn_if_not_converged,
 )
 from isingkit.exceptions import SettingError, require_number
+from isingkit.spins import Binarize
 
 
 class PseudolikelihoodIsing(NodewiseEstimator):
@@ -41,7 +42,7 @@ class PseudolikelihoodIsing(NodewiseEstimator):
     fit_fields
         Whether to fit fields, which are not penalised; without, spins are taken to be symmetric.
     binarize
-        Threshold that turns real-valued columns into spins.
+        Threshold that turns real-valued columns into spins, or thresholds by names of columns.
     missing
         "error" or "drop".
     merge_alike
@@ -63,8 +64,9 @@ class PseudolikelihoodIsing(NodewiseEstimator):
         Table of columns that became part of another's spin: column, spin, correlation. Empty where
         none did; else `model_` and all that is said of spins has one for all of them.
     covariate_effects_
-        Where `fit` was given covariates: structured array of the columns spin, covariate,
-        effect, std_error, z, p_value and q_value, surest first; without penalties it has errors.
+        Where `fit` was given covariates: structured array of the columns variable, covariate,
+        effect, low, high, std_error, z, p_value and q_value, surest first; without penalties it
+        has errors.
     n_samples_
         Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_
@@ -89,7 +91,7 @@ class PseudolikelihoodIsing(NodewiseEstimator):
         threshold: float = 0.0,
         rule: str = "average",
         fit_fields: bool = True,
-        binarize: float | None = None,
+        binarize: Binarize = None,
         missing: str = "error",
         merge_alike: bool | float | str = "auto",
         n_jobs: int | None = None,

@@ -16,7 +16,7 @@ from isingkit.estimators.normal import (
 from isingkit.exceptions import LARGEST_PENALTY, SettingError, require_number
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins, repeated, unpacked
-from isingkit.spins import RowWeights
+from isingkit.spins import Binarize, RowWeights
 
 
 class RidgeIsing(LinearEstimator):
@@ -38,7 +38,7 @@ class RidgeIsing(LinearEstimator):
     fit_fields
         Whether to fit fields (intercepts, not penalised); without, spins are taken to be symmetric.
     binarize
-        Threshold that turns real-valued columns into spins.
+        Threshold that turns real-valued columns into spins, or thresholds by names of columns.
     missing
         "error", "drop" or "pairwise".
     merge_alike
@@ -58,8 +58,8 @@ class RidgeIsing(LinearEstimator):
         Table of columns that became part of another's spin: column, spin, correlation. Empty where
         none did; else `model_` and all that is said of spins has one for all of them.
     covariate_effects_
-        Where `fit` was given covariates: structured array of the columns spin, covariate,
-        effect, std_error, z, p_value and q_value, strongest first; it has no errors.
+        Where `fit` was given covariates: structured array of the columns variable, covariate,
+        effect, low, high, std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
         Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_
@@ -81,7 +81,7 @@ class RidgeIsing(LinearEstimator):
         threshold: float = 0.1,
         rule: str = "average",
         fit_fields: bool = True,
-        binarize: float | None = None,
+        binarize: Binarize = None,
         missing: str = "error",
         merge_alike: bool | float | str = "auto",
     ) -> None:

@@ -96,24 +96,31 @@ def row_dependence(
     n_queries = -(-n_rows // rows.step)
     present = fraction_present(packed)
     excess = Excess(counts[2], stretched(null_of_halves(counts), counts[2]), n_queries, present)
-    order = row_order(packed, rows, excess.variance)
-    matters = is_series or (order.is_seen and order.design_effect > _MATTERS)
-    matters = matters and not _is_histogram(which, n_equal)  # whose order means nothing
+    has_order = not _is_histogram(which, n_equal)  # whose order means nothing
+    order = row_order(packed, rows, excess.variance) if has_order or is_series else None
+    matters = _matters(order, has_order, is_series)
     if excess.tail_effect() > _SUSPICIOUS:
         null = stretched(null_of_model(rows, packed, model, shifts, rng), counts[2])
         excess = Excess(counts[2], null, n_queries, present)
         found = _repeats(rows, excess, order if matters else None)
-        is_more = found is not None and not (is_series and _holds(order, found.design_effect))
-        if found is not None and is_more:
+        is_held = is_series and found is not None and _holds(order, found.design_effect)
+        if found is not None and not is_held:
             return found
-    if matters and order.design_effect > 1:
+    if order is not None and matters and order.design_effect > 1:
         return _ordered(order)
     return independent_rows("rows look independent of each other")
 
 
-def _holds(order: RowOrder, effect: float) -> bool:
+def _matters(order: RowOrder | None, has_order: bool, is_series: bool) -> bool:
+    """Whether there is something to allow for in the order of rows."""
+    if order is None or not has_order:
+        return False
+    return is_series or (order.is_seen and order.design_effect > _MATTERS)
+
+
+def _holds(order: RowOrder | None, effect: float) -> bool:
     """Whether the order of rows holds most of a design effect."""
-    return order.design_effect - 1 >= _CAPTURED * (effect - 1)
+    return order is not None and order.design_effect - 1 >= _CAPTURED * (effect - 1)
 
 
 def independent_rows(words: str) -> RowDependence:

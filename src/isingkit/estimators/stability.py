@@ -48,6 +48,14 @@ class Stability(Summary):
     edges: ResultTable
     n_resamples: int
 
+    def to_pandas(self) -> Any:
+        """Of `edges` a pandas.DataFrame."""
+        return self.edges.to_pandas()
+
+    def to_polars(self) -> Any:
+        """Of `edges` a polars.DataFrame."""
+        return self.edges.to_polars()
+
     def __str__(self) -> str:
         return f"{self._words()}\n\n{self.edges}"
 

@@ -44,7 +44,7 @@ from isingkit.exceptions import LARGEST_PENALTY, StageTwoError, require_number
 from isingkit.formats import FilePath
 from isingkit.gram import Gram
 from isingkit.packing import PackedSpins
-from isingkit.spins import RowWeights, warn_of_constants
+from isingkit.spins import Binarize, RowWeights, warn_of_constants
 
 _RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0)
 _ABSENT = 4.0  # couplings of each spin that are not there and pass stage one
@@ -83,7 +83,7 @@ class TwoStageIsing(LinearEstimator):
     fit_fields
         Whether to fit fields (intercepts); without, spins are taken to be symmetric.
     binarize
-        Threshold that turns real-valued columns into spins.
+        Threshold that turns real-valued columns into spins, or thresholds by names of columns.
     missing
         "error", "drop" or "pairwise".
     merge_alike
@@ -122,8 +122,8 @@ class TwoStageIsing(LinearEstimator):
         Table of columns that became part of another's spin: column, spin, correlation. Empty where
         none did; else `model_` and all that is said of spins has one for all of them.
     covariate_effects_
-        Where `fit` was given covariates: structured array of the columns spin, covariate,
-        effect, std_error, z, p_value and q_value, strongest first; it has no errors.
+        Where `fit` was given covariates: structured array of the columns variable, covariate,
+        effect, low, high, std_error, z, p_value and q_value, strongest first; it has no errors.
     n_samples_
         Samples used: rows, or their counts; of weights w (sum w)^2 / sum w^2.
     mapping_
@@ -148,7 +148,7 @@ class TwoStageIsing(LinearEstimator):
         threshold: float | str = 0.15,
         rule: str = "average",
         fit_fields: bool = True,
-        binarize: float | None = None,
+        binarize: Binarize = None,
         missing: str = "error",
         merge_alike: bool | float | str = "auto",
         checkpoint: FilePath | None = None,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+TITLE = "Pixels of handwritten digits"
 FOUND = ALIKE = "#4c72b0"
 MISSED = "#dd8452"
 WRONG = "#c44e52"
@@ -132,7 +133,7 @@ def digits_report(
     fit = fit_of(estimator, packed, "auto", None, [])
     check = fit_check(fit.model, packed)
     fit = replace(fit, facts=replace(fit.facts, warnings=warnings_of(caught, fit, check)))
-    contents = contents_of(fit, check, "Pixels of handwritten digits")
+    contents = contents_of(fit, check, TITLE)
     return html_page(with_groups(contents, {name: name[:5] for name in names}))
 
 

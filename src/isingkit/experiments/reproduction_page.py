@@ -2,12 +2,16 @@
 
 import html
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
+from isingkit.experiments import runner
 from isingkit.experiments.runner import FIGURES, Row
 from isingkit.experiments.snapshots import DEFAULT
 
 TITLE = "The paper, reproduced"
+PAGES = ("reproduction.html", "README.md")
+_HEAD = 1000  # bytes in which a page has its title
 STYLE = """
 body {
   font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff;
@@ -61,6 +65,24 @@ Found:
 
 
 QUICK = "A quick version (--quick), of fewer and smaller worlds than the paper has:"
+
+
+def others_files(names: Sequence[str], folder: Path) -> list[Path]:
+    """Files in the place of those that reproducing these figures writes, which it has not
+    written: a README.md of a project, say.
+    """
+    pages = [folder / page for page in PAGES]
+    others = [page for page in pages if page.is_file() and not _is_own_page(page)]
+    for name in names:
+        if not runner.has_written(name, folder):
+            files = [folder / f"{name}.{kind}" for kind in runner.KINDS]
+            others += [path for path in files if path.exists()]
+    return others
+
+
+def _is_own_page(page: Path) -> bool:
+    head = page.read_bytes()[:_HEAD]
+    return f"# {TITLE}".encode() in head or f"<title>{TITLE}</title>".encode() in head
 
 
 def facts(folder: Path) -> list[Row]:

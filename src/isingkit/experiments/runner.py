@@ -43,6 +43,9 @@ FIGURES = {
 }
 
 
+KINDS = ("csv", "parquet", "json", "png", "svg")  # of files that a figure has
+
+
 def figure(name: str) -> ModuleType:
     """The module of a figure."""
     if name not in FIGURES:
@@ -109,6 +112,19 @@ def run(
     table: Table = [facts | row for row in module.tabulate(config, found)]
     write(name, table, config, folder)
     return table
+
+
+def has_written(name: str, folder: Path) -> bool:
+    """Whether the files of a figure in this folder are ours: records or settings are beside
+    them.
+    """
+    if any((folder / "records").glob(f"{name}-*")):
+        return True
+    try:
+        facts = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        return bool(facts["figure"] == name)
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
 
 
 def _without_record(units: list[Unit], folder: Path) -> list[Unit]:

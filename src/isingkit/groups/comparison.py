@@ -62,7 +62,8 @@ class GroupComparison(Summary):
     # difference, std_error, low, high, p_value
     overall: ResultTable
     # pairs coupled in all rows together, and pairs that differ, surest difference first: source,
-    # target, coupling_<label> of each group, difference, std_error, z, p_value, q_value
+    # target, coupling_<label> of each group, difference, std_error, low, high, z, p_value,
+    # q_value
     edges: ResultTable
     # of each column its strength and its expected influence: name, measure, value_<label> of each
     # group, difference, std_error, low, high, z, p_value, q_value
@@ -95,7 +96,8 @@ class GroupComparison(Summary):
 
         panels = network_panels(self)
         places = positions(shared_couplings(self))
-        if axes is None:
+        is_new = axes is None
+        if is_new:
             size = (5.5 * len(panels), 4.5)
             axes = pyplot.subplots(1, len(panels), figsize=size, layout="constrained")[1]
         strongest = max(float(abs(couplings).max()) for _, couplings in panels)
@@ -103,6 +105,8 @@ class GroupComparison(Summary):
         for one, (title, couplings) in zip(axes, panels, strict=True):
             draw_network(one, couplings, self.names, look)
             one.set_title(title.replace("$", r"\$"))
+        if is_new:
+            axes[0].figure.get_layout_engine().set(h_pad=0.15)  # else tops of titles are cut off
         return axes
 
 

@@ -14,6 +14,7 @@ from isingkit.packing import PackedSpins, recoded
 from isingkit.spins import Table
 from isingkit.tables import listed
 from isingkit.tables.layout import number_of
+from isingkit.tables.many import common_mapping, seen_of
 from isingkit.tables.rows import Reading
 
 
@@ -98,16 +99,18 @@ def _number_written(label: Any) -> float | None:
 
 
 def _joined(files: Sequence[Path], readings: Sequence[Reading]) -> PackedSpins:
-    """All rows, files after each other."""
+    """All rows, files after each other, with the codings that one table of all would have: a column
+    that never changes in one group may do so in another.
+    """
     first = readings[0].packed
-    parts = [first]
     for path, reading in zip(files[1:], readings[1:], strict=True):
-        packed = reading.packed
-        if packed.names != first.names:
+        if reading.packed.names != first.names:
             what = f"'{files[0].name}' and '{path.name}'"
-            raise ModelMismatchError(left=first.names, right=packed.names, what=what)
-        mapping = first.mapping or ()
-        parts.append(recoded(packed, mapping) if mapping else packed)
+            raise ModelMismatchError(left=first.names, right=reading.packed.names, what=what)
+    parts = [reading.packed for reading in readings]
+    if len({part.mapping for part in parts} - {None}) > 1:
+        mapping = common_mapping([seen_of(part) for part in parts], None) or ()
+        parts = [part if part.mapping is None else recoded(part, mapping) for part in parts]
     return PackedSpins.concatenate(parts)
 
 

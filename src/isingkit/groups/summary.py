@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isingkit.result_table import Record
+from isingkit.result_table import Record, on_one_line
 
 if TYPE_CHECKING:
     from isingkit.groups.comparison import GroupComparison
@@ -30,7 +30,8 @@ def summary(found: "GroupComparison") -> list[str]:
 def heading(found: "GroupComparison") -> str:
     """What was compared, and how."""
     groups = ", ".join(
-        f"{label} ({size} rows)" for label, size in zip(found.labels, found.sizes, strict=True)
+        f"{on_one_line(label)} ({size} rows)"
+        for label, size in zip(found.labels, found.sizes, strict=True)
     )
     how = "likelihood ratios" if found.fields == "free" else "score tests"
     if found.method == "nct":
@@ -112,6 +113,8 @@ def _differences(found: "GroupComparison") -> list[str]:
     n_differing = len(found.differing)
     kind = "family-wise p" if found.control == "fwer" else "q"
     pairs = "1 pair differs" if n_differing == 1 else f"{n_differing} pairs differ"
+    if len(found.edges) == 0:
+        return ["no pair is an edge of all rows together, and none differs"]
     n_shown = min(max(n_differing, 3), _MOST_SHOWN)
     lines = _aligned(edge_cells(found, n_shown))
     more = len(found.edges) - n_shown
@@ -121,6 +124,7 @@ def _differences(found: "GroupComparison") -> list[str]:
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a table: texts to the left, numbers to the right."""
+    rows = [[on_one_line(cell) for cell in row] for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:

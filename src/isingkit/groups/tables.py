@@ -152,8 +152,7 @@ def edges_of(
     """The pairs of these networks, surest difference first."""
     columns = _pairs(networks.rows, networks.pairs, networks.couplings)
     estimates = networks.of_pairs()
-    columns["difference"] = [one.difference for one in estimates]
-    columns["std_error"] = [one.std_error for one in estimates]
+    columns |= _differences(estimates)
     columns["z"] = tests.statistics[shown]
     columns["p_value"] = tests.family_p_values[shown]
     columns["q_value"] = q_values[shown]
@@ -167,7 +166,7 @@ def edges_by_nct(rows: GroupedRows, found: NetworkComparisonTest) -> ResultTable
     unknown = np.full(couplings.shape[1], np.nan)
     columns = _pairs(rows, found.pairs[shown], couplings)
     columns["difference"] = couplings[1] - couplings[0]
-    columns |= {"std_error": unknown, "z": unknown}
+    columns |= {"std_error": unknown, "low": unknown, "high": unknown, "z": unknown}
     columns["p_value"] = found.family_p_values[shown]
     columns["q_value"] = benjamini_hochberg(found.p_values)[shown]
     return _surest_first(as_table(columns), columns["difference"])

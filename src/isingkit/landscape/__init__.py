@@ -65,7 +65,9 @@ def landscape(
         Such as `model_` of a fitted estimator: MaximumLikelihoodIsing, as the field does, or
         AutoIsing.
     data
-        The rows it was learnt from, or others like them. Rows that lack values are left out.
+        The rows it was learnt from, or others like them. Rows that lack values are left out. Of a
+        few rows, whose columns may hold one value each, pass `as_spins(rows, mapping=...)` with
+        `mapping_` of the estimator, which says what that value means.
     sample_weight
         How much each row matters.
     counts

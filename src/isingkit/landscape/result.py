@@ -9,7 +9,7 @@ from isingkit.arrays import FloatArray, IntArray, SpinArray
 from isingkit.landscape.passes import Passes
 from isingkit.landscape.visits import Visits
 from isingkit.notebook import Summary
-from isingkit.result_table import ResultTable, frozen
+from isingkit.result_table import ResultTable, frozen, on_one_line
 from isingkit.spins import Names
 
 _MOST_SHOWN = 12  # minima in a printed table
@@ -96,7 +96,7 @@ class Landscape(Summary):
         """A minimum, with the names of the spins that are +1 in it."""
         row = self.table()[place]
         up = [name for name, spin in zip(self.names, self.states[place], strict=True) if spin > 0]
-        text = ", ".join(up) or "none"
+        text = on_one_line(", ".join(up)) or "none"
         if len(text) > _WIDTH:
             text = f"{text[: _WIDTH - 3]}..."
         size = "-" if row["basin_states"] < 0 else str(row["basin_states"])

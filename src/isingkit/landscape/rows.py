@@ -57,16 +57,26 @@ def read_table(
     is_read = isinstance(data, PackedSpins | Spins)
     spins = data if is_read else as_spins(data, missing="pairwise")  # without rows that are empty
     states = np.asarray(matched(pack(spins), model))
-    if not is_read and spins.rows is not None:
-        states = _with_empty_rows(states, spins.rows)
-    weights = row_weights(sample_weight, counts, len(states), groups=groups)
+    kept = None if is_read else spins.rows
+    weights = row_weights(sample_weight, counts, len(states), groups=groups, rows=kept)
     if weights is None:
         weights = RowWeights(np.ones(len(states)), np.ones(len(states)))
-    return DataTable(states, weights, counts is None)
+    table = DataTable(states, weights, counts is None)
+    return table if kept is None else _with_empty_rows(table, kept)
 
 
-def _with_empty_rows(states: SpinArray, kept: BoolArray) -> SpinArray:
-    """(n_rows, n_spins): all rows of a table, of those that were not kept zeros."""
-    every: SpinArray = np.zeros((len(kept), states.shape[1]), dtype=np.int8)
-    every[kept] = states
-    return every
+def _with_empty_rows(table: DataTable, kept: BoolArray) -> DataTable:
+    """All rows of a table: those that were not kept hold zeros, weigh nothing, and are of no
+    group, whatever stood beside them.
+    """
+    states: SpinArray = np.zeros((len(kept), table.states.shape[1]), dtype=np.int8)
+    states[kept] = table.states
+    totals = np.zeros(len(kept))
+    totals[kept] = table.weights.totals
+    squares = np.zeros(len(kept))
+    squares[kept] = table.weights.squares
+    groups = None
+    if table.weights.groups is not None:
+        groups = np.full(len(kept), -1)
+        groups[kept] = table.weights.groups
+    return replace(table, states=states, weights=RowWeights(totals, squares, groups))

@@ -97,10 +97,10 @@ class Plan:
         return (
             f"Such studies find {self.found:.1%} of the edges on average (standard error "
             f"{self.found_error:.1%}), and {self.false_share:.1%} of what they find is false "
-            f"({self.false_error:.1%}). {self.n_studies} studies were simulated: they leave open "
-            f"an interval of rows, above, of 95 percent, and know the probability to within "
-            f"{self.precision:.2f}. Theory alone guessed {self.first_guess} rows. "
-            f"{self.method}, for {self.network}."
+            f"({self.false_error:.1%}). By {self.n_studies} simulated studies, "
+            f"{self.low} to {self.high} rows are needed with 95 percent confidence, and the "
+            f"probability is known to within {self.precision:.2f}. A formula, without simulation, "
+            f"gave {self.first_guess} rows. Method: {self.method}, for {self.network}."
         )
 
     def __str__(self) -> str:

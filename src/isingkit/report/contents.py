@@ -104,7 +104,7 @@ def _members(model: IsingModel, spins: Sequence[Mapping[str, Any]]) -> list[dict
     """Further columns of spins that are shown."""
     members = {} if model.alike is None else model.alike.members()
     shown = (spin["name"] for spin in spins)
-    return [{"spin": name, "alike": members[name]} for name in shown if name in members]
+    return [{"variable": name, "alike": members[name]} for name in shown if name in members]
 
 
 def _strongest_loadings(fit: Fit) -> list[dict[str, Any]]:
@@ -236,6 +236,9 @@ def contents_in(page: Path) -> Contents:
         values = json.loads(found.group(1))
         for name in ("effects", "loadings", "alike"):  # pages of earlier versions have none
             values.setdefault(name, [])
+        for row in (one for name in ("effects", "loadings", "alike") for one in values[name]):
+            if "spin" in row:  # as variables were called
+                row["variable"] = row.pop("spin")
         values.setdefault("landscape", None)
         return Contents(**{one.name: values[one.name] for one in fields(Contents)})
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -152,14 +152,16 @@ def loadings(contents: Contents) -> str:
     shares = contents.facts["hidden_variance_shares"]
     strongest: dict[str, float] = {}
     for row in contents.loadings:
-        strongest[row["spin"]] = max(abs(row["loading"]), strongest.get(row["spin"], 0.0))
+        strongest[row["variable"]] = max(abs(row["loading"]), strongest.get(row["variable"], 0.0))
     ranked = sorted(strongest, key=lambda name: -strongest[name])[:_MOST_RANKED]
     place = {name: len(ranked) - 1 - k for k, name in enumerate(ranked)}
 
     def draw(axes: Any) -> None:
         for k, one in enumerate(np.atleast_1d(axes), start=1):
-            rows = [row for row in contents.loadings if row["cause"] == k and row["spin"] in place]
-            heights = [place[row["spin"]] for row in rows]
+            rows = [
+                row for row in contents.loadings if row["cause"] == k and row["variable"] in place
+            ]
+            heights = [place[row["variable"]] for row in rows]
             values = [row["loading"] for row in rows]
             half_widths = [1.96 * (row["std_error"] or 0.0) for row in rows]
             colours = [POSITIVE if value > 0 else NEGATIVE for value in values]
@@ -195,6 +197,8 @@ def networks(panels: Sequence[tuple[str, Any]], names: Sequence[str], places: Fl
         for one, (title, couplings) in zip(np.atleast_1d(axes), panels, strict=True):
             draw_network(one, couplings, short, look)
             one.set_title(_short(title))
+        first = np.atleast_1d(axes)[0]
+        first.figure.get_layout_engine().set(h_pad=0.15)  # else the tops of titles are cut off
 
     return _svg(draw, (4.6 * len(panels), 4.2), len(panels))
 

@@ -3,10 +3,12 @@ questionnaire.
 """
 
 import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
 from isingkit.exceptions import TableFileError
+from isingkit.tables.layout import as_utf8, cells_of, decoded, require_text
 
 _MOST_GROUPS = 12
 
@@ -35,10 +37,14 @@ def read_groups(path: Path, names: Sequence[str], column: str | None = None) -> 
 def _columns(path: Path) -> dict[str, list[str]]:
     """Columns of text by title; rows of another length than the first are left out."""
     try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            text = file.read()
-        separator = next((mark for mark in ",;\t" if mark in text.partition("\n")[0]), ",")
-        rows = csv.reader(text.splitlines(keepends=True), delimiter=separator)
+        with open(path, "rb") as file:
+            read = as_utf8(file.read)(-1)
+        require_text(read, path)
+        text = decoded(read).removeprefix("\ufeff")
+        lines = list(io.StringIO(text, newline=""))
+        first = lines[0] if lines else ""
+        separator = next((mark for mark in ",;\t" if mark in first), ",")
+        rows = cells_of(lines, separator)
         table = [[cell.strip() for cell in row] for row in rows if row]
     except (UnicodeDecodeError, csv.Error) as error:
         problem = f"it cannot be read as text in columns ({error})"

@@ -34,6 +34,7 @@ WIDTH = 1200  # of the picture, in units of its own
 HEIGHT = 800
 MARGIN = 60
 N_COLOURS = 12
+_MOST_MEMBERS = 6  # of a community that are named
 _EDGE = 2.3  # units of the picture in a point of a printed one
 _ALWAYS = ("a", "b", "coupling")  # columns that a table without edges has, too
 
@@ -58,6 +59,7 @@ def html_page(contents: Contents) -> str:
         n_colours=N_COLOURS,
         groups=groups,
         has_groups=any(spin["group"] is not None for spin in contents.spins),
+        members=_members_named(contents, groups),
         spins=_drawn_spins(contents, colours, groups),
         ranked_spins=by_strength(contents.spins),
         edges=_drawn_edges(contents, columns),
@@ -78,6 +80,19 @@ def html_page(contents: Contents) -> str:
         **_method(contents.facts),
     )
     return sealed(rendered)
+
+
+def _members_named(contents: Contents, communities: Sequence[str]) -> list[dict[str, str]]:
+    """Of each community that was found its strongest variables, as words."""
+    found = []
+    for community in communities[:N_COLOURS]:
+        names = [
+            one["name"] for one in by_strength(contents.spins) if one.get("community") == community
+        ]
+        more = len(names) - _MOST_MEMBERS
+        words = ", ".join(names[:_MOST_MEMBERS]) + (f" and {more} more" if more > 0 else "")
+        found.append({"name": community, "words": words})
+    return found
 
 
 @cache
@@ -137,8 +152,8 @@ def _hidden(contents: Contents) -> _Hidden | None:
     if not contents.loadings:
         return None
     shares = contents.facts["hidden_variance_shares"]
-    names = dict.fromkeys(row["spin"] for row in contents.loadings)
-    of_cause = {(row["spin"], row["cause"]): row for row in contents.loadings}
+    names = dict.fromkeys(row["variable"] for row in contents.loadings)
+    of_cause = {(row["variable"], row["cause"]): row for row in contents.loadings}
     causes = range(1, len(shares) + 1)
     rows = [(name, [of_cause.get((name, cause)) for cause in causes]) for name in names]
     return _Hidden([f"{share:.0%}" for share in shares], Markup(figures.loadings(contents)), rows)

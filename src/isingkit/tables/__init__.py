@@ -4,14 +4,14 @@ ever in memory as a whole.
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from isingkit.exceptions import TableFileError, require_number
 from isingkit.formats import STANDARD_INPUT, FilePath, format_of, unknown_format
 from isingkit.packing import PackedSpins, apply_missing_policy
-from isingkit.spins import missing_policy, require_binarize
+from isingkit.spins import Binarize, missing_policy, require_binarize
 from isingkit.tables.filters import without_rare
 from isingkit.tables.matrices import (
     is_sparse_archive,
@@ -37,7 +37,7 @@ def read_spins(
     groups: str | None = None,
     covariates: Sequence[str] = (),
     labels: Sequence[str] = (),
-    binarize: float | None = None,
+    binarize: Binarize = None,
     missing: str = "error",
     missing_codes: Sequence[str] = (),
     ticked: Sequence[str] = (),
@@ -85,7 +85,8 @@ def read_spins(
     transpose
         Whether the file has variables in rows and samples in columns; Rtab files always have.
     min_count
-        Columns either value of which occurs in fewer rows are left out, with a warning.
+        Columns either value of which occurs in fewer rows, each as often as `counts` says, are
+        left out, with a warning. Their missing values cost no rows.
     max_share
         The same of columns one value of which has a larger share of all rows.
     progress
@@ -128,6 +129,24 @@ def listed(names: str | None) -> list[str]:
     """Names separated by commas; one that holds a comma stands in double quotes, as in CSV."""
     cells = next(csv.reader([names or ""], skipinitialspace=True), [])
     return [name.strip() for name in cells if name.strip()]
+
+
+def thresholds_in(text: str) -> float | dict[str, float]:
+    """A threshold, or thresholds by column, written NAME=NUMBER and listed as names are."""
+    try:
+        return float(text)
+    except ValueError:
+        pairs = [one.rpartition("=") for one in listed(text)]
+    if not pairs or not all(name and sign for name, sign, _ in pairs):
+        raise ValueError(f"expected a number, or NAME=NUMBER for each column, but got '{text}'")
+    return {name.strip(): float(number) for name, _, number in pairs}
+
+
+def thresholds_as_text(binarize: Binarize) -> str:
+    """The text of which `thresholds_in` makes this."""
+    if isinstance(binarize, Mapping):
+        return as_list([f"{name}={number:.17g}" for name, number in binarize.items()])
+    return f"{binarize:.17g}"
 
 
 def as_list(names: Sequence[str]) -> str:

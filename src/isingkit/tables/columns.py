@@ -3,7 +3,10 @@
 import csv
 import gzip
 import io
+import sys
+import zlib
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +15,28 @@ from numpy.typing import NDArray
 
 from isingkit.covariates import CovariateCoding
 from isingkit.exceptions import TableFileError
-from isingkit.formats import COMPRESSED, format_of
+from isingkit.formats import COMPRESSED, STANDARD_INPUT, format_of
 from isingkit.spins import MISSING_TEXTS, Table, arrow_values, as_texts
-from isingkit.tables.layout import Layout, as_utf8, decoded, head_of, layout_of, number_of
+from isingkit.tables.layout import Layout, as_utf8, cells_of, decoded, head_of, layout_of, number_of
 from isingkit.tables.rows import no_numbers
 
 _CHUNK = 1 << 22  # bytes of text
-_BROKEN = (gzip.BadGzipFile, EOFError, UnicodeDecodeError, csv.Error)
+_BROKEN = (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError, csv.Error)
 
 
 def read_covariates(path: Path, coding: CovariateCoding) -> Table:
-    """The columns of a file (CSV or TSV, also .gz, or Parquet) that this coding is of."""
+    """The columns of a file (CSV or TSV, also .gz, or "-" for standard input, or Parquet) that this
+    coding is of.
+    """
     names = tuple(column.name for column in coding.columns)
     ending = format_of(path)
     if ending == ".parquet":
         return Table(names, np.column_stack(_parquet_columns(path, coding)))
-    if ending not in (".csv", ".tsv"):
+    if ending not in (".csv", ".tsv", STANDARD_INPUT):
         raise TableFileError(
             path=path, problem="covariates are read from .csv, .tsv (also .gz) and .parquet"
         )
-    layout, texts = _text_columns(path, names, ",;\t" if ending == ".csv" else "\t")
+    layout, texts = _text_columns(path, names, "\t" if ending == ".tsv" else ",;\t")
     columns = [
         one if column.categories else _numbers(one, column.name, layout.decimal_comma)
         for one, column in zip(texts, coding.columns, strict=True)
@@ -43,15 +48,14 @@ def _text_columns(
     path: Path, names: Sequence[str], separators: str
 ) -> tuple[Layout, list[NDArray[Any]]]:
     """How a text is laid out, and cells below these names, None where missing."""
-    opened = gzip.open if path.suffix.lower() == COMPRESSED else open
     try:
-        with opened(path, "rb") as file:
+        with _opened(path) as file:
             read = as_utf8(file.read)
             head, is_all = head_of(read, path)
             layout = layout_of(head, is_all, separators, path)
             below = [head[layout.start :], *iter(lambda: read(_CHUNK), b"")]
         lines = io.StringIO(decoded(b"".join(below)), newline="")
-        rows = [row for row in csv.reader(lines, delimiter=layout.separator) if row]
+        rows = [row for row in cells_of(lines, layout.separator) if row]
     except _BROKEN as error:
         problem = f"it cannot be read as text in columns ({error})"
         raise TableFileError(path=path, problem=problem) from None
@@ -60,6 +64,15 @@ def _text_columns(
         raise TableFileError(path=path, problem="its rows have different numbers of cells")
     places = [layout.names.index(name) for name in names]
     return layout, [_column(row[place].strip() for row in rows) for place in places]
+
+
+def _opened(path: Path) -> Any:
+    """Bytes of a text, inflated where they were compressed."""
+    if str(path) == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise TableFileError(path=path, problem="standard input is closed")
+        return nullcontext(sys.stdin.buffer)
+    return gzip.open(path, "rb") if path.suffix.lower() == COMPRESSED else open(path, "rb")
 
 
 def _column(texts: Any) -> NDArray[Any]:

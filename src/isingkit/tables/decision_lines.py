@@ -34,10 +34,11 @@ def _lines_of_many(alike: Sequence[Decision]) -> list[str]:
     """What these columns have in common, and their names."""
     first = alike[0]
     options = first.asked()[: len(first.options)]
-    like = "" if all(one.seen == first.seen for one in alike) else " and the like"
+    are_same = all(one.seen == first.seen for one in alike)
+    seen = first.seen if are_same else f"such as {first.column}, which holds {first.seen}"
     names = [short(one.name or "").replace(" ", _UNBROKEN) for one in alike]
     wrapped = textwrap.wrap(
         ", ".join(names), _WIDTH, break_long_words=False, break_on_hyphens=False
     )
-    heading = f"{len(alike)} columns: {first.seen}{like}: {' or '.join(options)}"
+    heading = f"{len(alike)} columns: {seen}: {' or '.join(options)}"
     return [heading, *(f"  {line.replace(_UNBROKEN, ' ')}" for line in wrapped)]

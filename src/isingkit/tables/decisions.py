@@ -3,18 +3,20 @@
 import math
 import re
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from isingkit.exceptions import short
 from isingkit.missing import MissingPolicy
-from isingkit.spins import Column, is_codable, says_no
+from isingkit.spins import Binarize, Column, is_codable, says_no
 from isingkit.tables import as_list, listed
 
 _MANY = 20  # values: more are not listed of a column
 _FEWEST_VARIABLES = 2
 _FEW = 10  # values that may be answers on a scale
+_MOST_BITS = 60
+_ITEMS = 3  # columns of one scale: questions, and no facts about rows
 _SHOWN = 4  # values in a message
 _NAMES_OF_ROWS = re.compile(
     r"(.*[_ .-])?(id|no|nr|index|subject|participant|person|patient|respondent|case|name|unit)s?"
@@ -29,14 +31,17 @@ _GROUPS_OF_ROWS = re.compile(
 _WEIGHTS = re.compile(r"(.*[_ .-])?(weight|wt|wgt)s?", re.IGNORECASE)
 _COUNTS = re.compile(r"(.*[_ .-])?(count|freq|frequency)s?", re.IGNORECASE)
 _PERHAPS_COUNTS = re.compile(r"(.*[_ .-])?(n|num|number|times|total|obs|cases)", re.IGNORECASE)
+_UNNAMED = re.compile(r"x\d+")  # columns of a file without names
 _OUTCOMES = re.compile(
     r"(.*[_ .-])?(class|target|outcome|label|diagnosis|dx|group|arm|treatment|treated|condition"
     r"|status|response|survived|died|sex|gender|y)",
     re.IGNORECASE,
 )
-_CUT = "--binarize"
+CUT_OPTION = "--binarize"
 CODES_OPTION = "--missing-codes"
 TICKED_OPTION = "--ticked"
+_OF_ONE_COLUMN = ("--id-column", "--weights", "--counts", "--row-groups")
+_LISTS = ("--columns", "--drop", "--covariates", CUT_OPTION, CODES_OPTION, TICKED_OPTION)
 # of no answer: numbers far from those of answers, and words
 _CODES_BELOW = {-7.0, -8.0, -9.0, -66.0, -77.0, -88.0, -99.0, -888.0, -999.0, -9999.0}
 _CODES_ABOVE = {7.0, 8.0, 9.0, 77.0, 88.0, 99.0, 777.0, 888.0, 999.0, 9999.0}
@@ -73,11 +78,7 @@ class Decision:
         """What other columns may ask as well: options with NAME in place of its own, and, where the
         likeliest is of that kind, what it holds.
         """
-        own = f" {_in_list(self.name or '')}"
-        options = tuple(
-            f"{option.removesuffix(own)} NAME" if option.endswith(own) else option
-            for option in self.options
-        )
+        options = tuple(_with_any_name(option, self.name or "") for option in self.options)
         return (*options, self.seen) if options[0] != self.options[0] else options
 
 
@@ -86,7 +87,7 @@ def decisions(
     n_rows: int,
     policies: Sequence[MissingPolicy],
     *,
-    binarize: float | None = None,
+    binarize: Binarize = None,
     missing: str = "error",
     has_gaps: bool = False,
 ) -> list[Decision]:
@@ -96,10 +97,10 @@ def decisions(
     """
     empty = [one for one in columns if one.n_missing == n_rows]
     others = [one for one in columns if one.n_missing < n_rows]
-    threshold = _shared_threshold([_answers_of(one, binarize) for one in others])
+    together = _together([_answers_of(one, binarize) for one in others], n_rows)
     found: list[Decision] = []
     for one in others:
-        found += _decisions_on(one, threshold, n_rows, binarize)
+        found += _decisions_on(one, together, n_rows, binarize)
     found += [Decision(_quoted(one), "no value at all", (_drop(one),), one.name) for one in empty]
     if missing == MissingPolicy.ERROR:
         found += [_decision_on_ticks(one) for one in others if _is_ticked(one)]
@@ -107,12 +108,12 @@ def decisions(
     return found
 
 
-def _answers_of(column: Column, binarize: float | None) -> Column:
+def _answers_of(column: Column, binarize: Binarize) -> Column:
     return column if is_codable(column, binarize) else _without_codes(column)
 
 
 def _decisions_on(
-    column: Column, threshold: float | None, n_rows: int, binarize: float | None
+    column: Column, together: "_Together", n_rows: int, binarize: Binarize
 ) -> list[Decision]:
     """What to do about values that stand for no answer, and about what is left, where that is more
     than two.
@@ -120,7 +121,8 @@ def _decisions_on(
     answers = _answers_of(column, binarize)
     found = [] if answers is column else [_decision_on_codes(column, answers)]
     if not is_codable(answers, binarize):
-        found.append(_decision(answers, threshold, n_rows))
+        lacks = answers is not column or column.n_missing > 0
+        found.append(_decision(answers, together, n_rows, lacks))
     return found
 
 
@@ -131,14 +133,14 @@ def _decision_on_missing(
     has_gaps: bool,
 ) -> list[Decision]:
     """What to do about missing values of columns that become variables by what is likeliest."""
-    stay = (_CUT, CODES_OPTION)
+    stay = (CUT_OPTION, CODES_OPTION)
     left_out = {one.name for one in found if not one.options[0].startswith(stay)}
     lacks = [one for one in columns if one.n_missing and one.name not in left_out]
     n_missing = sum(one.n_missing for one in lacks)
     if has_gaps or any(one.options[0].startswith(CODES_OPTION) for one in found):
-        seen = "these become missing values, about which something must be done"
+        seen = "they become missing values, about which something must be done"
         if n_missing:
-            seen = f"{n_missing} values are missing, and these become so"
+            seen = f"they become missing values, beside {n_missing} that are already"
         return [Decision("codes of no answer", seen, _remedies(policies))]
     if not n_missing:
         return []
@@ -165,7 +167,7 @@ def _is_covariate(option: str) -> bool:
 def likeliest_meant(columns: Sequence[Column], found: Sequence[Decision]) -> list[Decision]:
     """The decisions, and that what stands between covariates is one, too."""
     between = [
-        Decision(f"'{short(name)}'", "", (f"--covariates {_in_list(name)}",), name)
+        Decision(f"'{short(name)}'", "", (f"--covariates {typed_list([name])}",), name)
         for name in among_covariates(columns, found)
     ]
     return [*found, *between]
@@ -173,7 +175,7 @@ def likeliest_meant(columns: Sequence[Column], found: Sequence[Decision]) -> lis
 
 def leaves_variables(columns: Sequence[Column], found: Sequence[Decision]) -> bool:
     """Whether what is likeliest leaves two columns at least to find edges between."""
-    stay = (_CUT, CODES_OPTION, TICKED_OPTION)
+    stay = (CUT_OPTION, CODES_OPTION, TICKED_OPTION)
     gone = {
         one.name
         for one in likeliest_meant(columns, found)
@@ -204,18 +206,29 @@ def looks_like_outcome(name: str) -> bool:
     return _OUTCOMES.fullmatch(name.strip()) is not None
 
 
-def suggested_options(found: Sequence[Decision]) -> str:
-    """Options that answer every decision as it is likeliest meant."""
-    values: dict[str, list[str]] = {}
+def suggested_options(
+    found: Sequence[Decision], given: Mapping[str, str] | None = None, *, repeats: bool = False
+) -> str:
+    """Options that answer every decision as it is likeliest meant; with what has been given of the
+    same options, or, where it `repeats`, of all.
+    """
+    given = given or {}
+    changed = set()
+    values = {name: [shlex.quote(text)] if text else [] for name, text in given.items()}
     for one in found:
         name, value = one.options[0].split(" ", 1)
-        if name == "--id-column" and name in values:  # there can be one only
-            name = "--drop"
+        if name in _OF_ONE_COLUMN and name in values:
+            name, value = one.options[-1].split(" ", 1)  # leaves it out
+        if name not in _LISTS:
+            values.pop(name, None)
         values.setdefault(name, []).append(value)
+        changed.add(name)
+    if not repeats:
+        values = {name: them for name, them in values.items() if name in changed}
     codes = values.pop(CODES_OPTION, None)
-    words = [f"{name} {','.join(dict.fromkeys(them))}" for name, them in values.items()]
+    words = [f"{name} {','.join(dict.fromkeys(them))}".rstrip() for name, them in values.items()]
     if codes is not None:
-        words.insert(0, f"{CODES_OPTION} {_in_shell(as_list(listed_codes(codes)))}")
+        words.insert(0, f"{CODES_OPTION} {typed_list(listed_codes(codes))}")
     return " ".join(words)
 
 
@@ -225,9 +238,9 @@ def listed_codes(values: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(codes))
 
 
-def _decision(column: Column, threshold: float | None, n_rows: int) -> Decision:
-    """What to do about a column that does not hold two values."""
-    options = _remedies_of(column, threshold, n_rows)
+def _decision(column: Column, together: "_Together", n_rows: int, lacks: bool) -> Decision:
+    """What to do about a column that does not hold two values; lacks: whether some are missing."""
+    options = _remedies_of(column, together, n_rows, lacks)
     return Decision(_quoted(column), _listed(column), options, column.name)
 
 
@@ -236,7 +249,7 @@ def _decision_on_codes(column: Column, answers: Column) -> Decision:
     codes = _codes_of(column, answers)
     texts = [_as_text(one) for one in codes]
     seen = f"{_listed(column)}, of which {' and '.join(texts)} may stand for no answer"
-    remedy = f"{CODES_OPTION} {_in_shell(as_list(texts))}"
+    remedy = f"{CODES_OPTION} {typed_list(texts)}"
     return Decision(_quoted(column), seen, (remedy, _drop(column)), column.name)
 
 
@@ -251,19 +264,21 @@ def _is_ticked(column: Column) -> bool:
 def _decision_on_ticks(column: Column) -> Decision:
     """What empty cells mean in a column of one mark."""
     seen = f"only '{short(_as_text(column.low))}', and {column.n_missing} empty cells"
-    remedy = f"{TICKED_OPTION} {_typed(column)}"
+    remedy = f"{TICKED_OPTION} {typed_list([column.name])}"
     return Decision(_quoted(column), seen, (remedy, _drop(column)), column.name)
 
 
-def _remedies_of(column: Column, threshold: float | None, n_rows: int) -> tuple[str, ...]:
+def _remedies_of(
+    column: Column, together: "_Together", n_rows: int, lacks: bool
+) -> tuple[str, ...]:
     """Options that settle a column, the likeliest first."""
     drop = _drop(column)
-    known = (drop,) if column.n_missing else (f"--covariates {_typed(column)}", drop)
+    known = (drop,) if lacks else (f"--covariates {typed_list([column.name])}", drop)
     if _groups_rows(column):
         return (f"--row-groups {shlex.quote(column.name)}", *known)
     if column.is_text:
         return _remedies_of_text(column, known, n_rows)
-    return _named_remedy(column) or _remedies_of_numbers(column, known, threshold)
+    return _named_remedy(column) or _remedies_of_numbers(column, known, together, lacks)
 
 
 def _remedies_of_text(column: Column, known: tuple[str, ...], n_rows: int) -> tuple[str, ...]:
@@ -288,16 +303,38 @@ def _named_remedy(column: Column) -> tuple[str, ...]:
 
 
 def _remedies_of_numbers(
-    column: Column, known: tuple[str, ...], threshold: float | None
+    column: Column, known: tuple[str, ...], together: "_Together", lacks: bool
 ) -> tuple[str, ...]:
-    is_cut = threshold is not None and _is_on_scale(column)
-    if is_cut or (threshold == 0 and _is_amount(column)):
-        also = (f"{_CUT} 0",) if threshold and column.low == 0 else ()
-        return f"{_CUT} {threshold:g}", *also, _drop(column)
+    threshold = together.threshold
+    if threshold is not None and _is_cut(column, threshold):
+        also = (f"{CUT_OPTION} 0",) if threshold and column.low == 0 else ()
+        return f"{CUT_OPTION} {threshold:g}", *also, _drop(column)
+    if column.name in together.thresholds:
+        return _cut_at(column, together.thresholds[column.name]), *known
     may_count = _is_whole(column) and _PERHAPS_COUNTS.fullmatch(column.name)
-    if may_count and not column.n_missing:
-        return (*known, f"--counts {shlex.quote(column.name)}")
+    counts = f"--counts {shlex.quote(column.name)}"
+    if not lacks and may_count:
+        return (*known, counts)
+    if not lacks and _is_whole(column) and _UNNAMED.fullmatch(column.name):
+        return (counts, *known) if together.is_histogram else (*known, counts)
+    if _is_answered_on_scale(column):
+        return *known[:-1], _cut_at(column, _middle(column)), _drop(column)
     return known
+
+
+def _cut_at(column: Column, threshold: float) -> str:
+    return f"{CUT_OPTION} {typed_list([f'{column.name}={threshold:g}'])}"
+
+
+def _with_any_name(option: str, name: str) -> str:
+    """An option with NAME in place of this name of a column."""
+    kind, value = option.split(" ", 1)
+    if value == typed_list([name]):
+        return f"{kind} NAME"
+    words = listed(shlex.split(value)[0]) if kind == CUT_OPTION else []
+    if len(words) == 1 and words[0].startswith(f"{name}="):
+        return f"{kind} NAME={words[0].rpartition('=')[2]}"
+    return option
 
 
 def _without_codes(column: Column) -> Column:
@@ -379,6 +416,66 @@ def _is_name_of_rows(column: Column) -> bool:
     return is_numbered or _NAMES_OF_ROWS.fullmatch(column.name.strip()) is not None
 
 
+@dataclass(frozen=True, slots=True)
+class _Together:
+    """What is known of all columns together: thresholds that make two values of numbers."""
+
+    threshold: float | None = None  # one for all columns of numbers
+    thresholds: Mapping[str, float] = field(default_factory=dict)  # where there is none, of some
+    is_histogram: bool = False  # whether rows are most of the patterns that there can be
+
+
+def _together(columns: Sequence[Column], n_rows: int) -> _Together:
+    """One threshold, where it leaves both values of columns of two; else that of each column that
+    it is for, or of answers to several questions on one scale.
+    """
+    shared = _shared_threshold(columns)
+    if shared is None:
+        thresholds = _thresholds_of_scales(columns)
+        return _Together(None, thresholds, _is_histogram(columns, n_rows))
+    if not any(_is_cut_away(one, shared) for one in columns):
+        return _Together(shared)
+    return _Together(None, {one.name: shared for one in columns if _is_cut(one, shared)})
+
+
+def _is_histogram(columns: Sequence[Column], n_rows: int) -> bool:
+    """Whether there are as many rows as most of the patterns of columns of two values."""
+    n_patterns = 2.0 ** min(sum(one.distinct is None for one in columns), _MOST_BITS)
+    return n_patterns / 4 <= n_rows <= n_patterns
+
+
+def _is_cut(column: Column, threshold: float) -> bool:
+    """Whether a threshold for many columns is for this one."""
+    return _is_on_scale(column) or (threshold == 0 and _is_amount(column))
+
+
+def _is_cut_away(column: Column, threshold: float) -> bool:
+    """Whether both values of a column are on one side of a threshold."""
+    if column.is_text or column.low is None or column.low == column.high:
+        return False
+    has_two = column.distinct is None
+    return has_two and not column.low <= threshold < column.high
+
+
+def _thresholds_of_scales(columns: Sequence[Column]) -> dict[str, float]:
+    """Of columns that several share a scale with, its middle."""
+    scales = [one for one in columns if _is_answered_on_scale(one)]
+    ends = [(one.low, one.high) for one in scales]
+    return {one.name: _middle(one) for one in scales if ends.count((one.low, one.high)) >= _ITEMS}
+
+
+def _is_answered_on_scale(column: Column) -> bool:
+    """Whether it holds whole numbers from 0 or 1 on, hardly one of which was never the answer."""
+    if column.is_text or not _is_on_scale(column) or not _is_whole(column):
+        return False
+    n_steps = column.high - column.low + 1
+    return column.low <= 1 and len(column.distinct or ()) >= n_steps - 1
+
+
+def _middle(column: Column) -> float:
+    return float(math.floor((column.low + column.high) / 2))
+
+
 def _shared_threshold(columns: Sequence[Column]) -> float | None:
     """A threshold for every column of answers on a scale, in the middle, or of amounts, which are
     there where they are not 0; where most columns are of that kind.
@@ -422,7 +519,7 @@ def _quoted(column: Column) -> str:
 
 
 def _drop(column: Column) -> str:
-    return f"--drop {_typed(column)}"
+    return f"--drop {typed_list([column.name])}"
 
 
 def _in_shell(text: str) -> str:
@@ -432,10 +529,6 @@ def _in_shell(text: str) -> str:
     return f'"{text}"' if "'" in text and not has_special else quoted
 
 
-def _typed(column: Column) -> str:
-    return _in_list(column.name)
-
-
-def _in_list(name: str) -> str:
-    """As it is typed where several names may stand."""
-    return shlex.quote(as_list([name]))
+def typed_list(names: Sequence[str]) -> str:
+    """Names as they are typed where several may stand."""
+    return _in_shell(as_list(names))

@@ -5,9 +5,10 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from isingkit.exceptions import RepeatedNamesWarning, TableFileError, warn
 from isingkit.spins import MISSING_TEXTS, Names
@@ -125,7 +126,7 @@ def layout_of(head: bytes, is_all: bool, separators: str, path: Path) -> Layout:
     """Separator (one of those given, or the first of them), names and start of the values, from the
     first bytes of a text.
     """
-    _require_text(head, path)
+    require_text(head, path)
     mark = len(_BYTE_ORDER_MARK) if head.startswith(_BYTE_ORDER_MARK) else 0
     whole = len(head) if is_all else max(head.rfind(b"\n"), head.rfind(b"\r")) + 1
     text, encoding = _decoded(head[mark:whole])
@@ -145,7 +146,7 @@ def layout_of(head: bytes, is_all: bool, separators: str, path: Path) -> Layout:
     return Layout(separator, names, start, n_lines)
 
 
-def _require_text(head: bytes, path: Path) -> None:
+def require_text(head: bytes, path: Path) -> None:
     """Refuse bytes that are no letters."""
     if head.startswith(_OF_ZIP):
         problem = "it is no text, but perhaps a file of Excel: save it there as CSV, and take that"
@@ -174,7 +175,7 @@ def _rows_below_titles(
     """The separator, rows from that of names on, and how many lines are above them: titles, and
     what Excel may say of separators.
     """
-    first = next((line for line in lines if line.strip()), "")
+    first = _first_record(lines)
     cut = {one: _rows(lines, one) for one in _LIKELIEST if one in separators and one in first}
     even = [one for one, rows in cut.items() if _are_even(_without_titles(rows)[0], is_all)]
     others = [one for one in separators if one not in cut]
@@ -188,9 +189,27 @@ def _rows_below_titles(
     return separator, *_without_titles(rows)
 
 
+def _first_record(lines: Sequence[str]) -> str:
+    """The first lines that hold something, up to where no quote is open."""
+    record: list[str] = []
+    n_quotes = 0
+    for line in lines:
+        if record or line.strip():
+            record.append(line)
+            n_quotes += line.count('"')
+            if n_quotes % 2 == 0:
+                break
+    return "".join(record)
+
+
+def cells_of(lines: Iterable[str], separator: str) -> Any:
+    """A reader of rows of cells; blanks may stand before a quote, as after it."""
+    return csv.reader(lines, delimiter=separator, skipinitialspace=separator != " ")
+
+
 def _rows(lines: Sequence[str], separator: str) -> list[_Row]:
     """Rows that are not empty."""
-    reader = csv.reader(lines, delimiter=separator)
+    reader = cells_of(lines, separator)
     return [_Row(cells, reader.line_num) for cells in reader if cells]
 
 

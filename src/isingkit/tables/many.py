@@ -1,13 +1,22 @@
 """Many files that are parts of one table: what each holds, and one coding for all."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from isingkit.exceptions import CodingMismatchError, ModelMismatchError, SettingError
 from isingkit.formats import FilePath
-from isingkit.packing import recoded, values_seen
-from isingkit.spins import Coding, Column, Names, codings_of, column_of
+from isingkit.packing import PackedSpins, recoded, values_seen
+from isingkit.spins import (
+    Binarize,
+    Coding,
+    Column,
+    Names,
+    codings_of,
+    column_of,
+    folded,
+    threshold_of,
+)
 from isingkit.tables import read_spins
 from isingkit.tables.rows import Reading
 
@@ -24,7 +33,11 @@ class Seen:
 
 def seen_in(path: FilePath, **options: Any) -> Seen:
     """What a file holds, read with the options of `read_spins`."""
-    packed = read_spins(path, **options).packed
+    return seen_of(read_spins(path, **options).packed)
+
+
+def seen_of(packed: PackedSpins) -> Seen:
+    """What columns that were read hold."""
     values = [
         tuple(value for value, occurs in zip(coding, there, strict=True) if occurs)
         for coding, *there in zip(packed.mapping or (), *values_seen(packed), strict=False)
@@ -32,7 +45,33 @@ def seen_in(path: FilePath, **options: Any) -> Seen:
     return Seen(packed.names, packed.mapping, tuple(values))
 
 
-def common_mapping(files: Sequence[Seen], binarize: float | None) -> list[Coding] | None:
+def coded_as(packed: PackedSpins, known: Mapping[str, Sequence[Any]]) -> PackedSpins:
+    """The same samples with the codings that columns of these names had in an earlier table, which
+    a column of one value does not tell; those that know other values stay as they are.
+    """
+    if packed.mapping is None:
+        return packed
+    own = list(packed.mapping)
+    wanted = list(packed.mapping)
+    for j, values in enumerate(seen_of(packed).values):
+        low, high = known.get(packed.names[j], own[j])
+        spelt = {_folded(value): value for value in (low, high)}
+        here = [spelt.get(_folded(value), value) for value in values]
+        others = [value for value in here if value not in (low, high)]
+        if "" in (low, high) and len(others) == 1:  # a value that the earlier table had not
+            low, high = (others[0], high) if low == "" else (low, others[0])
+            others = []
+        if not others:
+            first, second = (spelt.get(_folded(value), value) for value in own[j])
+            own[j], wanted[j] = (first, second), (low, high)
+    return recoded(replace(packed, mapping=tuple(own)), wanted)
+
+
+def _folded(value: Any) -> Any:
+    return folded(value) if isinstance(value, str) else value
+
+
+def common_mapping(files: Sequence[Seen], binarize: Binarize) -> list[Coding] | None:
     """The coding that the whole table would be read with; None where all files hold bare spins."""
     names = files[0].names
     for file in files:
@@ -44,10 +83,11 @@ def common_mapping(files: Sequence[Seen], binarize: float | None) -> list[Coding
     return codings_of([_column(coded, j, binarize) for j in range(len(names))], binarize)
 
 
-def _column(files: Sequence[Seen], place: int, binarize: float | None) -> Column:
+def _column(files: Sequence[Seen], place: int, binarize: Binarize) -> Column:
     codings = [file.mapping[place] for file in files if file.mapping is not None]
     other = next((coding for coding in codings if coding != codings[0]), codings[0])
-    of_threshold = None if binarize is None else (f"<= {binarize:g}", f"> {binarize:g}")
+    threshold = threshold_of(binarize, files[0].names[place])
+    of_threshold = None if threshold is None else (f"<= {threshold:g}", f"> {threshold:g}")
     if codings[0] == other == of_threshold:
         return Column(files[0].names[place], 0, 1, 0, None)  # numbers, whichever
     values = {value for file in files for value in file.values[place]}

@@ -24,6 +24,7 @@ from isingkit.exceptions import IsingkitError, TableFileError
 from isingkit.formats import COMPRESSED
 from isingkit.memory import memory_there, require_memory
 from isingkit.spins import MISSING_TEXTS, Table, require_matrix
+from isingkit.tables.layout import cells_of
 from isingkit.tables.parts import NAME, PART, Parts, read_parts
 from isingkit.tables.rows import Reading, ReadOptions
 from isingkit.tables.text import read_text
@@ -279,14 +280,40 @@ class _Variables:
 def read_any_text(options: ReadOptions) -> Reading:
     """Text whose cells stand between tabs, commas, semicolons or blanks."""
     with _broken_texts(options.path):
-        first = next(_lines(options), b"").strip()
+        lines = _first_lines(options)
+    first = lines[0].strip() if lines else b""
     separator = next((one for one in "\t,;" if one.encode() in first), " ")
     if options.transpose:
         return read_transposed_text(options, separator)
     if separator != " ":
         return read_text(options, separators=_ANY)
-    is_aligned = first.split() != first.split(b" ")
+    is_aligned = first.split() != first.split(b" ") or _are_padded(lines)
     return read_text(options, separators=" " if is_aligned else _ANY, is_aligned=is_aligned)
+
+
+def _first_lines(options: ReadOptions) -> list[bytes]:
+    """A few lines that hold something."""
+    lines = []
+    n_bytes = 0
+    for line in _lines(options):
+        lines.append(line)
+        n_bytes += len(line)
+        if n_bytes > _CHUNK and len(lines) > 1:
+            break
+    return lines
+
+
+def _are_padded(lines: Sequence[bytes]) -> bool:
+    """Whether lines have as many cells each only where several blanks count as one."""
+    return not _are_even([line.split(b" ") for line in lines]) and _are_even(
+        [line.split() for line in lines]
+    )
+
+
+def _are_even(rows: Sequence[list[bytes]]) -> bool:
+    """Whether all rows have as many cells as the first, or all one more: names of rows."""
+    widths = {len(row) for row in rows[1:]}
+    return len(widths) == 1 and widths <= {len(rows[0]), len(rows[0]) + 1}
 
 
 def read_transposed_text(options: ReadOptions, separator: str) -> Reading:
@@ -385,7 +412,7 @@ def _lines(options: ReadOptions) -> Iterator[bytes]:
 
 
 def _cells(line: bytes, separator: str) -> list[str]:
-    (cells,) = csv.reader([line.decode("utf-8")], delimiter=separator)
+    (cells,) = cells_of([line.decode("utf-8")], separator)
     return [cell.strip() for cell in cells]
 
 

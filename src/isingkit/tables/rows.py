@@ -1,6 +1,6 @@
 """Rows of spins as a file yields them, packed into bits as they come."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from isingkit.arrays import FloatArray, IntArray, SpinArray
+from isingkit.arrays import BoolArray, FloatArray, IntArray, SpinArray
 from isingkit.exceptions import TableFileError, short
 from isingkit.missing import MissingPolicy
 from isingkit.packing import PackedSpins, Words, bits, pack
 from isingkit.spins import (
+    Binarize,
     Coding,
     Column,
     Names,
@@ -69,6 +70,24 @@ class Reading:
             left_out=(),
         )
 
+    def of_rows(self, packed: PackedSpins, kept: BoolArray) -> "Reading":
+        """The same of some rows, which `packed` holds."""
+        n_rows = len(kept) + len(self.left_out)
+        places = np.setdiff1d(np.arange(n_rows), self.left_out)
+        n_kept = packed.n_samples
+        covariates = self.covariates
+        if covariates is not None:
+            covariates = Table(covariates.names, covariates.array[kept])
+        return replace(
+            self,
+            packed=packed,
+            weights=None if self.weights is None else as_weights(self.weights, n_kept, kept),
+            counts=None if self.counts is None else as_counts(self.counts, n_kept, kept),
+            groups=None if self.groups is None else as_groups(self.groups, n_kept, kept),
+            covariates=covariates,
+            left_out=tuple(sorted([*self.left_out, *places[~kept].tolist()])),
+        )
+
     @property
     def n_samples(self) -> int:
         """Rows, as often as they were counted."""
@@ -97,7 +116,7 @@ class ReadOptions:
     groups: str | None
     covariates: Names
     labels: Names  # of covariates: those whose texts are never numbers
-    binarize: float | None
+    binarize: Binarize
     missing: MissingPolicy
     missing_codes: Names  # what stands for missing values, beside empty cells and NA
     ticked: Names  # columns of one mark: an empty cell means no
@@ -124,7 +143,8 @@ class ReadOptions:
             roles = "weights, counts, groups and covariates of rows"
             problem = f"column '{twice[0]}' can be only one of {roles}"
             raise TableFileError(path=None, problem=problem)
-        named = [*self.beside, *self.columns, *self.drop, *self.ticked]
+        cut = self.binarize if isinstance(self.binarize, Mapping) else ()
+        named = [*self.beside, *self.columns, *self.drop, *self.ticked, *cut]
         unknown = [name for name in named if name not in places]
         if unknown:
             there_are = ", ".join(names[:20]) or "no names"

@@ -7,7 +7,7 @@ from typing import Any
 
 from isingkit.exceptions import IsingkitError
 from isingkit.result_table import Record
-from isingkit.spins import Coding, Column, codings_of, column_of, is_codable
+from isingkit.spins import Binarize, Coding, Column, codings_of, column_of, is_codable
 from isingkit.tables.layout import number_of
 from isingkit.tables.rows import NOT_TICKED, Reading
 
@@ -39,7 +39,7 @@ class Survey:
         """Of what `facts` had told."""
         return cls(tuple(_column(one) for one in facts["columns"]), facts["n_rows"])
 
-    def facts(self, binarize: float | None = None) -> Record:
+    def facts(self, binarize: Binarize = None) -> Record:
         """For JSON: `n_rows`, and of each column `name`, `low`, `high`, `distinct` (where there are
         more than two values, the first), `n_missing`, `repeats` (whether values came again before
         there were too many of them) and `coding`, null where there is none.
@@ -73,9 +73,7 @@ class Survey:
         ticked = {one.name: _with_ticks(one) for one in self.columns if one.name in names}
         return replace(self, columns=tuple(ticked.get(one.name, one) for one in self.columns))
 
-    def codings(
-        self, columns: Sequence[Column], binarize: float | None
-    ) -> dict[str, tuple[Any, Any]]:
+    def codings(self, columns: Sequence[Column], binarize: Binarize) -> dict[str, tuple[Any, Any]]:
         """Which values become -1 and +1, of those columns that can."""
         codable = [
             one for one in columns if one.n_missing < self.n_rows and is_codable(one, binarize)

@@ -29,10 +29,12 @@ from isingkit.spins import (
     column_of,
     folded,
     surveyed,
+    threshold_of,
 )
 from isingkit.tables.layout import (
     Layout,
     as_utf8,
+    cells_of,
     decoded,
     head_of,
     layout_of,
@@ -235,7 +237,10 @@ class _Cells:
         self.options = options
         self.chosen = chosen
         self.rows = RowPacker([layout.names[place] for place in chosen], options.missing)
-        self.values = {place: _Values(options.binarize, bool(self.gaps)) for place in chosen}
+        self.values = {
+            place: _Values(threshold_of(options.binarize, layout.names[place]), bool(self.gaps))
+            for place in chosen
+        }
         self.kinds = np.full(len(layout.names), kernels.SKIPPED)
         self.kinds[chosen] = kernels.SPIN
         for place in chosen:
@@ -243,6 +248,8 @@ class _Cells:
                 self.kinds[place] = kernels.TICKED
                 self.values[place].code(NOT_TICKED, None)
         self.has_crowded = False  # kept: a look at all columns for each question takes long
+        cuts = [threshold_of(options.binarize, name) for name in layout.names]
+        self.thresholds = np.array(cuts, dtype=np.float64)  # NaN where there is none
         self.places = np.zeros(len(layout.names), dtype=np.int64)
         self.places[chosen] = np.arange(len(chosen))
         for k, (name, has_labels) in enumerate(
@@ -287,7 +294,7 @@ class _Cells:
         """Let the kernel go on until it is through, has a question or no more room."""
         # None for what this text does not have, so that it is not compiled
         binarize = self.options.binarize
-        threshold = None if binarize is None else float(binarize)
+        thresholds = None if binarize is None else self.thresholds
         numbers = self.numbers if self.options.beside else None
         crowded = True if self.has_crowded else None
         separator = ord(self.layout.separator)
@@ -300,7 +307,7 @@ class _Cells:
             self.places,
             self.known,
             tokens,
-            threshold,
+            thresholds,
             crowded,
             self.answer,
             self.codes,
@@ -421,9 +428,9 @@ class _Cells:
             self.tokens.add(column, token, self.labels.number(text))
 
     def _text(self, token: bytes) -> str:
-        text = decoded(token)
+        text = decoded(token).strip(" ")
         if text.startswith('"'):
-            text = next(csv.reader([text], delimiter=self.layout.separator))[0]
+            text = next(cells_of([text], self.layout.separator))[0]
         return text.strip()
 
     def _refuse_open_cell(self) -> None:

@@ -121,20 +121,27 @@ class Pairs:
         total = np.zeros((len(threshold), len(self.count)))
         for sign in (1.0, -1.0):  # stage one passed upwards, downwards
             level = self.first_level(prune) if sign > 0 else prune
-            z, weights = _tail_nodes((level - sign * self.mean) / self.std)
-            centre = self.second_mean + sign * self.slope * self.std * z
-            step = max(1, _AT_ONCE // z.size)
+            from_z = (level - sign * self.mean) / self.std
+            some = np.flatnonzero(from_z < -_LOWEST)
+            z, weights = _tail_nodes(from_z[some])
+            centre = self.second_mean[some] + sign * (self.slope * self.std)[some] * z
+            step = max(1, _AT_ONCE // max(1, z.size))
             for start in range(0, len(threshold), step):
                 rows = slice(start, start + step)
-                passing = self._passing_second(threshold[rows, None, None], centre)
-                total[rows] += np.sum(weights * passing, axis=1)
+                passing = self._passing_second(threshold[rows, None, None], centre, some)
+                total[rows, some] += np.sum(weights * passing, axis=1)
         return total
 
-    def _passing_second(self, threshold: FloatArray, centre: FloatArray) -> FloatArray:
-        above = fisher_transformed(threshold, self.second_mean)
-        below = fisher_transformed(threshold, -self.second_mean)
-        upwards = ndtr((centre - above) / self.second_std)
-        downwards = ndtr((-centre - below) / self.second_std)
+    def _passing_second(
+        self, threshold: FloatArray, centre: FloatArray, some: IntArray
+    ) -> FloatArray:
+        """Of some of the pairs, with stage two's mean where stage one is known."""
+        second_mean = self.second_mean[some]
+        second_std = self.second_std[some]
+        above = fisher_transformed(threshold, second_mean)
+        below = fisher_transformed(threshold, -second_mean)
+        upwards = ndtr((centre - above) / second_std)
+        downwards = ndtr((-centre - below) / second_std)
         return np.asarray(upwards + downwards)
 
 

@@ -2,16 +2,15 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
-from isingkit.arrays import BoolArray, FloatArray, IntArray
+from isingkit.arrays import BoolArray, FloatArray
 from isingkit.exceptions import SettingError
 from isingkit.theory.generations import generation_sizes
 from isingkit.theory.linear import linear_means
-from isingkit.theory.loops import SQUARE, TRIANGLE, cluster_estimates, loops_through_edge
 from isingkit.theory.pairs import Pairs
+from isingkit.theory.pairs_on_loops import RegularGraph, with_loops
 from isingkit.theory.recovery import (
     Recovery,
     remaining_variance,
@@ -19,8 +18,7 @@ from isingkit.theory.recovery import (
     require_sizes,
     samples_left,
 )
-from isingkit.theory.regular import RegularSpectrum
-from isingkit.theory.ridge import random_regular, series
+from isingkit.theory.ridge import random_regular
 from isingkit.theory.scatter import (
     StageOne,
     candidate_interference,
@@ -30,6 +28,7 @@ from isingkit.theory.scatter import (
 )
 
 _LOST = 0.02  # standard deviations
+_FROM_STEPS = 4  # ways around that are counted together
 
 
 def recovery(
@@ -77,7 +76,7 @@ def recovery(
     if rule not in ("average", "directed"):
         raise SettingError(setting="rule", value=rule, expected='"average" or "directed"')
     directions = 2 if rule == "average" else 1
-    graph = _Graph(degree, abs(coupling), n_spins, n_samples)
+    graph = RegularGraph(degree, abs(coupling), n_spins, n_samples)
     first = _stage_one(graph, ridge)
     second = _one_stage(graph, first) if prune is None else _two_stages(graph, first, prune)
     noise = second.noise
@@ -102,25 +101,8 @@ def recovery(
         slope=slope,
         second_std=np.sqrt(variance),
     )
-    pairs = _with_loops(graph, pairs, first.typical.effective_ridge, directions)
+    pairs = with_loops(graph, pairs, first.typical.effective_ridge, directions)
     return Recovery(n_spins, n_samples, ridge, prune, pairs, directions)
-
-
-@dataclass(frozen=True, slots=True)
-class _Graph:
-    degree: int
-    strength: float
-    n_spins: int
-    n_samples: int
-
-    @property
-    def spectrum(self) -> RegularSpectrum:
-        return RegularSpectrum(self.degree, self.strength)
-
-    @property
-    def residual(self) -> float:
-        """u = 1 / H_ii: mean squared residual given the true neighbours."""
-        return 1 / float(self.spectrum.centre)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,7 +130,7 @@ class _Second:
 
 
 @lru_cache(maxsize=64)  # searches ask for many values of prune
-def _stage_one(graph: _Graph, ridge: float) -> _First:
+def _stage_one(graph: RegularGraph, ridge: float) -> _First:
     n_regressors = graph.n_spins - 1
     alpha = graph.n_samples / n_regressors
     penalty = ridge * graph.n_spins / n_regressors
@@ -176,7 +158,7 @@ def _stage_one(graph: _Graph, ridge: float) -> _First:
     return _First(pairs, typical, slope)
 
 
-def _one_stage(graph: _Graph, first: _First) -> _Second:
+def _one_stage(graph: RegularGraph, first: _First) -> _Second:
     return _Second(
         slope=first.slope,
         noise=_true_noise(graph, first.is_edge),
@@ -186,7 +168,7 @@ def _one_stage(graph: _Graph, first: _First) -> _Second:
     )
 
 
-def _two_stages(graph: _Graph, first: _First, prune: float) -> _Second:
+def _two_stages(graph: RegularGraph, first: _First, prune: float) -> _Second:
     degree = graph.degree
     passing, squares = first.pairs.candidates(prune)
     left = samples_left(prune, float(passing @ first.pairs.count), graph.n_samples)
@@ -202,26 +184,41 @@ def _two_stages(graph: _Graph, first: _First, prune: float) -> _Second:
         excess = float(first.pairs.excess(prune)[1])
         shift += (degree - 1) * float(graph.spectrum.weight) * first.slope * excess
     noise = _true_noise(graph, first.is_edge) + _correlation_noise(graph, passing)
+    noise *= graph.n_samples / max(1, graph.n_samples - degree - 1)  # neighbours and field
     return _Second(slope, noise, shift, survival=float(passing[0]), left=left)
 
 
-def _true_noise(graph: _Graph, is_edge: BoolArray) -> FloatArray:
+def _true_noise(graph: RegularGraph, is_edge: BoolArray) -> FloatArray:
     """M times the variance of stage two by generation, were all candidates true."""
     edge_variance, _ = edge_scatter(graph.degree, graph.strength)
     return np.where(is_edge, edge_variance, graph.residual)
 
 
-def _correlation_noise(graph: _Graph, passing: FloatArray) -> FloatArray:
-    """What it costs a candidate of the second generation and its parent to be correlated."""
+def _correlation_noise(graph: RegularGraph, passing: FloatArray) -> FloatArray:
+    r"""What it costs a candidate to resemble the spin's neighbours, and these to resemble it.
+
+    A share \theta^{2 (g - 1)} of a spin of generation g is what its neighbour on the path says, and
+    a little more what others say on longer ways around, of which a pair has so many on average.
+    """
     added = np.zeros(len(passing))
-    if len(passing) > 1:
-        cost = graph.residual * np.sinh(graph.strength) ** 2
-        added[0] = cost * (graph.degree - 1) * passing[1]
-        added[1] = cost * (graph.degree > 1)
+    if len(passing) == 1 or graph.degree == 1:
+        return added
+    of_parent = np.tanh(graph.strength) ** 2
+    shares = of_parent ** np.arange(1, len(passing))
+    shares[2:] = 0.0  # the last generation holds all beyond
+    around = _resemblance_around(graph.n_spins, graph.degree, of_parent)
+    added[1:] = graph.residual * (shares / (1 - shares) + around)
+    added[0] = graph.residual * np.sinh(graph.strength) ** 2 * (graph.degree - 1) * passing[1]
     return added
 
 
-def _gain_behind_neighbours(graph: _Graph, first: _First, survival: float) -> FloatArray:
+def _resemblance_around(n_spins: int, degree: int, of_parent: float) -> float:
+    """Shares of any spin that a spin's neighbours say on paths of four steps and more."""
+    growth = (degree - 1) * of_parent
+    return degree * growth ** (_FROM_STEPS - 1) / (1 - growth) / n_spins
+
+
+def _gain_behind_neighbours(graph: RegularGraph, first: _First, survival: float) -> FloatArray:
     r"""How much more of an excess in stage one comes back in stage two, by generation.
 
     A spin behind a neighbour that is a candidate, too, is regressed together with it:
@@ -237,7 +234,7 @@ def _gain_behind_neighbours(graph: _Graph, first: _First, survival: float) -> Fl
     return gain
 
 
-def _agreement(graph: _Graph, is_edge: BoolArray) -> FloatArray:
+def _agreement(graph: RegularGraph, is_edge: BoolArray) -> FloatArray:
     """Correlation of both directed estimates of a pair, by generation.
 
     Of spins behind a common neighbour n it is that of e_i (s_j - theta s_n) and e_j (s_i - theta
@@ -251,87 +248,3 @@ def _agreement(graph: _Graph, is_edge: BoolArray) -> FloatArray:
         own = 1 - (graph.degree - 1) * theta * estimate
         agreement[1] = (1 - theta**2) * own**2 / graph.residual
     return agreement
-
-
-class _Cluster(NamedTuple):
-    """Spins with loops among them: their couplings' signs, and which pair is looked at."""
-
-    place: int  # of the pair: 0 for an edge, 1 for the second generation
-    n_pairs: float  # undirected, in the whole graph
-    edges: tuple[tuple[int, int, int], ...]  # spins and sign; the pair is 0 and 1
-
-    def signs(self) -> FloatArray:
-        n_spins = 1 + max(max(a, b) for a, b, _ in self.edges)
-        signs = np.zeros((n_spins, n_spins))
-        for a, b, sign in self.edges:
-            signs[a, b] = signs[b, a] = sign
-        return signs
-
-
-def _clusters(n_spins: int, degree: int) -> list[_Cluster]:
-    """Triangles, two of them with an edge in common, squares, and spins across a square.
-
-    There are (c - 1)^m / (2 m) loops of length m, half of them frustrated, whatever the number of
-    spins.
-    """
-    found = []
-    n_edges = n_spins * degree / 2
-    in_triangle = loops_through_edge(n_spins, degree, TRIANGLE)
-    n_twice = n_edges * in_triangle**2 / 2
-    corner = ((0, 1, 1), (0, 2, 1))
-    side = ((0, 1, 1), (1, 2, 1), (2, 3, 1))
-    across = ((0, 2, 1), (2, 1, 1), (1, 3, 1))
-    for sign in (1, -1):
-        once = n_edges * in_triangle * (1 - in_triangle) / 2
-        found.append(_Cluster(0, max(once, 0.0), (*corner, (1, 2, sign))))
-        twice = (*corner, (1, 2, sign), (0, 3, 1), (1, 3, sign))
-        found.append(_Cluster(0, n_twice / 4, twice))
-        in_square = loops_through_edge(n_spins, degree, SQUARE)
-        found.append(_Cluster(0, n_edges * in_square / 2, (*side, (3, 0, sign))))
-        found.append(_Cluster(1, n_edges * in_square / 4, (*across, (3, 0, sign))))
-    mixed = (*corner, (1, 2, 1), (0, 3, 1), (1, 3, -1))
-    found.append(_Cluster(0, n_twice / 2, mixed))
-    return found
-
-
-class _OnLoops(NamedTuple):
-    """Undirected pairs on loops: of which generation, how many, and how they differ."""
-
-    places: IntArray  # (n,): 0 for edges, 1 for the second generation
-    counts: FloatArray  # (n,)
-    changes: FloatArray  # (n, 3): of the means of both stages, and factors of stage two's variance
-
-
-@lru_cache(maxsize=64)
-def _on_loops(graph: _Graph, k: float) -> _OnLoops:
-    spectrum = graph.spectrum
-    means, _ = series(spectrum, np.asarray(k))
-    tree = float(linear_means(np.full(graph.degree, graph.strength))[0])
-    on_tree = ((float(means[0]), tree), (float(means[1]), 0.0))
-    clusters = _clusters(graph.n_spins, graph.degree)
-    changes = []
-    for cluster in clusters:
-        found = cluster_estimates(spectrum, k, cluster.signs())
-        first, second = on_tree[cluster.place]
-        changes.append((found.first - first, found.second - second, found.noise))
-    places = np.array([cluster.place for cluster in clusters])
-    return _OnLoops(places, np.array([cluster.n_pairs for cluster in clusters]), np.array(changes))
-
-
-def _with_loops(graph: _Graph, pairs: Pairs, k: float, directions: int) -> Pairs:
-    """Pairs on triangles and squares apart from the others of their generation.
-
-    They are few, but edges of frustrated ones are the hardest to find, and spins across a square
-    the likeliest to be taken for neighbours.
-    """
-    if graph.degree < 3 or len(pairs.count) < 2:
-        return pairs
-    loops = _on_loops(graph, k)
-    counts = loops.counts * (2 / directions)
-    left = pairs.count.copy()
-    for place in (0, 1):
-        here = loops.places == place
-        # in small graphs of many neighbours loops overlap: half of all pairs is the most
-        counts[here] *= min(1.0, left[place] / 2 / counts[here].sum())
-        left[place] -= counts[here].sum()
-    return pairs.split(loops.places, counts, loops.changes, left)

@@ -153,6 +153,7 @@
     const hasScale = table.columns.some((column) => column.is_asked && column.is_number);
     at("binarize-part").hidden = !hasScale && choices.binarize === null;
     at("binarize").value = choices.binarize ?? "";
+    cutProblem = "";
     at("method").value = choices.method;
     at("hidden").value = choices.hidden;
     at("rows").value = choices.rows;
@@ -201,6 +202,11 @@
     if (column.is_asked) return roleOf(column.name) === "variable" && choices.binarize === null ? "" : "this is proposed: look at it";
     return "";
   }
+
+  const NUMBER = "\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)(e[-+]?\\d+)?\\s*";
+  const ONE_CUT = `("[^"]+=${NUMBER}"|[^",]+=${NUMBER})`;
+  const CUT = new RegExp(`^(${NUMBER}|${ONE_CUT}(\\s*,\\s*${ONE_CUT})*)$`, "i");
+  let cutProblem = ""; // with what is typed as thresholds
 
   function setRole(name, role) {
     if (OF_ONE.includes(role)) {
@@ -254,11 +260,12 @@
       select.setAttribute("aria-invalid", questions.has(name));
       row.querySelector(".asks").textContent = questions.get(name) || "";
       const isCutAway = plan.constant.includes(name);
-      row.querySelector(".remark").textContent = isCutAway ? `cut at ${choices.binarize}, it is the same in all rows` : remarkOn(columnNamed(name));
+      row.querySelector(".remark").textContent = isCutAway ? "cut there, it is the same in all rows" : remarkOn(columnNamed(name));
       row.querySelector(".coding").textContent = role === "variable" ? coded(plan.codings[name]) : "";
     }
-    for (const about of ["missing", "method"]) {
+    for (const about of ["missing", "method", "binarize"]) {
       const texts = plan.questions.filter((one) => one.column === null && one.about === about).map((one) => one.text);
+      if (about === "binarize" && cutProblem) texts.push(cutProblem);
       at(`${about}-problem`).textContent = texts.join(" ");
       at(`${about}-problem`).hidden = !texts.length;
       if (about === "method" && texts.length) at("more-choices").open = true;
@@ -277,10 +284,12 @@
     const wrong = table.columns.filter((column) => column.is_asked);
     const byRole = {};
     for (const column of wrong) (byRole[roleOf(column.name)] ||= []).push(column.name);
+    const isCut = (name) => String((plan.codings[name] || [])[0]).startsWith("<= ");
+    if (byRole.variable) byRole.variable = byRole.variable.filter(isCut);
     for (const [role, names] of Object.entries(byRole)) {
       const some = names.slice(0, 6).join(", ") + (names.length > 6 ? ` and ${names.length - 6} more` : "");
       if (role !== "variable") lines.push(`${some}: ${TAKEN[role]}`);
-      else if (choices.binarize !== null) lines.push(`${some}: cut at ${choices.binarize}`);
+      else if (names.length) lines.push(`${some}: made two values, ${choices.binarize.includes("=") ? "each at its own threshold" : `cut at ${choices.binarize}`}`);
     }
     const outcomes = table.columns.filter((column) => column.is_outcome && roleOf(column.name) === "variable");
     if (outcomes.length) lines.push(`${outcomes.map((column) => column.name).join(", ")}: looks like an outcome or a group of rows, and is taken as a variable`);
@@ -410,8 +419,9 @@
       replan();
     });
     at("binarize").addEventListener("input", () => {
-      const value = at("binarize").valueAsNumber;
-      choices.binarize = Number.isFinite(value) ? value : null;
+      const text = at("binarize").value.trim();
+      cutProblem = !text || CUT.test(text) ? "" : "Write a number, or NAME=NUMBER for some columns, separated by commas.";
+      choices.binarize = text && !cutProblem ? text : null;
       replan();
     });
     at("ticked").addEventListener("change", () => {
