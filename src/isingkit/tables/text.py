@@ -247,6 +247,7 @@ class _Cells:
             if layout.names[place] in options.ticked:
                 self.kinds[place] = kernels.TICKED
                 self.values[place].code(NOT_TICKED, None)
+        self.has_crowded = False  # kept: a look at all columns for each question takes long
         cuts = [threshold_of(options.binarize, name) for name in layout.names]
         self.thresholds = np.array(cuts, dtype=np.float64)  # NaN where there is none
         self.places = np.zeros(len(layout.names), dtype=np.int64)
@@ -295,7 +296,7 @@ class _Cells:
         binarize = self.options.binarize
         thresholds = None if binarize is None else self.thresholds
         numbers = self.numbers if self.options.beside else None
-        crowded = True if (self.kinds == kernels.CROWDED).any() else None
+        crowded = True if self.has_crowded else None
         separator = ord(self.layout.separator)
         tokens = (self.tokens.slots, self.tokens.entries, self.tokens.arena)
         status: int = kernels.read_cells(
@@ -386,6 +387,7 @@ class _Cells:
             if values.kind == kernels.CROWDED:
                 values.repeats = self._n_read() > len(values.distinct)
                 self._know_missing_texts()
+                self.has_crowded = True
             is_ticked = self.kinds[column] == kernels.TICKED and values.kind == kernels.SPIN
             self.kinds[column] = kernels.TICKED if is_ticked else values.kind
         if len(token) == 1:
@@ -399,7 +401,7 @@ class _Cells:
 
     def _know_missing_texts(self) -> None:
         """Let the kernel count what is missing of columns that it no longer asks about."""
-        if (self.kinds == kernels.CROWDED).any():  # it has been told
+        if self.has_crowded:  # it has been told
             return
         for text in MISSING_TEXTS | self.gaps:
             self.tokens.add(kernels.EVERYWHERE, text.encode(), kernels.MISSING)
