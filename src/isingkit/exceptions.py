@@ -2,8 +2,11 @@
 attributes.
 """
 
+import csv
+import io
 import math
 import numbers
+import shlex
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -25,6 +28,17 @@ def short(item: object) -> str:
 def _listed(items: Sequence[object], most: int = 5) -> str:
     shown = ", ".join(short(item) for item in items[:most])
     return shown if len(items) <= most else f"{shown}, and {len(items) - most} more"
+
+
+def typed_list(names: Sequence[str]) -> str:
+    """Names as they are typed in a shell where several may stand, quoted where that is needed, and
+    in a readable way where that is possible.
+    """
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    text = line.getvalue()
+    has_special = any(one in text for one in '"$`!\\')
+    return f'"{text}"' if "'" in text and not has_special else shlex.quote(text)
 
 
 def _quoted(names: Sequence[str], most: int = 5) -> str:
@@ -850,10 +864,9 @@ class RepeatedNamesWarning(IsingkitWarning):
 class OutcomeColumnWarning(IsingkitWarning):
     """Columns whose names say that they tell what rows are, and are no variables among others."""
 
-    def __init__(self, *, columns: Sequence[str], typed: str | None = None) -> None:
-        """typed: these names as a shell takes them behind an option, where any is no plain word"""
+    def __init__(self, *, columns: Sequence[str]) -> None:
         self.columns = tuple(columns)
-        named = typed or ",".join(columns)
+        named = typed_list(columns)
         if len(columns) == 1:
             looks = "looks like an outcome or a group of rows, and is taken as one more variable"
             own, it = "its own", "it"

@@ -308,11 +308,11 @@ def _fit_and_write(
 def _name_outcomes(names: Sequence[str]) -> None:
     """Warn of columns that seem to say what rows are."""
     from isingkit.exceptions import OutcomeColumnWarning, warn
-    from isingkit.tables.decisions import looks_like_outcome, typed_list
+    from isingkit.tables.decisions import looks_like_outcome
 
     found = [name for name in names if looks_like_outcome(name)]
     if found:
-        warn(OutcomeColumnWarning(columns=found, typed=typed_list(found)))
+        warn(OutcomeColumnWarning(columns=found))
 
 
 def _doubt_shape(n_rows: int, n_columns: int, transposed: bool) -> None:
