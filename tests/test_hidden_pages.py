@@ -131,6 +131,22 @@ def test_the_command_finds_the_hidden_causes_that_python_does(data, fit, run):
     np.testing.assert_array_equal(scores, fit.hidden_.scores[:, 0])
 
 
+@pytest.mark.parametrize("missing", ["drop", "pairwise"])
+def test_rows_that_are_left_out_keep_their_numbers(data, run, missing):
+    """Scores go with rows of the table. Seen to be counted without those left out."""
+    table = pd.read_csv(data, dtype=str)
+    table.iloc[[0, 70, 71]] = ""
+    table.iloc[5, 3] = ""
+    table.to_csv(data, index=False)
+    folder = data.parent / "fit"
+    options = ("--hidden", "1", "--missing", missing, "-o", folder, "--rows", "independent")
+    code, _, err = run("fit", data, "--drop", "age", *options)
+    assert code == 0, err
+    gone = {1, 71, 72, 6} if missing == "drop" else {1, 71, 72}
+    numbers = [int(row["row"]) for row in table_in(folder / "hidden_scores.csv")]
+    assert numbers == [row for row in range(1, len(table) + 1) if row not in gone]
+
+
 def test_as_many_causes_as_asked_for_go_into_the_folder(data, run):
     folder = data.parent / "fit"
     code, out, err = run("fit", data, "--drop", "age", "--hidden", "2", "-o", folder)

@@ -2,6 +2,8 @@
 attributes.
 """
 
+import csv
+import io
 import math
 import numbers
 import shlex
@@ -28,14 +30,19 @@ def _listed(items: Sequence[object], most: int = 5) -> str:
     return shown if len(items) <= most else f"{shown}, and {len(items) - most} more"
 
 
+def typed_list(names: Sequence[str]) -> str:
+    """Names as they are typed in a shell where several may stand, quoted where that is needed, and
+    in a readable way where that is possible.
+    """
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    text = line.getvalue()
+    has_special = any(one in text for one in '"$`!\\')
+    return f'"{text}"' if "'" in text and not has_special else shlex.quote(text)
+
+
 def _quoted(names: Sequence[str], most: int = 5) -> str:
     return _listed([f"'{name}'" for name in names], most)
-
-
-def _in_list(name: str) -> str:
-    """As an option takes it among names that commas separate."""
-    quoted = name.replace('"', '""')
-    return f'"{quoted}"' if "," in name or quoted != name else name
 
 
 def _besides(not_two_valued: Sequence[str]) -> str:
@@ -859,7 +866,7 @@ class OutcomeColumnWarning(IsingkitWarning):
 
     def __init__(self, *, columns: Sequence[str]) -> None:
         self.columns = tuple(columns)
-        named = shlex.quote(",".join(map(_in_list, columns)))
+        named = typed_list(columns)
         if len(columns) == 1:
             looks = "looks like an outcome or a group of rows, and is taken as one more variable"
             own, it = "its own", "it"

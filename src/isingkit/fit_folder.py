@@ -62,6 +62,7 @@ class Fit:
     covariate_effects: tuple[Record, ...] = ()
     hidden: HiddenReport | None = None  # causes that are no columns, where any were found
     inclusion: ResultTable | None = None  # `inclusion_` of AutoIsing, where it was asked for
+    left_out: tuple[int, ...] = ()  # places of rows of the table that were left out
 
     @property
     def doubts(self) -> list[str]:
@@ -219,7 +220,8 @@ def _write_files(fit: Fit, report: str, folder: Path) -> None:
     if fit.hidden is not None:
         loadings = loading_rows(fit.model.names, fit.hidden)
         _write_table(loadings, LOADING_COLUMNS, folder / _LOADINGS)
-        _write_table(score_rows(fit.hidden), score_columns(fit.hidden), folder / _SCORES)
+        scores = score_rows(fit.hidden, fit.left_out)
+        _write_table(scores, score_columns(fit.hidden), folder / _SCORES)
     if fit.inclusion is not None:
         names = fit.inclusion.dtype.names or ()
         columns = [fit.inclusion[name].tolist() for name in names]

@@ -23,7 +23,7 @@ from isingkit.cli.data import (
     ticked_option,
     weights_option,
 )
-from isingkit.exceptions import IsingkitError, short
+from isingkit.exceptions import IsingkitError, short, typed_list
 from isingkit.missing import EVERY_POLICY
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _suggestion(data: Path, survey: "Survey", found: "list[Decision]", suggested
 
 def _hints(survey: "Survey", found: "list[Decision]", transposed: bool) -> list[str]:
     """What options mean, and what they may leave out."""
-    from isingkit.tables.decisions import among_covariates, has_totals, outcomes, typed_list
+    from isingkit.tables.decisions import among_covariates, has_totals, outcomes
 
     hints = []
     n_columns = len(survey.columns)

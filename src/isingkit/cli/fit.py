@@ -293,7 +293,7 @@ def _fit_and_write(
         _name_outcomes(packed.names)
         _doubt_shape(reading.n_samples, packed.n_spins, options.transpose)
         facts = replace(fit.facts, warnings=ranked_warnings(caught, fit, check))
-        fit = replace(fit, facts=facts)
+        fit = replace(fit, facts=facts, left_out=reading.left_out)
         next_step("writing the report")
         known = {"sample_weight": reading.weights, "counts": reading.counts}
         minima = quick_landscape(fit.model, packed, **known, groups=reading.groups)

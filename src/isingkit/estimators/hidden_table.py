@@ -40,10 +40,14 @@ def score_columns(hidden: HiddenReport) -> Names:
     return ("row", *(f"score_{k + 1}" for k in range(hidden.n_hidden)))
 
 
-def score_rows(hidden: HiddenReport) -> list[Record]:
-    """Scores of rows, which are counted from 1."""
+def score_rows(hidden: HiddenReport, left_out: Sequence[int] = ()) -> list[Record]:
+    """Scores of rows, which are counted from 1 in a table of which those in some places, from 0,
+    were left out.
+    """
     columns = score_columns(hidden)
+    n_rows = len(hidden.scores) + len(left_out)
+    kept = np.setdiff1d(np.arange(n_rows), np.array(left_out, dtype=np.int64)) + 1
     return [
         dict(zip(columns, (row, *scores), strict=True))
-        for row, scores in enumerate(hidden.scores.tolist(), start=1)
+        for row, scores in zip(kept.tolist(), hidden.scores.tolist(), strict=True)
     ]

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from isingkit.exceptions import short
+from isingkit.exceptions import short, typed_list
 from isingkit.missing import MissingPolicy
 from isingkit.spins import Binarize, Column, is_codable, says_no
-from isingkit.tables import as_list, listed
+from isingkit.tables import listed
 
 _MANY = 20  # values: more are not listed of a column
 _FEWEST_VARIABLES = 2
@@ -520,15 +520,3 @@ def _quoted(column: Column) -> str:
 
 def _drop(column: Column) -> str:
     return f"--drop {typed_list([column.name])}"
-
-
-def _in_shell(text: str) -> str:
-    """Quoted for a shell, where that is needed, and in a readable way where that is possible."""
-    quoted = shlex.quote(text)
-    has_special = any(one in text for one in '"$`!\\')
-    return f'"{text}"' if "'" in text and not has_special else quoted
-
-
-def typed_list(names: Sequence[str]) -> str:
-    """Names as they are typed where several may stand."""
-    return _in_shell(as_list(names))
