@@ -844,6 +844,28 @@ def test_a_bad_file_a_good_one_its_report_and_a_second_file(visit, tmp_path):
     assert page.inner_text("#choices-title") == "b.csv"
 
 
+def test_thresholds_that_cannot_be_used_are_told_where_they_are_typed(visit, rng):
+    lines = ["a,b,c,d,e,f,g", *(",".join(map(str, row)) for row in rng.integers(1, 3, (80, 7)))]
+    scales = rng.integers(1, 6, (80, 3))
+    text = "\n".join([f"{lines[0]},s,t,u", *(
+        f"{line},{','.join(map(str, row))}" for line, row in zip(lines[1:], scales, strict=True)
+    )])  # fmt: skip
+    page = visit()
+    drop_file(page, "mixed.csv", text)
+    page.wait_for_selector("#choices-part:not([hidden])")
+    page.wait_for_selector("#open:has-text('nothing is open')")
+    assert page.input_value("#binarize") == "s=3,t=3,u=3"
+    assert "s, t, u: made two values" in page.inner_text("#summary")
+    page.fill("#binarize", "s=3, t=x")
+    page.wait_for_selector("#open:has-text('still open')")
+    assert page.inner_text("#binarize-problem").startswith("Write a number, or NAME=NUMBER")
+    page.fill("#binarize", "s=3,t=3,u=3,nobody=1")
+    page.wait_for_selector("#binarize-problem:has-text('nobody')")
+    page.fill("#binarize", "s=3, t = 2,u=1.5")
+    page.wait_for_selector("#open:has-text('nothing is open')")
+    assert "u=1.5" in page.text_content("#command")
+
+
 def test_two_tabs_and_cancel(visit):
     one = visit()
     drop_file(one, "slow.csv", two_valued_text(n_columns=60))

@@ -797,6 +797,16 @@ def test_names_stay_legible_on_a_telephone(visit, contents):
     )  # numbers do not break
 
 
+@pytest.mark.parametrize("width", [390, 700, 1280])
+def test_no_cell_of_the_table_of_edges_stands_on_the_next(visit, contents, width):
+    """Intervals are the widest texts, and were written over z on a telephone."""
+    page = visit(contents, viewport={"width": width, "height": 800})
+    too_wide = page.locator("#edges tbody td.number, #edges th").evaluate_all(
+        "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)"
+    )
+    assert too_wide == []
+
+
 def test_on_a_telephone_long_names_are_cut_and_choices_folded(visit):
     """Seen to fail: a name longer than half the picture was nowhere, and nine lines of choices came
     before the network.

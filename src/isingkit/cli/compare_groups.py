@@ -70,7 +70,7 @@ class CompareGroupsOptions:
     type=click.Choice(["free", "equal"]),
     default="free",
     show_default=True,
-    help="Whether groups may differ in how often columns are high.",
+    help="Whether groups may differ in how often columns are +1.",
 )
 @click.option(
     "--permutations",

@@ -33,7 +33,7 @@ counts_option = click.option(
 covariates_option = click.option(
     "--covariates",
     help="Columns of what else is known of rows (age, site, day), separated by commas: numbers or "
-    "categories that shift how often the others are up, and are no part of the network.",
+    "categories that shift how often the variables are +1, and are no part of the network.",
 )
 
 

@@ -98,24 +98,22 @@ def row_dependence(
     excess = Excess(counts[2], stretched(null_of_halves(counts), counts[2]), n_queries, present)
     has_order = not _is_histogram(which, n_equal)  # whose order means nothing
     order = row_order(packed, rows, excess.variance) if has_order or is_series else None
-    matters = _matters(order, has_order, is_series)
+    to_allow_for = order if has_order and _matters(order, is_series) else None
     if excess.tail_effect() > _SUSPICIOUS:
         null = stretched(null_of_model(rows, packed, model, shifts, rng), counts[2])
         excess = Excess(counts[2], null, n_queries, present)
-        found = _repeats(rows, excess, order if matters else None)
+        found = _repeats(rows, excess, to_allow_for)
         is_held = is_series and found is not None and _holds(order, found.design_effect)
         if found is not None and not is_held:
             return found
-    if order is not None and matters and order.design_effect > 1:
-        return _ordered(order)
+    if to_allow_for is not None and to_allow_for.design_effect > 1:
+        return _ordered(to_allow_for)
     return independent_rows("rows look independent of each other")
 
 
-def _matters(order: RowOrder | None, has_order: bool, is_series: bool) -> bool:
+def _matters(order: RowOrder | None, is_series: bool) -> bool:
     """Whether there is something to allow for in the order of rows."""
-    if order is None or not has_order:
-        return False
-    return is_series or (order.is_seen and order.design_effect > _MATTERS)
+    return order is not None and (is_series or (order.is_seen and order.design_effect > _MATTERS))
 
 
 def _holds(order: RowOrder | None, effect: float) -> bool:
