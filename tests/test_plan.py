@@ -121,6 +121,16 @@ def test_values_at_a_number_of_rows_lie_on_the_line_through_studies_nearby():
     assert error == pytest.approx(0, abs=1e-9)
 
 
+def test_studies_of_one_size_say_their_mean():
+    """46 studies of 279 rows, asked about 272: a mean of the logarithms of 279 is a digit off, and
+    a slope by such digits was 1e15.
+    """
+    values = np.random.default_rng(0).uniform(0.8, 0.9, 46)
+    value, error = value_at(np.log(272), np.full(46, np.log(279)), values)
+    assert value == pytest.approx(values.mean())
+    assert error == pytest.approx(values.std(ddof=1) / np.sqrt(46))
+
+
 def test_success_may_ask_for_few_false_edges_as_well():
     studies = Studies(np.array([50, 50, 50]), np.array([0.8, 0.9, 0.7]), np.array([0.1, 0.3, 0.0]))
     assert Success(0.8, None).of(studies).tolist() == [1, 1, 0]

@@ -14,6 +14,7 @@ from isingkit.result_table import ResultTable, as_table
 _DIGITS = 9  # of shares that are compared: rounding does not reach them
 _WIDTH = 88  # of lines of text
 _NEAR = 0.3  # in logarithms of rows: studies that say what is found with about so many
+_ALIKE = 1e-9  # logarithms of the same number of rows
 _FEWEST = 32  # studies for that
 
 
@@ -141,12 +142,13 @@ def value_at(log_rows: float, at: FloatArray, values: FloatArray) -> tuple[float
     values = values[is_near]
     centre = at.mean()
     off = at - centre
-    spread = float(off @ off)
-    slope = float(off @ values) / spread if spread > 0 else 0.0
+    has_slope = bool(np.ptp(at) > _ALIKE)
+    spread = float(off @ off) if has_slope else np.inf
+    slope = float(off @ values) / spread
     ahead = log_rows - centre
     residuals = values - values.mean() - slope * off
-    variance = float(residuals @ residuals) / max(len(values) - 2, 1)
-    leverage = 1 / len(values) + (ahead**2 / spread if spread > 0 else 0.0)
+    variance = float(residuals @ residuals) / max(len(values) - 1 - has_slope, 1)
+    leverage = 1 / len(values) + ahead**2 / spread
     value = float(values.mean() + slope * ahead)
     return min(max(value, 0.0), 1.0), float(np.sqrt(variance * leverage))
 
