@@ -44,7 +44,7 @@ class CauseSettings:
     if_few: float = 2800.0  # over the number of spins squared, plus 1: the least gain, where more
     at_a_look: float = 0.5  # so much less is enough for a search
     least_more: float = 4.0  # that networks explain with causes, by `_more_explained`, ...
-    if_much_is_left: float = 10.0  # ... and where the eigenvalue left, in units of noise's, is above
+    if_much_is_left: float = 8.0  # ... and where the eigenvalue left, in units of noise's, is above
     much_left: float = 1.3
     plain_gain: float = 10.0  # that needs no network without it for comparison
     least_spins: float = 2.0  # that a cause acts on: fewer are a hub, or a pair
