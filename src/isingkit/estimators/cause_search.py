@@ -248,7 +248,7 @@ def _with_causes(
             n_hidden += 1
             gain = gain_over(before, look_at(n_hidden).fitted, n_more + 1)
             continue
-        found = yield from network_from(Start(rows, looked.pairs, looked.causes))
+        found = yield from network_from(Start(rows, looked.fitted.graph.pairs, looked.causes))
         gain = gain_over(before, found.fitted, n_more)
         first_gain = gain if best is plain else first_gain
         if not _is_believed(gain, best, found):
