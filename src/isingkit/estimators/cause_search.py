@@ -252,7 +252,11 @@ def _with_causes(
         gain = gain_over(before, found.fitted, n_more)
         first_gain = gain if best is plain else first_gain
         if not _is_believed(gain, best, found):
-            break
+            if n_hidden == n_plain or n_more > 1 or not _is_much_left(found):
+                break
+            n_hidden += 1  # two may be worth it where one is not
+            gain = gain_over(before, look_at(n_hidden).fitted, n_more + 1)
+            continue
         best, before, n_before = found, found.fitted, n_hidden
         is_last = n_hidden == SETTINGS.most
         if is_last or leftover(found.fitted, found.tester.scores) < SETTINGS.leftover:
@@ -295,9 +299,12 @@ def _is_believed(gain: float, before: Network | None, after: Network) -> bool:
         return False
     if before is None:
         return gain > SETTINGS.plain_gain
-    is_much_left = leftover(after.fitted, after.tester.scores) > SETTINGS.much_left
-    least_more = SETTINGS.if_much_is_left if is_much_left else SETTINGS.least_more
+    least_more = SETTINGS.if_much_is_left if _is_much_left(after) else SETTINGS.least_more
     return _more_explained(before, after) > least_more
+
+
+def _is_much_left(network: Network) -> bool:
+    return leftover(network.fitted, network.tester.scores) > SETTINGS.much_left
 
 
 def _more_explained(before: Network, after: Network) -> float:
