@@ -271,7 +271,8 @@ def _beside_causes(
     hidden = causes.regressors[causes.n_covariates :]
     parts = parts_along(samples.outcomes, samples.sample_weights, known, hidden)
     explained = parts * np.where(np.isfinite(scales), scales, 0.0)[:, None]
-    left = of_regressors - explained @ explained.T
+    left = explained @ explained.T
+    np.subtract(of_regressors, left, out=left)
     return left, scales * np.sqrt(1 - (parts**2).sum(axis=1))
 
 
