@@ -314,25 +314,37 @@ def test_a_cluster_that_moves_as_one_is_no_cause(seed):
     assert not check_of(fit, "hidden cause").serious
 
 
-@pytest.mark.parametrize("seed", [0, 11])
-def test_clusters_that_nearly_freeze_are_no_cause(seed):
-    """25 spins each, of 300 or 500 rows: a cause seems to calm what is outside, and to explain a
-    little more, but clusters are left. It was believed with a loss of F1 of 0.36 and 0.44.
+@pytest.mark.parametrize(
+    ("size", "coupling", "n_rows", "seeds"),
+    [
+        (15, 0.25, 900, (609, 2)),
+        (15, 0.25, 900, (609, 4)),
+        (25, 0.15, 300, (606, 11)),
+        (25, 0.15, 500, (606, 0)),
+    ],
+)
+def test_a_cause_that_leaves_clusters_or_more_outside_is_not_believed(
+    size, coupling, n_rows, seeds
+):
+    """The first two were believed while z-scores beside a cause came out too small, with a loss of
+    F1 of 0.13 and 0.10; the others if no more is asked for where clusters are left, with 0.36 and
+    0.44.
     """
-    n_rows = 500 if seed == 0 else 300
-    rng = np.random.default_rng([606, seed])
-    blocks = networkx.planted_partition_graph(4, 25, 0.35, 0.01, seed=int(rng.integers(2**31)))
-    truth = ik.IsingModel(0.15 * networkx.to_numpy_array(blocks, weight=None))
+    rng = np.random.default_rng(seeds)
+    blocks = networkx.planted_partition_graph(4, size, 0.35, 0.01, seed=int(rng.integers(2**31)))
+    truth = ik.IsingModel(coupling * networkx.to_numpy_array(blocks, weight=None))
     fit = ik.AutoIsing().fit(ik.sample(truth, n_rows, random_state=rng, check=False))
     assert fit.hidden_ is None
 
 
 def test_two_weak_causes_are_found_where_one_alone_explains_too_little():
-    """300 rows, one and the other leave as much: 28 percent of edges are false without them."""
-    rng = np.random.default_rng([608, 4])
+    """300 rows: with one cause tried by itself none was believed, and 45 percent of edges were
+    false.
+    """
+    rng = np.random.default_rng([608, 7])
     truth = ik.random_regular(n_spins=50, degree=3, coupling=0.35, random_state=rng)
     shifts = rng.normal(size=(300, 2)) @ rng.normal(0, 0.5, (2, 50))
-    fit = ik.AutoIsing().fit(rows_given(truth, shifts, 4))
+    fit = ik.AutoIsing().fit(rows_given(truth, shifts, 7))
     assert fit.hidden_.n_hidden == 2
     assert false_share(fit, truth) <= 0.1
 
