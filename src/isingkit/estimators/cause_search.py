@@ -43,14 +43,13 @@ class CauseSettings:
     least_gain: float = 1.5  # by `gain_over`
     if_few: float = 2800.0  # over the number of spins squared, plus 1: the least gain, where more
     at_a_look: float = 0.5  # so much less is enough for a search
-    least_calm: float = 0.05  # log of the factor by which z-scores outside the network shrink
-    clear: float = 2.5  # beyond the least gain: then it may be less, ...
-    some_calm: float = 0.015  # ... but not nothing: fewer edges alone are no cause
-    least_more: float = -1.2  # by `more_explained`: edges that go had fitted some noise
+    least_more: float = 4.0  # that networks explain with causes, by `_more_explained`, ...
+    if_much_is_left: float = 8.0  # ... and where the eigenvalue left, in units of noise's, is above
+    much_left: float = 1.3
     plain_gain: float = 10.0  # that needs no network without it for comparison
     least_spins: float = 2.0  # that a cause acts on: fewer are a hub, or a pair
     dense_gain: float = 35.0  # of causes that explain why every pair seemed coupled, ...
-    dense_leftover: float = 0.8  # ... and what they leave at most, in units of noise
+    dense_leftover: float = 0.95  # ... and what they leave at most, in units of noise
 
 
 SETTINGS = CauseSettings()
@@ -249,11 +248,15 @@ def _with_causes(
             n_hidden += 1
             gain = gain_over(before, look_at(n_hidden).fitted, n_more + 1)
             continue
-        found = yield from network_from(Start(rows, looked.pairs, looked.causes))
+        found = yield from network_from(Start(rows, looked.fitted.graph.pairs, looked.causes))
         gain = gain_over(before, found.fitted, n_more)
         first_gain = gain if best is plain else first_gain
         if not _is_believed(gain, best, found):
-            break
+            if n_hidden == n_plain or n_more > 1 or not _is_much_left(found):
+                break
+            n_hidden += 1  # two may be worth it where one is not
+            gain = gain_over(before, look_at(n_hidden).fitted, n_more + 1)
+            continue
         best, before, n_before = found, found.fitted, n_hidden
         is_last = n_hidden == SETTINGS.most
         if is_last or leftover(found.fitted, found.tester.scores) < SETTINGS.leftover:
@@ -287,23 +290,36 @@ def least_gain(n_spins: int) -> float:
 def _is_believed(gain: float, before: Network | None, after: Network) -> bool:
     """Whether a network with a cause is better than one without.
 
-    Edges that were missed for lack of rows make a cause seem to gain something, too, but z-scores
-    outside the network hardly shrink by it. Where a cluster moves as one a cause may stand for its
-    edges, and saves their cost, but explains less than they did. Where most pairs were edges those
-    outside are the calm ones by choice: a cause that gains much and explains more is believed.
+    Where a cluster moves as one a cause may stand for its edges, and saves their cost. Edges that
+    were missed for lack of rows make it seem to gain something, too. But it then explains no more
+    than those edges did, or leaves more to be explained of the pairs outside; or hardly more, and
+    leaves clusters.
     """
     if gain < least_gain(after.fitted.n_spins):
         return False
     if before is None:
         return gain > SETTINGS.plain_gain
-    more = more_explained(before.fitted, after.fitted)
-    if gain > SETTINGS.plain_gain and more > 0:
-        return True
-    if gain < SETTINGS.plain_gain and more < SETTINGS.least_more:
-        return False
-    is_clear = gain > least_gain(after.fitted.n_spins) + SETTINGS.clear
-    calm = float(np.log(spread_outside(before) / spread_outside(after)))
-    return calm > (SETTINGS.some_calm if is_clear else SETTINGS.least_calm)
+    least_more = SETTINGS.if_much_is_left if _is_much_left(after) else SETTINGS.least_more
+    return _more_explained(before, after) > least_more
+
+
+def _is_much_left(network: Network) -> bool:
+    return leftover(network.fitted, network.tester.scores) > SETTINGS.much_left
+
+
+def _more_explained(before: Network, after: Network) -> float:
+    """Twice the log likelihood, for each spin, less 2 for each coupling of a regression (Akaike),
+    and less what pairs outside the network still ask for: how much more of that there is.
+
+    The square of a z-score is about twice the log likelihood that a coupling would add. Each spin
+    has half of N - 1 pairs; the spread of z-scores is about 1, and the log of a ratio of squares
+    their difference.
+    """
+    n_spins = after.fitted.n_spins
+    fewer = 2 * (len(before.pairs) - len(after.pairs)) / n_spins
+    calmer = float(np.log(spread_outside(before) / spread_outside(after)))
+    inside = more_explained(before.fitted, after.fitted)
+    return inside + 2 * fewer + (n_spins - 1) * calmer
 
 
 def spread_outside(network: Network) -> float:

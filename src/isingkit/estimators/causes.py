@@ -48,6 +48,12 @@ class Causes:
         return self.values[: self.n_covariates]
 
     @property
+    def regressors(self) -> FloatArray:
+        """(n_causes, n_rows): values, bent; no spin is left out of scores."""
+        bends = self.bends[:, None]
+        return np.where(bends > 0, np.tanh(bends * self.values), self.values)
+
+    @property
     def are_hidden(self) -> bool:
         """Whether some are made of spins."""
         return self.loadings.shape[1] > 0

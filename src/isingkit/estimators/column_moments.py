@@ -10,6 +10,8 @@ from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs
 from isingkit.estimators import sizes
 
 _NOTHING = 1e-9  # a variance that is rounding
+# share of a column's variance that causes leave, at least: a score may be one column, or nearly
+_LEAST_LEFT = 0.02
 _SMALL = 1e-4  # a z-score times a skewness, below which the normal tail is good enough
 
 
@@ -18,7 +20,7 @@ class ColumnMoments:
     """What scores of pairs need to know of columns by themselves."""
 
     # (n_columns,): mean squares over all weight, about means where fields are fitted, and of what
-    # covariates leave; 0 where not observed
+    # causes leave; 0 where not observed
     variances: FloatArray
     skewness: FloatArray  # (n_columns,): 0 where fields are not fitted
     changes: BoolArray  # (n_columns,): whether both values occur
@@ -46,17 +48,17 @@ def column_moments(
     values_of: Callable[[IntArray], FloatArray],
     n_columns: int,
     weights: FloatArray,
-    covariates: FloatArray,
+    causes: FloatArray,
     fit_fields: bool,
 ) -> ColumnMoments:
     """Of columns of -1, +1 and, where missing, 0.
 
-    values_of: (n_some, n_rows) of some columns     covariates: (n_covariates, n_rows)
+    values_of: (n_some, n_rows) of some columns     causes: (n_causes, n_rows)
     """
     n_samples = float(weights.sum())
     shares = weights / n_samples
     roots = np.sqrt(shares)
-    known = np.concatenate([np.ones((int(fit_fields), len(weights))), covariates])
+    known = np.concatenate([np.ones((int(fit_fields), len(weights))), causes])
     with one_blas_thread():
         basis = _orthonormal(roots * known)
         variances = np.empty(n_columns)
@@ -70,11 +72,34 @@ def column_moments(
             sums = values @ shares
             changes[some] = there - np.abs(sums) > _NOTHING * there
             explained = ((values * roots) @ basis.T) ** 2
-            variances[some] = there - explained.sum(axis=1) / there
+            left = there - explained.sum(axis=1) / there
+            variances[some] = np.maximum(left, _LEAST_LEFT * (there - sums**2 / there))
             if fit_fields:
                 means = sums / there
                 skewness[some] = -2 * means / np.sqrt(np.maximum(1 - means**2, _NOTHING))
     return ColumnMoments(np.maximum(variances, _NOTHING), skewness, changes, n_samples)
+
+
+def parts_along(
+    values: FloatArray, weights: FloatArray, known: FloatArray, causes: FloatArray
+) -> FloatArray:
+    """(n_columns, n): correlations of columns with an orthonormal basis of causes, of what is left
+    of both given what is known.
+
+    values: (n_columns, n_rows)     known, causes: (n, n_rows) each
+    """
+    roots = np.sqrt(weights / weights.sum())
+    with one_blas_thread():
+        of_known = _orthonormal(roots * known)
+        left_of_causes = roots * causes
+        left_of_causes -= (left_of_causes @ of_known.T) @ of_known
+        basis = _orthonormal(left_of_causes)
+        rooted = values * roots
+        there = np.maximum((rooted**2).sum(axis=1), _NOTHING)
+        left = there - ((rooted @ of_known.T) ** 2).sum(axis=1) / there
+        parts = rooted @ basis.T / np.sqrt(there * np.maximum(left, _NOTHING))[:, None]
+        size = np.sqrt((parts**2).sum(axis=1, keepdims=True))
+    return np.asarray(parts * np.minimum(1.0, np.sqrt(1 - _LEAST_LEFT) / np.maximum(size, 1e-300)))
 
 
 def _orthonormal(rows: FloatArray) -> FloatArray:

@@ -100,9 +100,9 @@ class Samples:
         return np.asarray(self.spins[some])
 
     def column_moments(self, fit_fields: bool) -> ColumnMoments:
-        """Of what is explained, less what covariates explain of it."""
+        """Of what is explained, less what causes explain of it."""
         outcomes = replace(self, spins=self.outcomes)
-        known = (self.sample_weights, self.causes.covariates, fit_fields)
+        known = (self.sample_weights, self.causes.regressors, fit_fields)
         return column_moments(outcomes.values_of, len(self.spins), *known)
 
     def variances_of(self, influences: FloatArray) -> FloatArray:
@@ -238,7 +238,8 @@ class FittedGraph:
 
     def given(self, samples: Samples) -> Self:
         """The same graph where the same rows have other causes; it starts with what it has."""
-        new = _unfitted(samples, self.graph, self.fit_fields, self.n_jobs, self.columns, None)
+        columns = samples.column_moments(self.fit_fields)
+        new = _unfitted(samples, self.graph, self.fit_fields, self.n_jobs, columns, None)
         new.fields[:] = self.fields
         new.couplings[:] = self.couplings
         if new.effects.shape == self.effects.shape:

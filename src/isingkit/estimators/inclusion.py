@@ -155,14 +155,14 @@ def _evidence_of_tests(
 def _rough_evidence(found: Found, couplings: FloatArray) -> PairEvidence:
     """Approximate z-scores outside the network; pairs of which no row tells anything are left out,
     and where pairs are very many, those of small z-scores.
+
+    Scores of hidden causes contain both spins here, and leave nothing open that these share.
     """
     fitted, tester = found.fitted, found.tester
     are_few = _n_pairs(found) <= SETTINGS.most_pairs
     outside, scores = tester.scores.plausible(fitted, 0.0 if are_few else SETTINGS.least_z)
     change = tester.changes[outside].all(axis=1)
     outside, scores = outside[change], scores[change]
-    if tester.shared is not None:
-        scores = scores - tester.shared.z_scores(fitted, outside)
     tests = found.selection.tests
     pairs = np.concatenate([fitted.graph.pairs, outside])
     z_scores = np.concatenate([tests.z_scores[tests.inside], scores])

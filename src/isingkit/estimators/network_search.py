@@ -171,7 +171,7 @@ def _without_search(
     """Significant couplings where nearly all pairs have one: no edges to tell from others."""
     samples, changes = rows.samples, rows.moments.changes
     fitted = fit_graph(samples, pairs, fit_fields=settings.fit_fields, n_jobs=settings.n_jobs)
-    tester = EdgeTester(rows.scores(np.inf), changes, settings.progress, clear_z=0.0)
+    tester = EdgeTester(rows.scores(np.inf, samples), changes, settings.progress, clear_z=0.0)
     selection = keep_significant(fitted, tester, settings.level, settings.control)
     return Network(tester, selection), CauseEvidence(0.0)
 
@@ -190,7 +190,7 @@ def _start(start: Start, settings: SearchSettings) -> tuple[FittedGraph, EdgeTes
         fitted = without_weak(fitted, rule)
     shared = None if start.hidden is None else shared_causes(fitted, start.hidden)
     least = screening_z(rule.n_changing, len(start.pairs), rule.level, rule.control)
-    fixed = (rows.scores(least), rows.moments.changes, settings.progress, shared)
+    fixed = (rows.scores(least, start.samples), rows.moments.changes, settings.progress, shared)
     return fitted, EdgeTester(*fixed, is_strict=rule.control == "fwer")
 
 

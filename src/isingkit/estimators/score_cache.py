@@ -20,6 +20,7 @@ from isingkit._kernels.threads import parallel_map
 from isingkit.arrays import BoolArray, FloatArray, IntArray, Pairs, distinct
 from isingkit.estimators import sizes
 from isingkit.estimators.bits import Bits, bits_of
+from isingkit.estimators.column_moments import parts_along
 from isingkit.estimators.executor import current_executor
 from isingkit.estimators.fitted_graph import FittedGraph, Samples
 from isingkit.estimators.graph import keys_of, pairs_of, symmetric_matrix
@@ -251,12 +252,28 @@ def dense_scores(
     # weights make rounding errors of variances that are 0
     scales = np.sqrt(np.maximum(moments.variances, 0.0))
     scales[~moments.changes] = np.inf
-    if len(moments.unobserved) == 0:
-        return DenseScores(single, moments, moments.matrix, scales, means, screening_z)
-    of_regressors = correlations(moments)
-    np.fill_diagonal(of_regressors, 1.0)
-    ones = np.ones(moments.n_spins)
-    return DenseScores(single, moments, of_regressors, ones, means, screening_z)
+    of_regressors = moments.matrix
+    if len(moments.unobserved):
+        of_regressors = correlations(moments)
+        np.fill_diagonal(of_regressors, 1.0)
+        scales = np.ones(moments.n_spins)
+    if samples.causes.are_hidden:
+        of_regressors, scales = _beside_causes(of_regressors, scales, samples, fit_fields)
+    return DenseScores(single, moments, of_regressors, scales, means, screening_z)
+
+
+def _beside_causes(
+    of_regressors: FloatArray, scales: FloatArray, samples: Samples, fit_fields: bool
+) -> tuple[FloatArray, FloatArray]:
+    """What hidden causes leave of second moments and of their scales."""
+    causes = samples.causes
+    known = np.concatenate([np.ones((int(fit_fields), samples.n_rows)), causes.covariates])
+    hidden = causes.regressors[causes.n_covariates :]
+    parts = parts_along(samples.outcomes, samples.sample_weights, known, hidden)
+    explained = parts * np.where(np.isfinite(scales), scales, 0.0)[:, None]
+    left = explained @ explained.T
+    np.subtract(of_regressors, left, out=left)
+    return left, scales * np.sqrt(1 - (parts**2).sum(axis=1))
 
 
 @dataclass(slots=True, eq=False)

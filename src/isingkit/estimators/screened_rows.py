@@ -53,7 +53,8 @@ class ScreenedRows:
     screen: Screen
     candidates: Pairs
     samples: Samples
-    scores: Callable[[float], ScoreCache]  # by the least z-score that is looked at
+    # by the least z-score that is looked at, and samples beside causes
+    scores: Callable[[float, Samples], ScoreCache]
     looks_for_causes: bool
     # the same of some of the rows, where all are more than it takes to tell causes
     of_some: "Callable[[], ScreenedRows] | None" = None
@@ -75,7 +76,7 @@ def screened_bits(packed: PackedSpins, design: RowDesign, settings: SearchSettin
     screened, pairs = screen_by_tiles(bits, checkpoint, n_jobs, settings.progress)
     samples = samples_of_bits(packed, design)
 
-    def scores(least: float) -> ScoreCache:
+    def scores(least: float, beside: Samples) -> ScoreCache:
         return sparse_scores(bits, least, n_jobs)
 
     # a look costs as much as a search, of so many columns: causes are those that are asked for
@@ -97,8 +98,8 @@ def screened_matrices(
     screened = screen(moments)
     samples = samples_of(packed, design)
 
-    def scores(least: float) -> ScoreCache:
-        return dense_scores(moments, samples, settings.fit_fields, least)
+    def scores(least: float, beside: Samples) -> ScoreCache:
+        return dense_scores(moments, beside, settings.fit_fields, least)
 
     pairs = candidates(screened, moments)
     screened = replace(screened, scores=screened.scores.astype(np.float32))  # to be looked at
