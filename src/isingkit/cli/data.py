@@ -37,7 +37,7 @@ covariates_option = click.option(
 )
 
 
-class _Thresholds(click.ParamType[Any]):
+class _Thresholds(click.ParamType):  # type: ignore[type-arg]  # plain in earlier versions
     """A number, or numbers by column."""
 
     name = "thresholds"

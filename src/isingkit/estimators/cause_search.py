@@ -46,6 +46,10 @@ class CauseSettings:
     least_more: float = 4.0  # that networks explain with causes, by `_more_explained`, ...
     if_much_is_left: float = 8.0  # ... and where the eigenvalue left, in units of noise's, is above
     much_left: float = 1.3
+    if_strong: float = -6.0  # the same of causes that gain this much, ...
+    strong_gain: float = 22.0
+    wide_gain: float = 12.0  # ... or this, and explain so much of the columns' variance
+    wide_share: float = 0.4
     plain_gain: float = 10.0  # that needs no network without it for comparison
     least_spins: float = 2.0  # that a cause acts on: fewer are a hub, or a pair
     dense_gain: float = 35.0  # of causes that explain why every pair seemed coupled, ...
@@ -293,14 +297,24 @@ def _is_believed(gain: float, before: Network | None, after: Network) -> bool:
     Where a cluster moves as one a cause may stand for its edges, and saves their cost. Edges that
     were missed for lack of rows make it seem to gain something, too. But it then explains no more
     than those edges did, or leaves more to be explained of the pairs outside; or hardly more, and
-    leaves clusters.
+    leaves clusters. A strong cause explains no more than as many edges as it asks for either, but
+    gains what no cluster does.
     """
     if gain < least_gain(after.fitted.n_spins):
         return False
     if before is None:
         return gain > SETTINGS.plain_gain
-    least_more = SETTINGS.if_much_is_left if _is_much_left(after) else SETTINGS.least_more
-    return _more_explained(before, after) > least_more
+    more = _more_explained(before, after)
+    if more > SETTINGS.if_strong and _is_strong(gain, before, after):
+        return True
+    return more > (SETTINGS.if_much_is_left if _is_much_left(after) else SETTINGS.least_more)
+
+
+def _is_strong(gain: float, before: Network, after: Network) -> bool:
+    """Whether a cause gains more than clusters do: less is enough where it moves all columns."""
+    left = np.mean(after.fitted.columns.variances / before.fitted.columns.variances)
+    is_wide = 1 - float(left) > SETTINGS.wide_share
+    return gain > (SETTINGS.wide_gain if is_wide else SETTINGS.strong_gain)
 
 
 def _is_much_left(network: Network) -> bool:
