@@ -17,6 +17,8 @@ If you have used R's bootnet, qgraph, networktools or bgms, these are their ques
 # We plant two communities of six symptoms each. "worry" has most edges, and "sleep" is the one that
 # joins both.
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -135,9 +137,11 @@ bridges["bridge_strength"].sort_values(ascending=False).round(2).head(4)
 # A missing edge in a penalised network says little. ``inclusion=True`` says of every pair how
 # probable an edge is, given all data, and with Bayes factors how much these data speak for it or
 # against it: 1 is ten to one for an edge, -1 ten to one against. Nothing is sampled. All is clear
-# with these 500 people; had we asked only 150 of them:
+# with these 500 people; had we asked only 150 of them, which a warning calls few:
 
-inclusion = ik.AutoIsing(inclusion=True).fit(answers[:150]).inclusion_.to_pandas()
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    inclusion = ik.AutoIsing(inclusion=True).fit(answers[:150]).inclusion_.to_pandas()
 is_open = inclusion["probability"].between(0.1, 0.9)
 print(f"{(inclusion['probability'] > 0.9).sum()} pairs are edges with more than 0.9")
 print(f"{(inclusion['probability'] < 0.1).sum()} with less than 0.1, {is_open.sum()} are open")
