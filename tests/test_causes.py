@@ -702,7 +702,7 @@ def test_a_small_strong_lattice_is_sparse():
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_strong_cause_is_believed_though_edges_would_explain_as_much(strength, seed):
     """Nothing but two groups of rows that all 30 columns follow: correlations of 0.6 and 0.8. By
-    what is explained alone it was refused, and 57 to 82 edges were found, all of them false.
+    what is explained alone two of the four were refused, and all edges that were found are false.
     """
     rng = np.random.default_rng([71, seed])
     group = rng.choice([-1, 1], (300, 1))

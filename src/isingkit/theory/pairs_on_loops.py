@@ -20,7 +20,7 @@ from isingkit.theory.regular import RegularSpectrum
 from isingkit.theory.ridge import series
 
 _SIGNS = (1, -1)  # of a loop's last edge: the second is frustrated
-_LONGEST = 5  # of loops: hexagons add a twentieth of what pentagons do
+_LONGEST = 5  # of loops: hexagons would add half of what pentagons do, and overlap with others
 
 
 @dataclass(frozen=True, slots=True)
